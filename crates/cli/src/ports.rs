@@ -17,6 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm ports
       the interfaces of this network namespace
+  wirestorm ports eth1 netns/lab:veth0
+      two interfaces, one in another namespace
   wirestorm ports --all
       those of every namespace that `ip netns` knows, too
   wirestorm ports --json | jq -r '.namespaces[].interfaces[].interface'
@@ -28,6 +30,14 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PortsFlags {
+    /// Only these: veth0, or netns/NAME:veth0 for one in another namespace.
+    #[arg(
+        value_name = "INTERFACE",
+        num_args = 0..=1024,
+        conflicts_with_all = ["namespace", "all"]
+    )]
+    interfaces: Vec<String>,
+
     /// Those of a namespace: a name that `ip netns` knows, or a path such as /proc/PID/ns/net.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     namespace: Option<String>,
@@ -64,6 +74,19 @@ pub(crate) fn names() -> Result<String, String> {
 
 /// Runs the command.
 pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
+    if !flags.interfaces.is_empty() {
+        let found = flags.interfaces.iter().map(|name| inventory::interface(name)).collect();
+        return match found {
+            Ok(found) => {
+                print(&found, flags.json);
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("wirestorm: {error}");
+                ExitCode::from(status::USAGE)
+            }
+        };
+    }
     let namespaces = match &flags.namespace {
         Some(path) if path.starts_with('/') => vec![Namespace::Path(path.into())],
         Some(name) => vec![Namespace::Named(name.clone())],
@@ -71,16 +94,20 @@ pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
         None => vec![Namespace::Current],
     };
     let found: Vec<NamespaceFacts> = namespaces.iter().map(inventory::interfaces).collect();
-    if flags.json {
-        let document = json!({ "schema": "wirestorm.ports/1", "namespaces": found });
-        show(&format!("{document:#}\n"));
-    } else {
-        show(&Table(&found).to_string());
-    }
+    print(&found, flags.json);
     let errors = found.iter().filter_map(|it| it.error.as_deref());
     errors.clone().for_each(|error| eprintln!("wirestorm: {error}"));
     // One namespace of many that vanished meanwhile is no failure.
     if errors.count() == found.len() { ExitCode::from(status::USAGE) } else { ExitCode::SUCCESS }
+}
+
+fn print(found: &Vec<NamespaceFacts>, json: bool) {
+    if json {
+        let document = json!({ "schema": "wirestorm.ports/1", "namespaces": found });
+        show(&format!("{document:#}\n"));
+    } else {
+        show(&Table(found).to_string());
+    }
 }
 
 /// Writes to standard output. Whoever reads it may stop before the end, as `head` does.

@@ -110,3 +110,69 @@ fn no_line_is_wider_than_80_columns() {
         }
     }
 }
+
+#[test]
+fn ports_lists_the_interfaces_that_are_named() {
+    if !require_root() {
+        return;
+    }
+    let lab = Lab::new().expect("a lab");
+    let (first, second) = (lab.a.port(), lab.b.port());
+    let ports = json(&wirestorm(&["ports", &first, &second, "--json"]));
+    let found = ports["namespaces"].as_array().expect("a list").iter();
+    let names: Vec<_> = found.map(|it| it["interfaces"][0]["interface"].as_str()).collect();
+    assert_eq!(names, [Some(first.as_str()), Some(second.as_str())]);
+    let missing = wirestorm(&["ports", &first.replace("veth", "nowhere")]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stdout));
+    assert!(text(&missing.stderr).contains("nowhere"), "{}", text(&missing.stderr));
+}
+
+#[test]
+fn pktgen_sends_on_interfaces_of_other_namespaces() {
+    if !require_root() {
+        return;
+    }
+    let scratch = wirestorm_testkit::Scratch::new().expect("a folder");
+    let lab = Lab::new().expect("a lab");
+    let device = format!("{}@0", lab.a.port());
+    let settings = format!(
+        "echo rem_device_all > /proc/net/pktgen/kpktgend_0\n\
+         echo add_device {device} > /proc/net/pktgen/kpktgend_0\n\
+         echo count 7 > /proc/net/pktgen/{device}\n\
+         echo dst_mac 02:00:00:00:00:02 > /proc/net/pktgen/{device}\n\
+         echo start > /proc/net/pktgen/pgctrl\n"
+    );
+    // Read here, and by a shell that finds the files.
+    for (number, head) in ["", "#!/bin/sh\nset -e\nls /proc/net/pktgen/netns\n"].iter().enumerate()
+    {
+        let script = scratch.file(&format!("script{number}"));
+        std::fs::write(&script, format!("{head}{settings}")).expect("a file");
+        let script = script.to_str().expect("a name");
+        let output = wirestorm(&["pktgen", "--json", "-", "--quiet", script]);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        let result = json(&output);
+        assert_eq!(result["runs"][0]["devices"][0]["packets"], 7, "{result:#}");
+    }
+}
+
+#[test]
+fn an_unknown_flag_names_all_that_are_meant_as_likely() {
+    for (arguments, names) in [
+        (&["replay", "--intf3", "x"][..], &["--intf1", "--intf2"][..]),
+        (&["replay", "--intf", "x"], &["--intf1", "--intf2"]),
+        (&["run", "--durration", "5s"], &["--duration"]),
+    ] {
+        let output = wirestorm(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let messages = text(&output.stderr);
+        assert!(names.iter().all(|name| messages.contains(name)), "{messages}");
+    }
+    let far = text(&wirestorm(&["replay", "--nothing-like-it"]).stderr);
+    assert!(!far.contains("similar"), "{far}");
+}
