@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from scapy.error import Scapy_Exception
 from scapy.utils import PcapNgReader, RawPcapReader
 
+from trex import erf_file
 from trex.errors import TRexError
+from trex.files import reading
 
 # A packet and when it was captured, or is to leave, in microseconds.
 TimedPacket = tuple[bytes, float]
@@ -15,43 +18,66 @@ TimedPacket = tuple[bytes, float]
 _LINK_TYPE_ETHERNET = 1
 
 
+class Record(NamedTuple):
+    """A packet of a capture."""
+
+    data: bytes
+    time_usec: float
+    link_type: int
+    #: The interface where an ERF file has it, 0 to 3; 0 in other files.
+    interface: int = 0
+
+
 def records(path: str) -> list[TimedPacket]:
-    """The packets of a pcap or pcapng, at least one. Raises `TRexError` if there are none."""
-    return [(data, time_usec) for data, time_usec, _ in _read(path)]
+    """The packets of a pcap, a pcapng or an ERF file, at least one. Raises `TRexError` if there are
+    none."""
+    return [(record.data, record.time_usec) for record in read(path)]
 
 
 def ethernet_records(path: str) -> list[TimedPacket]:
     """The same of a capture whose packets all begin with an Ethernet header, or it raises."""
     found = []
-    for number, (data, time_usec, link_type) in enumerate(_read(path), start=1):
-        if link_type != _LINK_TYPE_ETHERNET:
+    for number, record in enumerate(read(path), start=1):
+        if record.link_type != _LINK_TYPE_ETHERNET:
             raise TRexError(
-                f"'{path}', packet {number}: its link type is {link_type}, not "
+                f"'{path}', packet {number}: its link type is {record.link_type}, not "
                 f"{_LINK_TYPE_ETHERNET} (Ethernet)"
             )
-        found.append((data, time_usec))
+        found.append((record.data, record.time_usec))
     return found
 
 
-def _read(path: str) -> list[tuple[bytes, float, int]]:
-    """Each packet, its time and its link type."""
+def read(path: str) -> list[Record]:
+    """Each packet, at least one. Raises `TRexError` if there are none."""
     if not os.path.isfile(path):
         raise TRexError(f"there is no file '{path}'")
-    try:
-        with RawPcapReader(path) as reader:
-            if isinstance(reader, PcapNgReader) or not hasattr(reader, "nano"):
-                found = [(data, _since_epoch_usec(meta), meta.linktype) for data, meta in reader]
-            else:
-                fraction = 1000 if reader.nano else 1
-                found = [
-                    (data, meta.sec * 1e6 + meta.usec / fraction, reader.linktype)
-                    for data, meta in reader
-                ]
-    except Scapy_Exception as error:
-        raise TRexError(f"'{path}' is no capture: {error}") from error
+    with reading(path):
+        if erf_file.is_erf(path):
+            erf = erf_file.records(path)
+            found = [Record(it[0], it[1], _LINK_TYPE_ETHERNET, it[2]) for it in erf]
+        else:
+            found = _read_pcap(path)
     if not found:
         raise TRexError(f"'{path}' has no packets")
     return found
+
+
+def _read_pcap(path: str) -> list[Record]:
+    try:
+        with RawPcapReader(path) as reader:
+            if isinstance(reader, PcapNgReader) or not hasattr(reader, "nano"):
+                return [
+                    Record(data, _since_epoch_usec(meta), meta.linktype) for data, meta in reader
+                ]
+            fraction = 1000 if reader.nano else 1
+            return [
+                Record(data, meta.sec * 1e6 + meta.usec / fraction, reader.linktype)
+                for data, meta in reader
+            ]
+    except Scapy_Exception as error:
+        raise TRexError(
+            f"'{path}' is no capture: {error}; expected a pcap, a pcapng or an ERF file"
+        ) from error
 
 
 def _since_epoch_usec(meta: PcapNgReader.PacketMetadata) -> float:

@@ -15,6 +15,7 @@ from scapy.utils import PcapWriter
 from trex.astf.conversation import Segment, read_messages
 from trex.astf.errors import ASTFError
 from trex.capture_file import ethernet_records
+from trex.files import writing
 
 _SYN = 0x02
 # The least time there and back with which packets can be moved.
@@ -245,7 +246,7 @@ def _ends(frame: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _write(path: str, packets: list[CPktWithTime]) -> None:
-    with PcapWriter(path, linktype=1) as out:
+    with writing(path, ASTFError), PcapWriter(path, linktype=1) as out:
         for packet in packets:
             frame = Ether(packet.pkt)
             frame.time = packet.ts

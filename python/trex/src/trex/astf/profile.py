@@ -17,6 +17,7 @@ from trex.astf.imported import Delay
 from trex.astf.pools import ASTFIPGen
 from trex.astf.templates import ASTFTemplate
 from trex.errors import TRexError
+from trex.files import reading
 from trex.loader import function_of, registered
 from trex.tunables import call_with_tunables, defaults_of
 
@@ -103,10 +104,10 @@ class ASTFProfile:
         """Loads what `to_json` made."""
         if not os.path.isfile(json_file):
             raise TRexError(f"there is no file '{json_file}'")
-        with open(json_file) as file:
+        with reading(json_file), open(json_file) as file:
             try:
                 return ASTFProfileLight(json.load(file))
-            except ValueError as error:
+            except json.JSONDecodeError as error:
                 raise TRexError(f"'{json_file}' is no JSON file: {error}") from error
 
     @staticmethod

@@ -11,6 +11,7 @@ import yaml
 from trex.addresses import is_valid_ipv4
 from trex.client.vlan import VLAN
 from trex.errors import TRexError
+from trex.files import reading
 
 PORTS = "WIRESTORM_TREX_PORTS"
 FILE = "WIRESTORM_TREX_CFG"
@@ -63,7 +64,7 @@ def load() -> Configuration:
             f"there are no ports: set {PORTS}=veth0,veth1 to the interfaces that are ports 0 and 1,"
             f" or {FILE} to a trex_cfg.yaml whose `interfaces` are such ({path} is not there)"
         )
-    with open(path) as file:
+    with reading(path), open(path) as file:
         try:
             document = yaml.safe_load(file)
         except yaml.YAMLError as error:

@@ -15,6 +15,7 @@ from scapy.utils import RawPcapReader, hexdump, wrpcap
 
 from trex.arguments import validate_type
 from trex.errors import CTRexPacketBuildException, TRexError
+from trex.files import reading, writing
 from trex.stl.instructions import CTRexVmInsBase
 from trex.stl.layout import PacketLayout
 from trex.stl.variables import CTRexVmDescBase, HasLayout
@@ -98,7 +99,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
     def set_pcap_file(self, pcap_file: str) -> None:
         """Takes the first packet of a capture."""
         path = self._capture_path(pcap_file)
-        with RawPcapReader(path) as reader:
+        with reading(path), RawPcapReader(path) as reader:
             for record, _ in reader:
                 self.set_pkt_as_str(record)
                 return
@@ -185,7 +186,8 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
 
     def dump_pkt_to_pcap(self, file_path: str) -> None:
         """Writes the packet as a capture of one record."""
-        wrpcap(file_path, Ether(self._bytes()))
+        with writing(file_path):
+            wrpcap(file_path, Ether(self._bytes()))
 
     def dump_vm_data_as_yaml(self) -> None:
         """Prints the program."""

@@ -12,6 +12,7 @@ import yaml
 
 from trex.capture_file import TimedPacket
 from trex.errors import TRexArgumentError, TRexError
+from trex.files import reading, writing
 from trex.loader import function_of, registered
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
@@ -118,7 +119,7 @@ class STLProfile:
     @staticmethod
     def load_json(json_file: str) -> STLProfile:
         """Loads what `to_json` made."""
-        return _load_document(json_file, "JSON", json.load, ValueError)
+        return _load_document(json_file, "JSON", json.load, json.JSONDecodeError)
 
     @staticmethod
     def load_yaml(yaml_file: str) -> STLProfile:
@@ -220,7 +221,7 @@ class STLProfile:
 
         text = profile_code(self.streams)
         if profile_file is not None:
-            with open(profile_file, "w") as file:
+            with writing(profile_file), open(profile_file, "w") as file:
                 file.write(text)
         return text
 
@@ -294,7 +295,7 @@ def _load_document(
 ) -> STLProfile:
     if not os.path.isfile(path):
         raise TRexError(f"there is no file '{path}'")
-    with open(path) as file:
+    with reading(path), open(path) as file:
         try:
             document = parse(file)
         except bad as error:

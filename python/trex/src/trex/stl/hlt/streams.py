@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from trex.errors import TRexError
+from trex.files import writing
 from trex.stl.hlt.arguments import Arguments
 from trex.stl.hlt.packets import packet_builder
 from trex.stl.modes import STLTXCont, STLTXMode, STLTXMultiBurst, STLTXSingleBurst
@@ -37,7 +38,8 @@ def STLHltStream(**user_kwargs: Any) -> STLStream | list[STLStream]:
         mode=_mode(arguments, rate),
     )
     if isinstance(arguments.get("save_to_yaml"), str):
-        with open(arguments["save_to_yaml"], "w") as file:
+        path = arguments["save_to_yaml"]
+        with writing(path), open(path, "w") as file:
             yaml.safe_dump([stream.to_json()], file)
     return stream
 
