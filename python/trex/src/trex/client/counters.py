@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from trex.client import hdr_histogram
 from trex.client.port import Port
 from trex.client.transmission import Transmission
 
@@ -298,7 +299,7 @@ def _delays(measured: dict[str, Any] | None) -> dict[str, Any]:
     """In microseconds, as TRex has them, but not cut to whole ones."""
     if measured is None:
         values = dict.fromkeys(("average", "jitter", "total_max", "total_min", "last_max"), 0.0)
-        return {**values, "histogram": {}, "hdrh": ""}
+        return {**values, "histogram": {}, "hdrh": hdr_histogram.encoded([])}
     delay = measured["delay"]
     return {
         "average": (delay["mean_ns"] or 0) / 1e3,
@@ -307,7 +308,7 @@ def _delays(measured: dict[str, Any] | None) -> dict[str, Any]:
         "total_min": (delay["min_ns"] or 0) / 1e3,
         "last_max": _last_max_us(measured),
         "histogram": _histogram(delay["buckets"]),
-        "hdrh": "",
+        "hdrh": hdr_histogram.encoded(delay["buckets"]),
     }
 
 

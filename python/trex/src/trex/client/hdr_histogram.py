@@ -1,0 +1,75 @@
+"""Delays as an HdrHistogram in its interchange format, version 2, as TRex's server encodes them.
+
+TRex's histograms count whole microseconds from 1 to 10,000,000 with three significant digits
+(`HDRH_*` of its `time_histogram.h`); readers such as `hdrh.histogram` decode the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable
+
+LOWEST_US = 1
+HIGHEST_US = 10_000_000
+SIGNIFICANT_DIGITS = 3
+
+# Of three digits: 2 * 10^3 values have a count of their own, rounded up to a power of two.
+_SUB_BUCKETS_BITS = 11
+_SUB_BUCKETS = 1 << _SUB_BUCKETS_BITS
+_HALF_BITS = _SUB_BUCKETS_BITS - 1
+_HALF = 1 << _HALF_BITS
+# Cookies of version 2, with the size of a word that counts in LEB128 have.
+_ENCODING = 0x1C849303 | 0x10
+_COMPRESSION = 0x1C849304 | 0x10
+# Cookie, bytes of counts, normalizing offset, digits, lowest and highest value, conversion ratio.
+_HEADER = struct.Struct(">iiiiqqd")
+_OUTER = struct.Struct(">ii")
+# The last byte of a count has eight bits of it.
+_LEB128_BYTES_MAX = 9
+
+
+def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
+    """The text of values in nanoseconds and their counts; what is longer than 10 s is left out, as
+    in TRex, and what is negative (clocks that differ) counts as 0."""
+    counts: dict[int, int] = {}
+    for nanoseconds, count in counted_ns:
+        microseconds = max(int(nanoseconds) // 1000, 0)
+        if microseconds <= HIGHEST_US:
+            place = _place(microseconds)
+            counts[place] = counts.get(place, 0) + count
+    data = b"".join(_runs(counts))
+    header = (_ENCODING, len(data), 0, SIGNIFICANT_DIGITS, LOWEST_US, HIGHEST_US, 1.0)
+    compressed = zlib.compress(_HEADER.pack(*header) + data)
+    return base64.b64encode(_OUTER.pack(_COMPRESSION, len(compressed)) + compressed).decode()
+
+
+def _place(value: int) -> int:
+    """The place of a value among the counts."""
+    bucket = max(value.bit_length() - _SUB_BUCKETS_BITS, 0)
+    return ((bucket + 1) << _HALF_BITS) + (value >> bucket) - _HALF
+
+
+def _runs(counts: dict[int, int]) -> Iterable[bytes]:
+    """Counts up to the last one; so many zeros are one negative number. TRex's encoder writes at
+    least the count of 0."""
+    behind = 0
+    for place in sorted(counts):
+        if place > behind:
+            yield _zig_zag(behind - place)
+        yield _zig_zag(counts[place])
+        behind = place + 1
+    if not counts:
+        yield _zig_zag(-1)
+
+
+def _zig_zag(number: int) -> bytes:
+    """A number as LEB128, its sign in the lowest bit."""
+    value = number << 1 if number >= 0 else (-number << 1) - 1
+    found = bytearray()
+    while len(found) < _LEB128_BYTES_MAX - 1 and value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value & 0xFF)
+    return bytes(found)
