@@ -1,7 +1,8 @@
-"""The names of the stateful client: methods with their parameters, attributes, options of lines.
+"""The names of clients and ports: methods with their parameters, attributes, options of lines.
 
-Run as a script it tells those of the client that it finds, one on a line. It stands alone, so that
-TRex's own client can be asked as well: what that tells is kept in `astf_names.txt`.
+Run as a script it prints those of the classes that it reads, as JSON, from its input: pairs of a
+module and a class. It stands alone, so that TRex's own can be asked as well: `astf_names.txt` and
+the others keep what they have.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib
 import inspect
 import json
 import sys
@@ -16,7 +18,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-KEPT = Path(__file__).with_suffix(".txt")
+#: The file of names of each class of TRex's.
+KEPT = {
+    ("trex.stl.trex_stl_client", "STLClient"): Path(__file__).with_name("stl_names.txt"),
+    ("trex.astf.trex_astf_client", "ASTFClient"): Path(__file__).with_name("astf_names.txt"),
+    ("trex.stl.trex_stl_port", "STLPort"): Path(__file__).with_name("stl_port_names.txt"),
+    ("trex.astf.trex_astf_port", "ASTFPort"): Path(__file__).with_name("astf_port_names.txt"),
+}
 
 
 def told(client: type) -> list[str]:
@@ -128,9 +136,10 @@ def _options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    from trex.astf.trex_astf_client import ASTFClient
-
-    json.dump(told(ASTFClient), sys.stdout)
+    """Prints the names of the classes that are asked for."""
+    asked = json.load(sys.stdin)
+    found = [told(getattr(importlib.import_module(module), name)) for module, name in asked]
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -69,9 +69,9 @@ class Peer:
     """The kernel at port 1: a host like any other, with tools of its own."""
 
     def __init__(self, client: STLClient) -> None:
-        interface = client.ports[1].interface
+        interface = client.links[1].interface
         self.namespace, _, self.interface = interface.removeprefix("netns/").partition(":")
-        self.mac = client.ports[1].source
+        self.mac = client.links[1].source
 
     def command(self, *arguments: str) -> list[str]:
         """A command there."""

@@ -10,7 +10,7 @@ from trex.stl.api import STLClient, STLError, generate_ipv6
 def test_the_next_hop_is_found_by_neighbour_discovery(client, peer):
     peer.give("2001:db8::2/64")
     client.set_l3_mode(0, "2001:db8::1", "2001:db8::2")
-    assert client.get_port(0).destination == peer.mac
+    assert client.links[0].destination == peer.mac
     assert client.get_resolved_ports() == client.get_resolvable_ports() == [0]
     info = client.get_port_attr(0)
     assert (info["layer_mode"], info["dest"], info["arp"]) == ("IPv6", "2001:db8::2", peer.mac)
@@ -56,16 +56,16 @@ def test_who_is_unreachable_is_told(client, peer):
 def test_a_port_answers_for_its_addresses(client, peer):
     peer.give("10.9.9.2/24", "2001:db8::2/64")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
-    assert peer.pings("10.9.9.1") and peer.neighbour("10.9.9.1") == client.get_port(0).source
+    assert peer.pings("10.9.9.1") and peer.neighbour("10.9.9.1") == client.links[0].source
     assert not peer.pings("2001:db8::1")
     client.conf_ipv6(0, True, "2001:db8::1")
     assert peer.pings("2001:db8::1")
-    assert peer.neighbour("2001:db8::1") == client.get_port(0).source
+    assert peer.neighbour("2001:db8::1") == client.links[0].source
     cfg = client.get_port(0).get_layer_cfg()
     assert cfg["ipv4"] == {"state": "resolved", "src": "10.9.9.1", "dst": "10.9.9.2"}
     assert cfg["ipv6"] == {"enabled": True, "src": "2001:db8::1"}
     assert cfg["ether"] == {
-        "src": client.get_port(0).source,
+        "src": client.links[0].source,
         "dst": peer.mac,
         "state": "configured",
     }
@@ -79,7 +79,7 @@ def test_the_address_of_the_link_follows_from_that_of_the_port(client, peer):
     client.conf_ipv6(0, True)
     assert client.get_port_attr(0)["ipv6"] == "auto" and client.get_port(0).has_ipv6()
     peer.give("fe80::2/64")
-    assert peer.pings(generate_ipv6(client.get_port(0).source))
+    assert peer.pings(generate_ipv6(client.links[0].source))
     with pytest.raises(STLError, match="'src_ipv6' cannot be 'nowhere'"):
         client.conf_ipv6(0, True, "nowhere")
 
@@ -115,7 +115,7 @@ def test_neighbours_are_searched(client, peer, capsys):
 def test_ports_find_each_other_by_a_search(client):
     client.conf_ipv6(1, True, "2001:db8::2")
     found = client.scan6([0, 1], timeout=2)
-    assert [one["mac"] for one in found[0]] == [client.get_port(1).source]
+    assert [one["mac"] for one in found[0]] == [client.links[1].source]
     assert found[1] == []
     client.disconnect()
 
@@ -130,11 +130,11 @@ def test_ports_are_hosts_by_the_file_of_trex(lab, monkeypatch, tmp_path):
     monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
     with STLClient() as client:
         assert client.get_resolved_ports() == [0, 1]
-        assert client.get_port(0).destination == client.get_port(1).source
+        assert client.links[0].destination == client.links[1].source
         (reply,) = client.ping_ip(0, "10.9.9.2", count=1)
         assert reply["status"] == "success"
     file.write_text(file.read_text().replace("default_gw: 10.9.9.2", "default_gw: 10.9.9.7"))
     with STLClient() as client:
-        assert client.get_resolved_ports() == [1] and client.get_port(0).destination is None
+        assert client.get_resolved_ports() == [1] and client.links[0].destination is None
         said = [event.msg for event in client.get_events()]
         assert "port 0: nobody answers for 10.9.9.7 (ARP); resolve() asks again" in said

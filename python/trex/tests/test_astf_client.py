@@ -801,14 +801,14 @@ def test_others_on_the_same_ports_are_left_alone(client):
     client.set_ignored_macs_ips(numbers["macs"], numbers["ips"], is_str=False)
     assert client.get_ignored_macs_ips() == {"ips": ips, "macs": macs}
     client.load_profile(profile(template(cps=20)))
-    syn = Ether(src=client.ports[0].source, dst=client.ports[1].source)
+    syn = Ether(src=client.links[0].source, dst=client.links[1].source)
     syn = bytes(syn / IP(src=ips[0], dst="48.0.0.1") / TCP(sport=1000, dport=81, flags="S"))
 
     def resets() -> int:
         client.start()
         until(lambda: client.get_traffic_stats()["server"].get("tcps_accepts", 0) > 1)
         before = client.get_traffic_stats()["server"]["tcps_accepts"]
-        with PacketSocket(client.ports[0].interface) as socket:
+        with PacketSocket(client.links[0].interface) as socket:
             socket.send(syn)
         until(lambda: client.get_traffic_stats()["server"]["tcps_accepts"] > before + 3)
         with pytest.raises(TRexError, match="profile _ is running"):
@@ -825,7 +825,7 @@ def test_others_on_the_same_ports_are_left_alone(client):
 def test_a_topology_says_where_frames_of_clients_go(hosts):
     own, gateway, other = "02:11:00:00:00:01", "02:22:00:00:00:07", "02:33:00:00:00:03"
     with ASTFClient() as client:
-        first, second = client.ports[0], client.ports[1]
+        first, second = client.links[0], client.links[1]
         second.hosts.put(gateway, tags_of([7]), ["1.1.1.7"])
         topology = ASTFTopology()
         topology.add_vif("0.1", own, src_ipv4="1.1.1.9", vlan=7)
@@ -1079,7 +1079,7 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
     until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
     packets: list = []
     client.stop_capture(capture["id"], packets)
-    with PacketSocket(client.ports[0].interface) as socket:
+    with PacketSocket(client.links[0].interface) as socket:
         socket.send(packets[0]["binary"])
     until(lambda: client.get_latency_stats()[1]["stats"]["m_seq_error"] == 1)
     client.update_latency(500)
@@ -1109,7 +1109,7 @@ def test_latency_traffic_of_one_port_is_measured_at_the_other(client, sender):
 def test_latency_traffic_that_an_interface_ends_is_told_of(client):
     client.start_latency(mult=50)
     until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)
-    namespace, _, interface = client.ports[1].interface.removeprefix("netns/").partition(":")
+    namespace, _, interface = client.links[1].interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "set", interface, "down")
     until(lambda: "latency traffic has ended" in str([it.msg for it in client.get_warnings()]))
     until(lambda: not client._latency.is_active)
@@ -1120,7 +1120,7 @@ def test_an_interface_that_was_down_is_told_of(client):
     client.load_profile(profile(template(cps=200)))
     client.start()
     until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
-    interface = client.ports[0].interface
+    interface = client.links[0].interface
     namespace, _, name = interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "set", name, "down")
     run = client._profiles_by_id["_"].run

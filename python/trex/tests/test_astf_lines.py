@@ -86,9 +86,9 @@ def test_the_session_is_opened_and_ended(lab, capsys):
 
 def test_attributes_of_ports_are_set_and_shown(client, capsys):
     client.set_port_attr_line("-p 0 --prom on --mult on")
-    assert client.ports[0].is_prom_enabled() and not client.ports[1].is_prom_enabled()
+    assert client.links[0].is_prom_enabled() and not client.links[1].is_prom_enabled()
     client.set_port_attr_line("-p 0 --prom off")
-    assert not client.ports[0].is_prom_enabled() and client.ports[0].is_mult_enabled()
+    assert not client.links[0].is_prom_enabled() and client.links[0].is_mult_enabled()
     told = out_of(capsys, lambda: client.set_port_attr_line("-p 1"))
     assert "port 1" in told and "port 0" not in told and "prom" in told
     assert "Promiscuous:" in out_of(capsys, lambda: client.set_port_attr_line("--supp"))
@@ -100,17 +100,17 @@ def test_attributes_of_ports_are_set_and_shown(client, capsys):
 
 def test_ports_get_addresses_and_vlans(client):
     client.set_l2_mode_line("-p 0 --dst 00:00:00:00:00:09")
-    assert client.ports[0].destination == "00:00:00:00:00:09"
+    assert client.links[0].destination == "00:00:00:00:00:09"
     client.set_vlan_line("-p 0 -p 1 --vlan 7 8")
-    assert client.ports[0].vlan == client.ports[1].vlan == [7, 8]
+    assert client.links[0].vlan == client.links[1].vlan == [7, 8]
     client.set_vlan_line("-p 0 -c")
-    assert client.ports[0].vlan == [] and client.ports[1].vlan == [7, 8]
+    assert client.links[0].vlan == [] and client.links[1].vlan == [7, 8]
     client.conf_ipv6_line("-p 1 -s 2001:db8::7")
-    assert client.ports[1].own_ipv6 == "2001:db8::7"
+    assert client.links[1].own_ipv6 == "2001:db8::7"
     client.conf_ipv6_line("-p 1 --auto-ipv6")
-    assert client.ports[1].has_own_ipv6 and client.ports[1].own_ipv6 == ""
+    assert client.links[1].has_own_ipv6 and client.links[1].own_ipv6 == ""
     client.conf_ipv6_line("-p 1 --off")
-    assert not client.ports[1].has_own_ipv6
+    assert not client.links[1].has_own_ipv6
     for line, said in (
         (lambda: client.set_l2_mode_line("-p 0 --dst 1.1.1.1"), "is no Ethernet address"),
         (lambda: client.set_l3_mode_line("-p 0 --src 1.1.1.1"), "required: --dst"),
@@ -127,11 +127,11 @@ def test_ports_get_addresses_and_vlans(client):
 
 def test_ports_ask_and_ping(host, capsys):
     told = out_of(capsys, lambda: host.resolve_line("-p 0 -r 2"))
-    assert f"1.1.1.2 is {host.ports[1].source}" in told
+    assert f"1.1.1.2 is {host.links[1].source}" in told
     told = out_of(capsys, lambda: host.ping_line(f"-p 0 -d 1.1.1.2 -n 2 -s {PING}"))
     assert told.count("1.1.1.2") == 2 and host.get_verbose() == "error"
     host.set_l3_mode_line("-p 0 --src 1.1.1.7 --dst 1.1.1.2")
-    assert host.ports[0].layer.resolved == host.ports[1].source
+    assert host.links[0].layer.resolved == host.links[1].source
     host.conf_ipv6_line("-p 1 -s 2001:db8::7")
     assert "IPv6 neighbours" in out_of(capsys, lambda: host.scan6_line("-p 0 -t 1"))
     with pytest.raises(TRexError, match="nobody answers for 1.1.1.99"):
@@ -197,7 +197,7 @@ def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
     assert client.get_paused_ports() == [0]
     client.resume_line("")
     assert client.get_paused_ports() == []
-    first = min(client.ports[0].streams)
+    first = min(client.links[0].streams)
     client.pause_line(f"-p 0 -i {first}")
     client.resume_line(f"-p 0 -i {first}")
     client.update_stl_line("-m 200pps -t")
@@ -212,7 +212,7 @@ def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
     client.streams_line(f"-p 0 --code {written}")
     made = runpy.run_path(str(written))["register"]().get_streams()
     assert [it.get_pkt() for it in made] == [
-        it.get_pkt() for it in client.ports[0].streams.values()
+        it.get_pkt() for it in client.links[0].streams.values()
     ]
     client.streams_line(f"-a --code {tmp_path / 'both.py'}")
     assert sorted(it.name for it in tmp_path.glob("both*")) == ["both_port0.py", "both_port1.py"]
@@ -227,7 +227,7 @@ def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
         with pytest.raises(TRexError, match=said):
             line()
     client.stop_stl_line("-a --remove")
-    assert client.get_active_ports() == [] and not client.ports[0].streams
+    assert client.get_active_ports() == [] and not client.links[0].streams
     with pytest.raises(TRexError, match="no port is sending"):
         client.pause_line("")
 

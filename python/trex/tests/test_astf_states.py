@@ -193,7 +193,7 @@ def test_why_a_run_has_failed_is_kept(loaded):
     loaded.start()
     until(lambda: loaded.get_traffic_stats()["client"].get("tcps_connects", 0) > 0)
     assert loaded.last_error == "" and loaded.last_profile_error == {}
-    interface = loaded.ports[0].interface
+    interface = loaded.links[0].interface
     namespace, _, name = interface.removeprefix("netns/").partition(":")
     ip("-n", namespace, "link", "del", name)
     until(lambda: loaded.state == loaded.STATE_ASTF_LOADED)

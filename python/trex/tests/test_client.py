@@ -165,9 +165,9 @@ def test_rates_are_those_of_now(client):
 def test_what_is_lost_is_dropped(client):
     client.add_streams(burst(100, flow_stats=STLFlowLatencyStats(pg_id=3), size=80), ports=[0])
     # They go to port 1, and this client thinks that they come back.
-    client.ports[1].interface, client.ports[0].interface = (
-        client.ports[0].interface,
-        client.ports[0].interface,
+    client.links[1].interface, client.links[0].interface = (
+        client.links[0].interface,
+        client.links[0].interface,
     )
     client.start([0])
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -278,7 +278,7 @@ def test_what_stands_in_the_way_of_a_start_is_told(client):
         client.start([0])
     client.remove_all_streams()
     client.add_streams(continuous(), ports=[0])
-    namespace = client.ports[1].interface.partition(":")[0].removeprefix("netns/")
+    namespace = client.links[1].interface.partition(":")[0].removeprefix("netns/")
     ip("-n", namespace, "link", "set", "veth1", "down")
     with pytest.raises(STLError, match="no carrier"):
         client.start([0])
@@ -327,7 +327,7 @@ def test_packets_and_captures_are_pushed(client, tmp_path):
 def test_pushed_packets_have_the_ports_addresses_where_they_name_none(client):
     named = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP() / UDP() / bytes(30)
     unnamed = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP() / bytes(30)
-    own = client.get_port(0)
+    own = client.links[0]
     ports = bytes.fromhex((own.destination + own.source).replace(":", ""))
     client.set_service_mode(ports=[1])
     capture = client.start_capture(rx_ports=[1], limit=10)["id"]
@@ -389,7 +389,7 @@ def test_ports_find_each_other(client):
 
 
 def test_the_next_hop_is_asked_for_and_pinged(client):
-    namespace = client.ports[1].interface.partition(":")[0].removeprefix("netns/")
+    namespace = client.links[1].interface.partition(":")[0].removeprefix("netns/")
     ip("-n", namespace, "addr", "add", "10.9.9.2/24", "dev", "veth1")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
     mac = client.get_port_info(1)[0]["hw_mac"]
@@ -408,7 +408,7 @@ def test_the_next_hop_is_asked_for_and_pinged(client):
 
 def test_a_port_hears_every_frame_as_long_as_it_is_told(client):
     def link_of_0():
-        namespace = client.ports[0].interface.partition(":")[0].removeprefix("netns/")
+        namespace = client.links[0].interface.partition(":")[0].removeprefix("netns/")
         (link,) = json.loads(ip("-n", namespace, "-d", "-j", "link", "show", "veth0"))
         return link
 
@@ -453,7 +453,7 @@ def test_an_interface_that_vanishes_is_a_warning(client):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
     until(lambda: sent(client) > 10)
-    namespace = client.ports[0].interface.partition(":")[0].removeprefix("netns/")
+    namespace = client.links[0].interface.partition(":")[0].removeprefix("netns/")
     ip("-n", namespace, "link", "set", "veth0", "down")
     client.wait_on_traffic([0], timeout=LIMIT_S)
     assert any("veth0" in warning.msg for warning in client.get_warnings())
@@ -463,15 +463,15 @@ def test_an_interface_that_vanishes_is_a_warning(client):
 
 def test_frames_are_those_of_the_streams(client, tmp_path):
     """What arrives is what the profile says, addresses of the port included."""
-    namespace = client.ports[1].interface.partition(":")[0].removeprefix("netns/")
+    namespace = client.links[1].interface.partition(":")[0].removeprefix("netns/")
     file = tmp_path / "arrived.pcap"
     command = ["ip", "netns", "exec", namespace, "tcpdump", "-i", "veth1", "-w", str(file)]
     # Port 1 is not taken, so that nothing is counted and kept from the kernel there.
-    client.ports.pop(1)
+    client.links.pop(1)
     with subprocess.Popen([*command, "-U", "-c", "3", "icmp"], stderr=subprocess.PIPE) as capture:
         until(lambda: b"listening on" in capture.stderr.readline())
         echo = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / ICMP(seq=5) / bytes(20)
-        client.ports[0].destination = "02:00:00:00:00:09"
+        client.links[0].destination = "02:00:00:00:00:09"
         stream = STLStream(packet=STLPktBuilder(pkt=echo), mode=STLTXSingleBurst(3, pps=1000))
         client.add_streams(stream, ports=[0])
         client.start([0])
@@ -481,5 +481,5 @@ def test_frames_are_those_of_the_streams(client, tmp_path):
     arrived = rdpcap(str(file))
     assert len(arrived) == 3
     assert all(it[Ether].dst == "02:00:00:00:00:09" for it in arrived)
-    assert all(it[Ether].src == client.ports[0].source for it in arrived)
+    assert all(it[Ether].src == client.links[0].source for it in arrived)
     assert all(bytes(it[IP]).startswith(bytes(echo[IP])) for it in arrived)

@@ -46,7 +46,7 @@ def test_frames_that_come_twice_are_told_while_others_arrive(client):
     left: list = []
     client.fetch_capture_packets(capture, left)
     assert len(left) == 5 and set(errors().values()) == {0}
-    with PacketSocket(client.ports[0].interface) as wire:
+    with PacketSocket(client.links[0].interface) as wire:
         for frame in left:
             wire.send(frame["binary"])
     until(lambda: errors()["dup"] == 5)
@@ -121,7 +121,7 @@ def test_what_leaves_is_captured(client, tmp_path):
 def test_what_is_on_its_way_past_the_taps_is_not_captured(client):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
-    client.ports[0].is_service = True
+    client.links[0].is_service = True
     with pytest.raises(STLError, match="port 0 is sending past the kernel's taps"):
         client.start_capture(tx_ports=[0])
     client.stop()

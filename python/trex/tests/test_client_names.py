@@ -1,75 +1,116 @@
-"""The stateful client has all that TRex's has: methods, parameters, attributes, lines.
+"""Clients and ports have all that TRex's have: methods, parameters, attributes, lines.
 
-`astf_names.txt` lists it. With `TREX_CORE`, the list is held against that tree.
+`astf_names.txt` and the others list it. With `TREX_CORE`, the lists are held against that tree.
 """
 
 from __future__ import annotations
 
 import inspect
 
-import astf_names
+import client_names
 import pytest
 from trex_tree import needs_tree, of_trex
 
-from trex.astf.absent import Absent
 from trex.astf.api import ASTFClient, TRexAbsentError, TRexError
+from trex.client.absent import Absent
+from trex.common.trex_port import Port
+from trex.stl.api import STLClient
 
-KEPT = astf_names.KEPT.read_text().splitlines()
+KEPT = {
+    (name, entry)
+    for (_, name), file in client_names.KEPT.items()
+    for entry in file.read_text().splitlines()
+}
 
 
-def kept(kind: str) -> list[list[str]]:
-    """The entries of a kind, without it."""
-    return [words[1:] for words in (entry.split() for entry in KEPT) if words[0] == kind]
+def kept(kind: str) -> list[tuple[str, list[str]]]:
+    """The entries of a kind, without it, each with the class that has it."""
+    split = sorted((owner, entry.split()) for owner, entry in KEPT)
+    return [(owner, words[1:]) for owner, words in split if words[0] == kind]
 
 
-@pytest.mark.parametrize(("name", "parameters"), [(it[0], it[1:]) for it in kept("method")])
-def test_every_method_is_there_with_its_parameters(name, parameters):
-    ours = astf_names.parameters_of(getattr(ASTFClient, name))
+def found(owner: str) -> type:
+    """The class of this name."""
+    module = {name: module for module, name in client_names.KEPT}[owner]
+    return getattr(__import__(module, fromlist=[owner]), owner)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"), [(owner, it[0], it[1:]) for owner, it in kept("method")]
+)
+def test_every_method_is_there_with_its_parameters(owner, name, parameters):
+    method = getattr(found(owner), name)
+    assert callable(method)
+    if any(parameter.startswith("*") for parameter in parameters):
+        # It is wrapped, which hides its parameters.
+        return
+    ours = client_names.parameters_of(method)
+    if ours == ["*arguments", "**named"]:
+        # It raises, whatever it is given.
+        return
     # Some have more of their own behind these.
     assert ours[: len(parameters)] == parameters
     assert all("=" in parameter for parameter in ours[len(parameters) :])
 
 
-@pytest.mark.parametrize("name", [it[0] for it in kept("attribute")])
-def test_every_attribute_is_there_or_says_what_to_use(name):
-    client = ASTFClient()
+@pytest.mark.parametrize(("owner", "name"), [(owner, it[0]) for owner, it in kept("attribute")])
+def test_every_attribute_is_there_or_says_what_to_use(owner, name):
+    one = found(owner)
+    client = one(STLClient(), 0) if issubclass(one, Port) else one()
     if isinstance(inspect.getattr_static(client, name), Absent):
         with pytest.raises(TRexAbsentError, match=f"{name} is not there: .+"):
             getattr(client, name)
         assert not hasattr(client, name)
+        return
+    try:
+        getattr(client, name)
+    except TRexAbsentError:
+        raise
+    except TRexError as error:
+        # There is no session.
+        assert "not connected" in str(error)
 
 
-def test_every_option_of_a_line_is_there():
-    ours = astf_names.lines_of(ASTFClient)
+@pytest.mark.parametrize("owner", ["STLClient", "ASTFClient"])
+def test_every_option_of_a_line_is_there(owner):
+    ours = client_names.lines_of(found(owner))
     missing = {}
-    for line, command, *options in kept("line"):
-        found = ours.get(line, {}).get(command)
-        if found is None or not set(options) <= set(found):
-            missing[line, command] = options
+    for line, command, *options in [it for of, it in kept("line") if of == owner]:
+        known = ours.get(line, {}).get(command)
+        if known is None or not set(options) <= set(known):
+            missing[line, command] = set(options) - set(known or ())
     assert not missing
 
 
-def test_what_an_absent_part_is_for_is_there():
-    client = ASTFClient()
-    static = {name: inspect.getattr_static(ASTFClient, name) for name in dir(ASTFClient)}
+@pytest.mark.parametrize("owner", ["STLClient", "ASTFClient", "STLPort"])
+def test_what_an_absent_part_is_for_is_there(owner):
+    one = found(owner)
+    client = one(STLClient(), 0) if issubclass(one, Port) else one()
+    static = {name: inspect.getattr_static(one, name) for name in dir(one)}
     parts = [name for name, part in static.items() if isinstance(part, Absent)]
-    assert "conn" in parts
+    assert parts
     for name in parts:
         with pytest.raises(TRexError) as told:
             getattr(client, name)
         for word in str(told.value).replace("()", "() ").split():
             if word.endswith("()"):
-                assert callable(getattr(ASTFClient, word[:-2])), (name, word)
+                assert callable(getattr(one, word[:-2])), (name, word)
 
 
-def test_commands_have_the_names_of_the_console():
-    commands = ASTFClient().get_console_methods()
+@pytest.mark.parametrize("owner", ["STLClient", "ASTFClient"])
+def test_commands_have_the_names_of_the_console(owner):
+    commands = found(owner)().get_console_methods()
     assert commands["arp"].__name__ == "resolve_line"
     assert commands["tpg_enable"].__name__ == "tpg_enable"
-    assert len(commands) == len(set(astf_names.lines_of(ASTFClient)))
+    assert len(commands) == len(set(client_names.lines_of(found(owner))))
+
+
+def test_neither_client_is_the_other():
+    assert not issubclass(ASTFClient, STLClient) and not issubclass(STLClient, ASTFClient)
 
 
 @needs_tree
-def test_the_list_is_that_of_trex():
-    found = of_trex(astf_names, [])
-    assert found == KEPT
+def test_the_lists_are_those_of_trex():
+    lists = of_trex(client_names, [list(place) for place in client_names.KEPT])
+    files = client_names.KEPT.values()
+    assert lists == [file.read_text().splitlines() for file in files]

@@ -104,7 +104,7 @@ def test_profiles_that_do_not_go_together_are_refused(client, monkeypatch):
     with pytest.raises(STLError, match=r"profile 0\.a is sending"):
         client.start("0.a")
     client.start("0.a", force=True)
-    monkeypatch.setattr(client.ports[0], "_speed", "1M")
+    monkeypatch.setattr(client.links[0], "_speed", "1M")
     client.add_streams(continuous(1200), "0.c")
     # Of a megabit each has more than half.
     with pytest.raises(STLError, match="smaller mult"):

@@ -51,7 +51,7 @@ def test_streams_both_ways_are_made_sent_and_counted(session, capsys):
         udp_dst_port=12,
     )
     assert result == {"status": 1, "log": None, "stream_id": {0: 1, 1: 2}}
-    streams = [list(session.trex_client.ports[port].streams.values()) for port in (0, 1)]
+    streams = [list(session.trex_client.links[port].streams.values()) for port in (0, 1)]
     there, back = (Ether(stream[0].get_pkt()) for stream in streams)
     assert (there.src, there.dst, there[UDP].dport) == (back.dst, back.src, 12)
     known = CStreamsPerPort()
@@ -120,7 +120,7 @@ def test_traffic_goes_on_until_it_is_stopped(session, profiles):
     assert session.wait_on_traffic(0, timeout=0.1)["status"] == 0
     assert check_res(session.traffic_control(action="stop"))["stopped"]
     check_res(session.traffic_control(action="reset", port_handle=[0, 1]))
-    assert session.trex_client.ports[0].streams == {}
+    assert session.trex_client.links[0].streams == {}
 
 
 def test_small_frames_are_sent_without_counters_that_nobody_asked_for(session):
@@ -157,7 +157,7 @@ def test_a_session_ends(session):
     check_res(session.interface_config(0))
     check_res(session.traffic_config(**burst(5), port_handle=0))
     check_res(session.interface_config(0, mode="destroy"))
-    assert session.trex_client.ports[0].streams == {}
+    assert session.trex_client.links[0].streams == {}
     check_res(session.cleanup_session(maintain_lock=True))
     assert session.trex_client is None
 

@@ -100,7 +100,7 @@ def test_a_port_pings_nodes_of_another_within_vlans(client):
     client.set_namespace(0, "set_vlan", mac=MAC, vlans=[22, 23])
     client.set_l3_mode(1, "1.1.1.2", "1.1.1.3", vlan=[22, 23])
     (reply,) = client.ping_ip(1, "1.1.1.3", count=1)
-    assert reply["status"] == "success" and client.get_port(1).destination == MAC
+    assert reply["status"] == "success" and client.links[1].destination == MAC
     client.set_namespace(0, "set_vlan", mac=MAC, vlans=[])
     client.set_l3_mode(1, "1.1.1.2", "1.1.1.3", vlan=[])
 
@@ -128,7 +128,7 @@ def test_many_nodes_answer_side_by_side(client, peer):
     macs = [f"00:01:02:03:00:{number:02x}" for number in range(1, 201)]
     assert found == {(mac, generate_ipv6(mac)) for mac in macs}
     client.namespace_remove_all()
-    assert not peer.pings("1.1.1.100") and client.get_port(0).hosts.counters()["tx_unicast_pkts"]
+    assert not peer.pings("1.1.1.100") and client.links[0].hosts.counters()["tx_unicast_pkts"]
 
 
 def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
@@ -148,12 +148,12 @@ def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
     peer.give("2001:db8:7::1/64")
     told = ICMPv6NDOptPrefixInfo(prefix="2001:db8:7::", prefixlen=64, A=1)
     to_all = Ether(dst="33:33:00:00:00:01") / IPv6(src="fe80::1", dst="ff02::1", hlim=255)
-    with PacketSocket(client.ports[1].interface) as router:
+    with PacketSocket(client.links[1].interface) as router:
         router.send(bytes(to_all / ICMPv6ND_RA() / told))
     until(lambda: peer.pings("2001:db8:7::200:ff:fe01:7"))
     assert peer.pings("2001:db8::8") and not peer.pings("2001:db8:7::200:ff:fe01:8")
     client.clear_vlan(0)
-    assert not peer.pings(generate_ipv6(client.get_port(0).source, prefix="2001:db8"))
+    assert not peer.pings(generate_ipv6(client.links[0].source, prefix="2001:db8"))
 
 
 def test_nodes_share_a_namespace(client, peer):

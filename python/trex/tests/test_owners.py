@@ -49,7 +49,7 @@ def test_ports_are_taken_from_another_client_by_force(client, other):
     until(lambda: client.get_stats()[0]["opackets"] > 0)
     other.acquire([0], force=True)
     assert (client.get_acquired_ports(), other.get_acquired_ports()) == ([1], [0])
-    assert not client.get_port(0).is_active
+    assert not client.get_port(0).is_active()
     with pytest.raises(TRexError, match="port 0 is not acquired"):
         client.start([0])
     client.acquire([0], force=True)

@@ -134,7 +134,7 @@ def test_clients_of_dhcp_get_addresses_and_give_them_back(context, dhcp_server, 
         assert lease.client_mac == mac and lease.client_ip.startswith("10.9.9.")
         assert (lease.server_ip, lease.subnet) == ("10.9.9.1", "255.255.255.0")
         assert (lease.domain, lease.lease) == ("example.org", 3600)
-        assert lease.server_mac == context.client.ports[1].source
+        assert lease.server_mac == context.client.links[1].source
     assert str(leases[0]).startswith(f"ip: {leases[0].client_ip}, server_ip: 10.9.9.1, subnet:")
     pings = [ServiceICMP(context, lease.server_ip, src_ip=lease.client_ip) for lease in leases[:1]]
     context.run(pings)
@@ -233,7 +233,7 @@ def test_a_packet_without_addresses_leaves_with_those_of_the_port(client, contex
     context.run(Listening(9, sends=sends))
     arrived = []
     client.stop_capture(capture, arrived)
-    own, next_hop = client.ports[0].source, "02:00:00:00:00:09"
+    own, next_hop = client.links[0].source, "02:00:00:00:00:09"
     assert [(Ether(it["binary"]).src, Ether(it["binary"]).dst) for it in arrived] == [
         (own, next_hop),
         (own, "02:00:00:00:00:05"),

@@ -37,7 +37,7 @@ def test_a_queue_keeps_the_last_frames_that_arrive(client):
     push(client, frames)
     port = client.get_port(1)
     until(lambda: client.get_port_attr(1)["rx_queue"] == "[3 / 3]")
-    until(lambda: port.rx_queue._frames[-1]["binary"] == frames[-1])
+    until(lambda: client.links[1].rx_queue._frames[-1]["binary"] == frames[-1])
     answer = port.get_rx_queue_pkts()
     assert answer.good() and [one["binary"] for one in answer.data()] == frames[1:]
     assert all(one["port"] == 1 and one["origin"] == "RX" for one in answer.data())
@@ -108,7 +108,7 @@ def test_a_port_is_connected_to_a_socket_both_ways(client, pair):
             client.start_capture_port(1, **wrong)
     client.start_capture_port(1, endpoint)
     client.reset()
-    assert client.get_port(1).capture_port is None
+    assert client.links[1].capture_port is None
 
 
 def test_without_pyzmq_it_is_told_what_to_install(client, monkeypatch):

@@ -60,7 +60,9 @@ def function_of(described: Any, name: str, mode: str) -> Callable[..., Any]:
     """A registered object's function that a mode's profiles have. Raises where there is none."""
     function = getattr(described, name, None)
     if function is None:
-        others = "stateless ones get_streams()" if mode == "stateful" else "stateful ones get_profile()"
+        others = (
+            "stateless ones get_streams()" if mode == "stateful" else "stateful ones get_profile()"
+        )
         raise TRexError(
             f"what register() returns has no {name}(), which {mode} profiles have, and {others}"
         )

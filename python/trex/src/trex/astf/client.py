@@ -9,23 +9,24 @@ from contextlib import suppress
 from typing import Any
 
 from trex.addresses import int2ip, int2mac
-from trex.arguments import bits, listify, seconds, validate_type
-from trex.astf.absent import Absent
+from trex.arguments import bits, seconds, validate_type
 from trex.astf.console import Console
 from trex.astf.counting import Counting
 from trex.astf.delays import Delays, check_latency_addresses, latency_rate
 from trex.astf.ignored import ignored
 from trex.astf.loaded import Profile
+from trex.astf.port import ASTFPort
 from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID, Pids, names_of
 from trex.astf.running import StatefulRun, end_unestablished, multiplier, port_name, times
 from trex.astf.statistics import LatencyStats, TrafficStats
 from trex.astf.switching import Switching
 from trex.astf.topologies import ASTFTopologyManager
-from trex.client.client import TRexClient
-from trex.client.events import Event
+from trex.client.absent import Absent
 from trex.client.port import Port
+from trex.client.port_commands import PortCommands
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
-from trex.stl.client import STLClient
+from trex.stl.sending import Sending
+from trex.stl.tagged import TaggedGroupCommands
 from trex.tunables import by_name
 
 _PORTS_MAX = 32
@@ -33,24 +34,20 @@ _PORTS_MAX = 32
 _INTERVAL_S, _INTERVAL_S_MIN = 1.0, 0.001
 
 
-class ASTFClient(Console, Switching, Counting, Delays, STLClient):
+class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Sending):
     """TRex's advanced stateful client, with the engine in this process.
 
     Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
     servers on the odd ones; `dummy` in a trex_cfg.yaml leaves one of them to others.
     """
 
-    # What TRex's client has of its connection and its server, which are not there.
-    conn = Absent("is_connected() and get_connection_info() tell of the session")
-    ctx = Absent("get_connection_info() and logger tell what it holds")
-    psv = Absent("get_acquired_ports(), get_active_ports() and so on tell what ports are")
+    # What TRex's client has of its server, which is not there.
     handler = Absent("get_acquired_ports() tells which ports this client has")
     sync_waiting = Absent("no command is under way when another can be given")
     profile_state_change = Absent("get_profiles_state() tells what each profile is doing")
     macs_ips_mngr = Absent("get_ignored_macs_ips() and set_ignored_macs_ips() have the lists")
-    global_stats = Absent("get_stats()['global'] has the counters")
-    util_stats = Absent("get_util_stats() has the counters")
-    pgid_stats = Absent("get_pgid_stats() and clear_pgid_stats() have the counters")
+
+    needs_service_mode = False
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -78,16 +75,6 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         self.epoch = (self.epoch or 0) + 1
         self.sync()
 
-    @property
-    def supported_cmds(self) -> list[str]:
-        """As `get_server_supported_cmds`."""
-        return self.get_server_supported_cmds()
-
-    @property
-    def tpg_status(self) -> dict[str, Any] | None:
-        """As `get_tpg_status`; None where there is no session."""
-        return self.get_tpg_status() if self._is_connected else None
-
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
         """Ends the session, and what is running; without `stop_traffic` that goes on for now."""
         if self._is_connected and stop_traffic:
@@ -97,25 +84,25 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             self.topo_mngr.clear()
         super().disconnect(stop_traffic, release_ports)
 
-    def reset(self, restart: bool = False) -> None:  # type: ignore[override]
+    def reset(self, restart: bool = False) -> None:
         """Takes all ports, ends what is running, forgets profiles and counters."""
         self._need_session()
-        if restart:
-            # Refused, before anything is ended.
-            super().reset(restart=True)
-        self.stop(pid_input=ALL_PROFILE_ID)
-        self.stop_latency()
-        self._latency = None
-        self.clear_profile(pid_input=ALL_PROFILE_ID)
-        super().reset()
+        if not restart:
+            self.stop(pid_input=ALL_PROFILE_ID)
+            self.stop_latency()
+            self._latency = None
+            self.clear_profile(pid_input=ALL_PROFILE_ID)
+        # Refuses a restart.
+        self._reset_streams(None, restart)
+        self.clear_stats()
 
-    def acquire(self, force: bool = False) -> None:  # type: ignore[override]
+    def acquire(self, force: bool = False) -> None:
         """Takes all ports; with `force` from other clients of this process, too."""
-        super().acquire(None, force)
+        self._take(None, force)
 
-    def release(self, force: bool = False) -> None:  # type: ignore[override]
+    def release(self, force: bool = False) -> None:
         """Gives all ports back."""
-        super().release(None)
+        self._give_back(None)
 
     def sync(self) -> dict[str, int]:
         """The state of each profile, as a number."""
@@ -130,60 +117,27 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
         for number in self._owned(ports):
-            port = self.ports[number]
+            port = self.links[number]
             if not enabled and port.capture_port is not None:
                 raise TRexError(f"port {number} has a capture port: stop_capture_port() first")
             port.is_service, port.service_filtered = enabled, enabled and filtered
 
-    def start_capture(
-        self,
-        tx_ports: Any = None,
-        rx_ports: Any = None,
-        limit: int = 1000,
-        mode: str = "fixed",
-        bpf_filter: str = "",
-        endpoint: str = "",
-        snaplen: int = 0,
-    ) -> dict[str, Any]:
-        """As `STLClient` has it, in service mode or out of it.
-
-        Raises for what is on its way already where it cannot be seen.
-        """
-        self._need_session()
-        rx, tx = ([] if it is None else listify(it) for it in (rx_ports, tx_ports))
-        for number in self._owned(rx):
-            port = self.ports[number]
+    def _check_capture(self, rx_ports: list[int], tx_ports: list[int]) -> None:
+        for number in rx_ports:
+            port = self.links[number]
             if self._is_sent_to(port) and not port.is_service:
                 raise TRexError(
                     f"port {number}: streams are sent there, and counted before they can be seen: "
                     "stop_stl() first, and start them after this"
                 )
-        for number in self._owned(list(dict.fromkeys([*tx, *rx]))):
-            for pid, run in self.ports[number].stateful.items():
+        for number in dict.fromkeys([*tx_ports, *rx_ports]):
+            for pid, run in self.links[number].stateful.items():
                 if not run.is_done() and not run.is_visible:
                     raise TRexError(
                         f"port {number}: profile {pid} is running past the kernel's taps: stop it, "
                         "and start it after this"
                     )
-        how = (limit, mode, bpf_filter, endpoint, snaplen)
-        return super().start_capture(tx_ports, rx_ports, *how)
-
-    # Events.
-
-    def has_events(self) -> bool:
-        """Whether something happened that was not taken."""
-        self._reap()
-        return super().has_events()
-
-    def pop_event(self) -> Event | None:
-        """Takes the oldest event."""
-        self._reap()
-        return super().pop_event()
-
-    def get_events(self, ev_type_filter: Any = None) -> list[Event]:
-        """The events, or those of a type (`info`, `warning`) or several."""
-        self._reap()
-        return super().get_events(ev_type_filter)
+        super()._check_capture(rx_ports, tx_ports)
 
     # Gateways, and who is left alone.
 
@@ -240,7 +194,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
 
     # Running.
 
-    def start(  # type: ignore[override]
+    def start(
         self,
         mult: float = 1,
         duration: float = -1,
@@ -300,7 +254,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         for profile in profiles:
             self._check_beside(profile)
             limit, linger = times(duration, nc, t_duration)
-            before = {number: port.look()["counters"] for number, port in self.ports.items()}
+            before = {number: port.look()["counters"] for number, port in self.links.items()}
             try:
                 run = StatefulRun(
                     str(profile.document),
@@ -321,7 +275,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             self.last_error = ""
             self.last_profile_error.pop(profile.pid, None)
             self._begin_tunnels(profile.pid)
-            for number, port in self.ports.items():
+            for number, port in self.links.items():
                 if port_name(number) in run.ports():
                     port.begin_stateful(profile.pid, run, before[number])
             if e_duration > 0:
@@ -335,7 +289,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 addresses, offsets = profile.first_addresses()
                 self._start_latency(latency_pps, addresses, offsets, 0xFFFFFFFF, run.is_done)
 
-    def stop(  # type: ignore[override]
+    def stop(
         self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
     ) -> None:
         """Ends profiles at once, and drops what is open; `is_remove` forgets them then."""
@@ -352,7 +306,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         if is_remove:
             self.clear_profile(pid_input=[profile.pid for profile in profiles])
 
-    def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:  # type: ignore[override]
+    def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
         """Makes so many times the profiles' flows a second from now on; `*` is all that run."""
         self._need_session()
         multiplier(mult)
@@ -366,9 +320,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                 raise TRexError(f"profile {profile.pid} is not running: start() first")
             profile.run.update(mult)
 
-    def wait_on_traffic(  # type: ignore[override]
-        self, timeout: float | None = None, profile_id: str | None = None
-    ) -> None:
+    def wait_on_traffic(self, timeout: float | None = None, profile_id: str | None = None) -> None:
         """Waits until profiles have ended, all or one.
 
         Raises `TRexTimeoutError` after `timeout` seconds.
@@ -381,11 +333,9 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                     raise TRexTimeoutError(timeout)
         self._reap()
 
-    wait_on_traffic_stl = TRexClient.wait_on_traffic
-
     # Counters.
 
-    def get_stats(  # type: ignore[override]
+    def get_stats(
         self,
         ports: Any = None,
         sync_now: bool = True,
@@ -402,7 +352,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
         stats["latency"] = self.get_latency_stats(skip_zero)
         return stats
 
-    def clear_stats(  # type: ignore[override]
+    def clear_stats(
         self,
         ports: Any = None,
         clear_global: bool = True,
@@ -421,11 +371,14 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
 
     # For the commands above.
 
+    def _port_commands(self, number: int) -> PortCommands:
+        return ASTFPort(self, number)
+
     def _stateful_ports(self) -> list[dict[str, Any] | None]:
         """The ports by number, as the engine takes them."""
         found: list[dict[str, Any] | None] = []
-        for number in range(min(max(self.ports, default=-1) + 1, _PORTS_MAX)):
-            port = self.ports.get(number)
+        for number in range(min(max(self.links, default=-1) + 1, _PORTS_MAX)):
+            port = self.links.get(number)
             if port is not None and not port.is_acquired:
                 raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
             found.append(None if port is None else self._as_stateful(port))
@@ -448,12 +401,9 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             "tunnels": self._tunnels_of(port.number),
         }
 
-    def _is_service_req(self) -> bool:
-        return False
-
     def _is_heard(self) -> bool:
         """Whether others are to hear what is sent and what arrives."""
-        return bool(self._captures) or any(port.is_service for port in self.ports.values())
+        return bool(self._captures) or any(port.is_service for port in self.links.values())
 
     def _check_beside(self, profile: Profile) -> None:
         """Raises where what is running leaves no room for a profile."""
@@ -473,7 +423,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
                     f"profiles {other.pid} and {profile.pid} both have a server at {kind} port "
                     f"{port}: give one another port"
                 )
-        for number, found in self.ports.items():
+        for number, found in self.links.items():
             if found.active:
                 raise TRexError(f"port {number} is sending streams: stop_stl() first")
 
@@ -485,7 +435,7 @@ class ASTFClient(Console, Switching, Counting, Delays, STLClient):
             if run is None or result is None:
                 continue
             run.is_told = True
-            for number, port in self.ports.items():
+            for number, port in self.links.items():
                 counted = run.port(number)
                 if counted is not None and port.stateful.get(profile.pid) is run:
                     port.note_received(counted["received"], counted["received_bytes"])

@@ -10,29 +10,14 @@ from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID
 from trex.astf.tunnelling import RECORDS_MAX, Tunnel
 from trex.astf.tunnels_topo import GTPU
 from trex.errors import TRexError
+from trex.lines import streams
 from trex.lines.ports import PortLines
+from trex.lines.service import add_modes, mode_of
+from trex.lines.stats import OF_PORTS, print_ports, stats
 from trex.lines.streams import StreamLines
-from trex.lines.tables import sides, table, values
+from trex.lines.tables import sides
 from trex.lines.tagged import TaggedLines
 from trex.lines.words import HELP, Words, command, ipv4, ports_of, seconds, tunables
-
-_SERVICE_FILTERS = ("bgp", "tran", "dhcp", "mdns", "emu", "no-tcp-udp", "all")
-
-
-# What both `stats` and `stats_stl` show.
-_STATS_OF_BOTH = (
-    (["-g"], "global", "of all ports together"),
-    (["-p"], "ports", "of ports"),
-    (["--ps"], "status", "what ports are"),
-    (["-s"], "groups", "of streams' packet groups"),
-    (["-c"], "cpu", "the load of CPUs"),
-    (["-m"], "memory", "packet memory, of which there are no pools"),
-    (["-x"], "kernel", "the kernel's, of ports"),
-    (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
-)
-_GROUP = ("tx_pkts", "rx_pkts", "tx_bytes", "rx_bytes", "tx_pps", "rx_pps", "tx_bps", "rx_bps")
-_DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
-_LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
 
 
 class Console(PortLines, StreamLines, TaggedLines):
@@ -54,6 +39,19 @@ class Console(PortLines, StreamLines, TaggedLines):
         if given is not None:
             self.acquire(force=given.force)
         return True
+
+    @command("release")
+    def release_line(self: Any, line: str) -> None:
+        """Gives all ports back: clients and servers have them together."""
+        words = Words(self.release_line)
+        words.add_ports()
+        given = words.of(line)
+        if given is None:
+            return
+        mine = self.get_acquired_ports()
+        if not set(ports_of(self, given)) & set(mine):
+            raise TRexError(f"release: none of these ports is acquired; acquired: {mine or 'none'}")
+        self.release()
 
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
@@ -178,13 +176,10 @@ class Console(PortLines, StreamLines, TaggedLines):
     def service_line(self: Any, line: str) -> bool:
         """Puts all ports into service mode, or with --off out of it."""
         words = Words(self.service_line)
-        words.add_argument("--off", action="store_true", help="out of service mode")
-        for name in _SERVICE_FILTERS:
-            words.add_argument(f"--{name}", action="store_true", help="in filtered service mode")
+        add_modes(words)
         given = words.of(line)
         if given is not None:
-            is_filtered = any(getattr(given, name.replace("-", "_")) for name in _SERVICE_FILTERS)
-            self.set_service_mode(enabled=not given.off, filtered=is_filtered)
+            self.set_service_mode(None, *mode_of(given))
         return True
 
     @command("latency")
@@ -222,7 +217,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         if given is None:
             return True
         if given.command == "start":
-            chosen = given.ports or list(self.ports)
+            chosen = given.ports or list(self.links)
             mask = sum(1 << number for number in set(chosen))
             self.start_latency(given.mult, given.src_ipv4, given.dst_ipv4, mask, given.dual_ipv4)
         elif given.command == "stop":
@@ -400,7 +395,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         for pid, state in sorted(self.get_profiles_state().items()):
             print(f"{pid:<20} {state}")
         for number in self._numbers(ports_of(self, given)):
-            for name, profile in self.ports[number].profiles.items():
+            for name, profile in self.links[number].profiles.items():
                 doing = "active" if profile.is_active else f"{len(profile.streams)} streams"
                 print(f"{f'port {number}.{name}':<20} {doing}")
 
@@ -435,7 +430,7 @@ class Console(PortLines, StreamLines, TaggedLines):
             (["-l"], "show", "of latency traffic: delays"),
             (["--lh"], "hist", "of latency traffic: how often delays were so long"),
             (["--lc"], "counters", "of latency traffic: packets"),
-            *_STATS_OF_BOTH,
+            *OF_PORTS,
         ):
             which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
         given = words.of(line)
@@ -447,39 +442,33 @@ class Console(PortLines, StreamLines, TaggedLines):
         elif given.what in ("show", "hist", "counters"):
             self._print_latency(given.what)
         else:
-            self._print_ports(given.what, given.ports)
+            print_ports(self, given.what, given.ports)
+
+    @command("start_stl")
+    def start_stl_line(self: Any, line: str) -> None:
+        """Loads a profile of streams onto ports and starts it."""
+        streams.start(self, Words(self.start_stl_line), line)
+
+    @command("stop_stl")
+    def stop_stl_line(self: Any, line: str) -> None:
+        """Ends what ports send."""
+        streams.stop(self, Words(self.stop_stl_line), line)
+
+    @command("update_stl")
+    def update_stl_line(self: Any, line: str) -> None:
+        """Sends at other rates."""
+        streams.update(self, Words(self.update_stl_line), line)
 
     @command("stats_stl")
     def stats_stl_line(self: Any, line: str) -> None:
         """Counters of streams: of all and of ports; -s (packet groups), -l and --lh (delays)."""
-        words = Words(self.stats_stl_line)
-        ports = words.add_mutually_exclusive_group()
-        ports.add_argument(
-            "--port",
-            dest="ports",
-            type=int,
-            nargs="+",
-            action="extend",
-            default=[],
-            help="ports by number; all that are acquired where none are named",
-        )
-        ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
-        which = words.add_mutually_exclusive_group()
-        for flags, what, told in (
-            *_STATS_OF_BOTH,
-            (["-l"], "delays", "of streams' packet groups: delays"),
-            (["--lh"], "histogram", "how often delays were so long"),
-        ):
-            which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
-        given = words.of(line)
-        if given is not None:
-            self._print_ports(given.what, ports_of(self, given))
+        stats(self, Words(self.stats_stl_line), line)
 
     # For the commands above.
 
     def _client_mask(self: Any, clients: list[int]) -> int:
         for number in clients:
-            if number not in self.ports or number % 2:
+            if number not in self.links or number % 2:
                 raise TRexError(f"start: --clients {number}: there is no such port with clients")
         return sum(1 << number for number in set(clients)) if clients else 0xFFFFFFFF
 
@@ -505,53 +494,8 @@ class Console(PortLines, StreamLines, TaggedLines):
         }
         print(shown[what](), flush=True)
 
-    def _print_ports(self: Any, what: str | None, ports: list[int] | None) -> None:
-        stats = self.get_stats(ports)
-        chosen = [number for number in stats if isinstance(number, int)]
-        if what in (None, "global"):
-            print(values("all ports", stats["global"]))
-        if what in (None, "ports"):
-            for number in chosen:
-                print(values(f"port {number}", stats[number]))
-        if what == "status":
-            for info in self.get_port_info(chosen):
-                print(values(f"port {info['index']}", info))
-        if what in ("groups", "delays", "histogram"):
-            _print_groups(self.get_pgid_stats(), what)
-        if what == "memory":
-            print("there are no pools of packet memory")
-        if what == "cpu":
-            for one in self.get_util_stats()["cpu"]:
-                print(f"port {one['ports'][0]}: {one['history'][0]} %")
-        if what in ("kernel", "all kernel"):
-            for number in chosen:
-                counted = self.get_xstats(number)
-                kept = {k: v for k, v in counted.items() if v or what == "all kernel"}
-                print(values(f"port {number}", kept))
-
 
 def _tunnel_type(text: str) -> int:
     if text.lower() not in ("gtpu", str(GTPU)):
         raise argparse.ArgumentTypeError(f"{text!r} is no type of tunnels: expected gtpu")
     return GTPU
-
-
-def _print_groups(stats: dict[str, Any], what: str) -> None:
-    groups = {k: v for k, v in stats["flow_stats"].items() if isinstance(k, int)}
-    delays = {k: v for k, v in stats["latency"].items() if isinstance(k, int)}
-    if what == "groups":
-        rows = [(str(k), *(v[name]["total"] for name in _GROUP)) for k, v in groups.items()]
-        print(table("packet groups", ("PG ID", *_GROUP), rows, "no packet groups"))
-    elif what == "delays":
-        rows = [
-            (
-                str(k),
-                *(v["latency"][name] for name in _DELAYS),
-                *(v["err_cntrs"][name] for name in _LOST),
-            )
-            for k, v in delays.items()
-        ]
-        print(table("delays, us", ("PG ID", *_DELAYS, *_LOST), rows, "no delays are measured"))
-    for group, told in delays.items() if what == "histogram" else ():
-        histogram = {str(k): v for k, v in sorted(told["latency"]["histogram"].items())}
-        print(values(f"packet group {group}", histogram))

@@ -196,6 +196,6 @@ class Counting(Profiles):
                     "end": int2ip((end + number // 2 * dual) & _IPV4_MASK),
                 }
             }
-            for number in self.ports
+            for number in self.links
             if number % 2 == 0
         }

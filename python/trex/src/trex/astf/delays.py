@@ -82,7 +82,7 @@ class Delays(Session):
         ends: list[LatencyPort] = []
         sending = self._check_latency(mask)
         for number in self._owned(sorted({end for it in sending for end in (it, it ^ 1)})):
-            port = self.ports[number]
+            port = self.links[number]
             own, other = (
                 socket.inet_aton(
                     int2ip((ip2int(address) + number // 2 * ip2int(offset)) & _IPV4_MASK)
@@ -94,14 +94,14 @@ class Delays(Session):
             interface, sends = port.interface, number in sending
             ends.append(LatencyPort(number, interface, macs, port.vlan, told, sends))
         for end in ends:
-            self.ports[end.number].begin_latency(end)
+            self.links[end.number].begin_latency(end)
         self._latency = LatencyTraffic(ends, rate, is_over)
 
     def _check_latency(self, mask: int) -> list[int]:
         """The ports that send latency traffic. Raises where it is sent already, or none can."""
         if self._latency is not None and self._latency.is_active:
             raise TRexError("latency traffic is sent already: stop_latency() first")
-        paired = [it for it in self.ports if it ^ 1 in self.ports]
+        paired = [it for it in self.links if it ^ 1 in self.links]
         if not paired:
             raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
         found = [it for it in paired if mask >> it & 1]

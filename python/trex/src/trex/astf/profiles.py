@@ -33,8 +33,6 @@ class Profiles(Session):
     transient_states = (STATE_ASTF_PARSE, STATE_ASTF_BUILD, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE)
     #: TRex's numbers for the state of ports, by that of the profiles.
     port_states = (0, 5, 6, 7, 2, 8, 0)
-    #: There may be several at a time.
-    is_dynamic = True
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -92,7 +90,7 @@ class Profiles(Session):
         self._need_session()
         found: list[Any] = list(self._profiles_by_id)
         if profiles_in_ports:
-            found.append({number: list(port.profiles) for number, port in self.ports.items()})
+            found.append({number: list(port.profiles) for number, port in self.links.items()})
         return found
 
     @property

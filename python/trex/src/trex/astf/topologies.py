@@ -45,7 +45,7 @@ class ASTFTopologyManager:
         loaded.check()
         parts: list[TopoVIF | TopoGW] = [*loaded.vifs, *loaded.gws]
         for part in parts:
-            if part.trex_port not in self._client.ports:
+            if part.trex_port not in self._client.links:
                 raise TRexError(f"the topology's port {part.port_id}: there is no such port")
         for gw, vif in loaded.by_gateway():
             self._check_asker(gw, vif)
@@ -145,9 +145,9 @@ class ASTFTopologyManager:
         return found
 
     def _numbers(self, ports: Any) -> list[int]:
-        chosen = sorted(self._client.ports) if ports is None else listify(ports)
+        chosen = sorted(self._client.links) if ports is None else listify(ports)
         for number in chosen:
-            if number not in self._client.ports:
+            if number not in self._client.links:
                 raise TRexError(f"there is no port {number}")
         return chosen
 
@@ -156,7 +156,7 @@ class ASTFTopologyManager:
 
     def _check_asker(self, gw: TopoGW, vif: TopoVIF | None) -> None:
         """Raises where nobody has an address to ask for a gateway from."""
-        port = self._client.ports[gw.trex_port]
+        port = self._client.links[gw.trex_port]
         if is_valid_mac(gw.dst):
             return
         if is_valid_ipv4(gw.dst):
@@ -169,7 +169,7 @@ class ASTFTopologyManager:
 
     def _ask(self, number: int) -> list[str]:
         """Asks the gateways of a port; those that do not answer."""
-        port = self._client.ports[number]
+        port = self._client.links[number]
         asked: dict[tuple[str, int], tuple[ServiceARP, list[TopoGW]]] = {}
         for gw, vif in self._of(number):
             if gw.dst_mac:
@@ -199,7 +199,7 @@ class ASTFTopologyManager:
     def _answer(self, is_there: bool) -> None:
         """Lets virtual interfaces answer for their addresses, or not any more."""
         for vif in self._topology.vifs:
-            port, tags = self._client.ports.get(vif.trex_port), tags_of([vif.vlan] * bool(vif.vlan))
+            port, tags = self._client.links.get(vif.trex_port), tags_of([vif.vlan] * bool(vif.vlan))
             # A port itself may be that host.
             is_port = port is not None and (vif.src_mac, tags) == (port.source, tags_of(port.vlan))
             if port is None or not vif.src_ipv4 or is_port:

@@ -32,7 +32,7 @@ class Addressing(Session):
         if not is_valid_mac(dst_mac):
             raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
         (number,) = self._idle(port)
-        chosen = self.ports[number]
+        chosen = self.links[number]
         chosen.layer, chosen.destination = Layer(), dst_mac
         chosen.answer()
 
@@ -51,8 +51,8 @@ class Addressing(Session):
         (number,) = self._idle(port)
         if vlan is not None:
             self.set_vlan(port, vlan)
-        self.ports[number].layer = Layer(mode, src_ipv4, dst_ipv4)
-        self.ports[number].answer()
+        self.links[number].layer = Layer(mode, src_ipv4, dst_ipv4)
+        self.links[number].answer()
         self.resolve(port)
 
     def conf_ipv6(self, port: int, enabled: bool, src_ipv6: str | None = None) -> None:
@@ -64,7 +64,7 @@ class Addressing(Session):
         if enabled and src_ipv6 and not is_valid_ipv6(src_ipv6):
             raise TRexArgumentError("src_ipv6", src_ipv6, "an address of IPv6")
         (number,) = self._owned(port)
-        chosen = self.ports[number]
+        chosen = self.links[number]
         chosen.has_own_ipv6, chosen.own_ipv6 = enabled, (src_ipv6 or "") if enabled else ""
         chosen.answer()
 
@@ -73,8 +73,8 @@ class Addressing(Session):
         self._need_session()
         tags = VLAN(vlan)
         for number in self._idle(ports):
-            self.ports[number].vlan = list(tags)
-            self.ports[number].answer()
+            self.links[number].vlan = list(tags)
+            self.links[number].answer()
 
     def clear_vlan(self, ports: Any = None) -> None:
         """No VLAN."""
@@ -89,7 +89,7 @@ class Addressing(Session):
         chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
         silent = []
         for number in chosen:
-            port = self.ports[number]
+            port = self.links[number]
             if port.layer.mode == "ethernet":
                 raise TRexError(f"port {number} has no next hop: set_l3_mode gives it one")
             failure = self._resolve(port, port.vlan if vlan is None else vlan, retries)
@@ -126,7 +126,7 @@ class Addressing(Session):
         validate_type("count", count, int)
         validate_type("interval_sec", interval_sec, (int, float))
         (number,) = self._idle(src_port)
-        port = self.ports[number]
+        port = self.links[number]
         if is_ipv4 and (port.layer.mode != "ipv4" or port.layer.resolved is None):
             raise TRexError(f"port {number} has no resolved next hop: set_l3_mode gives it one")
         kw["vlan"] = port.vlan if vlan is None else vlan
@@ -152,7 +152,7 @@ class Addressing(Session):
         found = {}
         for number in self._idle(ports):
             scan = ServiceIPv6Scan(self.create_service_ctx(number), _ALL_NODES, timeout)
-            run_services(self.ports[number], scan)
+            run_services(self.links[number], scan)
             found[number] = scan.get_record()
         if verbose:
             for number, neighbours in found.items():
@@ -174,6 +174,18 @@ class Addressing(Session):
     def get_resolved_ports(self) -> list[int]:
         """Those that know who that is."""
         return self._those(lambda port: port.layer.resolved is not None)
+
+    def _set_next_hop(self, port: int, source: str, destination: str, mac: str) -> None:
+        """As `set_l3_mode` of IPv4, with the next hop's Ethernet address known."""
+        for name, address in (("src_addr", source), ("dst_addr", destination)):
+            if not is_valid_ipv4(address):
+                raise TRexArgumentError(name, address, "an address of IPv4")
+        if not is_valid_mac(mac):
+            raise TRexArgumentError("resolved_mac", mac, "an address such as 00:00:00:00:00:01")
+        (number,) = self._idle(port)
+        chosen = self.links[number]
+        chosen.layer, chosen.destination = Layer("ipv4", source, destination, mac), mac
+        chosen.answer()
 
     def _resolve(self, port: Port, vlan: Any, retries: int = 0) -> str | None:
         """Asks for the next hop of a port; what went wrong."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
+from trex.client import capture_writer
 from trex.client.packet_socket import PacketSocket
 from trex.errors import TRexArgumentError, TRexError
+from trex.files import writing
 
 _MODES = ("fixed", "cyclic")
 _RX, _TX = "RX", "TX"
@@ -117,6 +118,7 @@ class Capture:
                 self._frames.append(
                     {
                         "binary": frame[: self._snaplen],
+                        "wirelen": len(frame),
                         "origin": origin,
                         "port": port,
                         "index": self._matched,
@@ -125,21 +127,19 @@ class Capture:
                 )
 
 
-def write(frames: Iterable[dict[str, Any]], output: Any) -> None:
-    """Adds frames to a list, or writes them to a file of this name; nowhere for None."""
-    if output is None:
-        return
-    if isinstance(output, list):
-        output.extend(frames)
-        return
-    if not isinstance(output, str):
+def check_output(output: Any) -> None:
+    """Raises `TRexError` unless frames can be written there, before any is taken."""
+    if isinstance(output, str):
+        with writing(output), open(output, "ab"):
+            return
+    if output is not None and not isinstance(output, list):
         raise TRexError(f"output is a list or the name of a file, not {type(output).__name__}")
-    from scapy.utils import PcapWriter
 
-    with PcapWriter(output, linktype=1, sync=True) as file:
-        for frame in frames:
-            seconds = int(frame["ts"])
-            microseconds = int((frame["ts"] - seconds) * 1e6)
-            if not file.header_present:
-                file.write_header(None)
-            file.write_packet(frame["binary"], sec=seconds, usec=microseconds)
+
+def write(frames: list[dict[str, Any]], output: Any) -> None:
+    """Puts frames into a list, in place of what it has, or writes them to a file of this name;
+    nowhere for None."""
+    if isinstance(output, str):
+        capture_writer.write(output, frames)
+    elif output is not None:
+        output[:] = frames

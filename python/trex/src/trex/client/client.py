@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import platform
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from trex.arguments import listify, validate_type
-from trex.client import captures, configuration, owners
+from trex.client import configuration, owners
+from trex.client.absent import Absent
 from trex.client.addressing import Addressing
-from trex.client.captures import Capture
+from trex.client.capturing import Capturing
+from trex.client.context import TRexCtx
 from trex.client.counters import Counters
 from trex.client.events import Event
 from trex.client.namespaces import Namespaces
 from trex.client.packet_socket import PacketSocket
-from trex.client.port import DEFAULT_PROFILE, Port, Profile
-from trex.client.session import number_of
+from trex.client.port import Port, Profile
+from trex.client.port_commands import PortCommands
+from trex.client.profile_id import ALL_PROFILES, PortProfileID
 from trex.client.sockets import Sockets
-from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
+from trex.errors import TRexArgumentError, TRexError
 from trex.lines.words import commands_of
 from trex.logger import Logger
 
-ALL_PROFILES = "*"
 # What `get_util_stats` goes back to.
 _SECONDS = 20
 
 
-class TRexClient(Addressing, Namespaces, Sockets):
+class TRexClient(Addressing, Capturing, Namespaces, Sockets):
     """A session with the engine of this process.
 
     `server` and the ports of its sockets are kept and not used: there is no server. The interfaces
     that are ports 0, 1, ... come from the environment; see `trex.client.configuration`.
     """
+
+    # What TRex's client has of its connection and its server, which are not there.
+    conn = Absent("is_connected() and get_connection_info() tell of the session")
+    psv = Absent("get_acquired_ports(), get_active_ports() and so on tell what ports are")
+    global_stats = Absent("get_stats()['global'] has the counters")
+    util_stats = Absent("get_util_stats() has the counters")
+    pgid_stats = Absent("get_pgid_stats() and clear_pgid_stats() have the counters")
+    #: There may be several profiles of a port at a time.
+    is_dynamic = True
 
     def __init__(
         self,
@@ -49,26 +57,38 @@ class TRexClient(Addressing, Namespaces, Sockets):
         sync_timeout: float | None = None,
         async_timeout: float | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(username)
         validate_type("verbose_level", verbose_level, str)
-        self._username = username or _current_user()
-        self._connection = {"server": server, "sync_port": sync_port, "async_port": async_port}
-        self._timeouts = {"sync_timeout": sync_timeout, "async_timeout": async_timeout}
+        self._connection: dict[str, Any] = {
+            "server": server,
+            "sync_port": sync_port,
+            "async_port": async_port,
+        }
+        self._timeouts: dict[str, Any] = {
+            "sync_timeout": sync_timeout,
+            "async_timeout": async_timeout,
+        }
         if logger is not None:
             self._logger = logger
         self._connected_since = 0.0
-        self._counters = Counters(self.ports)
-        self._captures: dict[int, Capture] = {}
+        self._counters = Counters(self.links)
         self._global_cfg = {"sched_max_stretch": 0}
         self.set_verbose(verbose_level)
 
     def __enter__(self) -> Any:
         self.connect()
-        self.acquire(force=True)
+        self._take(None, force=True)
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.disconnect()
+
+    def init(self) -> None:
+        """Nothing is left to do."""
+
+    def get_mode(self) -> str:
+        """The mode: `STL` or `ASTF`."""
+        raise NotImplementedError("get_mode")
 
     # The session.
 
@@ -77,20 +97,20 @@ class TRexClient(Addressing, Namespaces, Sockets):
         if self._is_connected:
             self.disconnect()
         found = configuration.load()
-        self.ports.update(
+        self.links.update(
             {number: Port(number, port, found.speed) for number, port in found.ports.items()}
         )
-        for number, port in self.ports.items():
+        for number, port in self.links.items():
             is_host = port.layer.mode != "ethernet"
-            if port.destination is None and not is_host and number ^ 1 in self.ports:
+            if port.destination is None and not is_host and number ^ 1 in self.links:
                 # Ports come in pairs, each the other's next hop unless it is told.
-                port.destination = self.ports[number ^ 1].source
+                port.destination = self.links[number ^ 1].source
         self._is_connected = True
         self._connected_since = time.monotonic()
-        self._counters.clear(self.ports)
-        self._events.clear()
+        self._counters.clear(self.links)
+        self._events.clear_events()
         self._note("connected")
-        hosts = [port for port in self.ports.values() if port.layer.mode == "ipv4"]
+        hosts = [port for port in self.links.values() if port.layer.mode == "ipv4"]
         for port in hosts:
             port.answer()
         for port in hosts:
@@ -104,18 +124,18 @@ class TRexClient(Addressing, Namespaces, Sockets):
         validate_type("release_ports", release_ports, bool)
         if not self._is_connected:
             return
-        for port in self.ports.values():
+        for port in self.links.values():
             if stop_traffic:
                 for transmission in port.transmissions():
                     transmission.stop()
             if release_ports:
-                port.is_acquired = False
+                owners.give_back([port])
         self.remove_all_captures()
-        for port in self.ports.values():
+        for port in self.links.values():
             port.close()
         self._is_connected = False
         if stop_traffic:
-            self.ports.clear()
+            self.links.clear()
         self._note("disconnected")
 
     def is_connected(self) -> bool:
@@ -134,7 +154,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
     def server_shutdown(self, force: bool = False) -> None:
         """Ends the session, without `force` not while something is sent."""
         self._need_session()
-        if not force and any(port.is_active for port in self.ports.values()):
+        if not force and any(port.is_active for port in self.links.values()):
             raise TRexError("ports are sending: stop them, or say force=True")
         self.disconnect()
 
@@ -152,20 +172,41 @@ class TRexClient(Addressing, Namespaces, Sockets):
         self._need_session()
         return sorted(name for name in dir(self) if not name.startswith("_"))
 
+    @property
+    def supported_cmds(self) -> list[str]:
+        """As `get_server_supported_cmds`."""
+        return self.get_server_supported_cmds()
+
     def get_server_system_info(self) -> dict[str, Any]:
         """The machine and its ports."""
         self._need_session()
         return {
             "hostname": platform.node(),
             "uptime": f"{time.monotonic() - self._connected_since:.0f} s",
-            "dp_core_count": len(self.ports),
+            "dp_core_count": len(self.links),
             "dp_core_count_per_port": 1,
             "core_type": platform.machine(),
             "is_multiqueue_mode": False,
             "advanced_per_stream_stats": True,
-            "port_count": len(self.ports),
-            "ports": [port.info() for port in self.ports.values()],
+            "port_count": len(self.links),
+            "ports": [port.info() for port in self.links.values()],
         }
+
+    @property
+    def ctx(self) -> TRexCtx:
+        """Who is connected with what, as TRex's parts take it."""
+        context = TRexCtx(
+            {"name": self.get_mode(), "major": 0, "minor": 0},
+            self._username,
+            **self._connection,
+            **self._timeouts,
+            logger=self._logger,
+        )
+        context.event_handler = self._events
+        if self._is_connected:
+            context.server_version = self._version()
+            context.system_info = self.get_server_system_info()
+        return context
 
     @property
     def system_info(self) -> dict[str, Any]:
@@ -210,19 +251,20 @@ class TRexClient(Addressing, Namespaces, Sockets):
         self._global_cfg.update(params)
 
     def get_console_methods(self) -> dict[str, Any]:
-        """The commands that take a line of words, by the names that TRex's console has for them;
-        of `STLClient` none."""
+        """The commands that take a line of words, by the names that TRex's console has."""
         return commands_of(self)
 
     # Events.
 
     def has_events(self) -> bool:
         """Whether something happened that was not taken."""
+        self._reap()
         return len(self._events) > 0
 
     def pop_event(self) -> Event | None:
         """Takes the oldest event."""
-        return self._events.pop()
+        self._reap()
+        return self._events.pop_event()
 
     def get_events(self, ev_type_filter: Any = None) -> list[Event]:
         """The events, or those of a type (`info`, `warning`) or several."""
@@ -230,34 +272,40 @@ class TRexClient(Addressing, Namespaces, Sockets):
         wrong = [one for one in types if one not in ("info", "warning")]
         if wrong:
             raise TRexArgumentError("ev_type_filter", wrong, "info, warning")
-        return self._events.of(*types)
+        self._reap()
+        return self._events.get_events(types)
 
     def get_warnings(self) -> list[Event]:
         """What fell short or went wrong."""
         self._reap()
-        return self._events.of("warning")
+        return self._events.get_events("warning")
 
     def get_info(self) -> list[Event]:
         """What else happened."""
         self._reap()
-        return self._events.of("info")
+        return self._events.get_events("info")
 
     def clear_events(self) -> None:
         """Forgets all events."""
-        self._events.clear()
+        self._events.clear_events()
 
     # Ports and what they are doing.
 
     def get_port_count(self) -> int:
         """How many ports there are."""
-        return len(self.ports)
+        return len(self.links)
 
-    def get_port(self, port_id: int) -> Port | None:
+    @property
+    def ports(self) -> dict[int, PortCommands]:
+        """The ports by number, as scripts ask and command them."""
+        return {number: self._port_commands(number) for number in self.links}
+
+    def get_port(self, port_id: int) -> PortCommands | None:
         """The port of this number, None if there is none."""
         return self.ports.get(port_id)
 
     @property
-    def any_port(self) -> Port | None:
+    def any_port(self) -> PortCommands | None:
         """A port, None if there is none."""
         return next(iter(self.ports.values()), None)
 
@@ -288,12 +336,12 @@ class TRexClient(Addressing, Namespaces, Sockets):
     def is_traffic_active(self, ports: Any = None) -> bool:
         """Whether one of the ports sends, or is held."""
         chosen = self.get_acquired_ports() if ports is None else self._numbers(ports)
-        return any(self.ports[number].is_active for number in chosen)
+        return any(self.links[number].is_active for number in chosen)
 
     def get_port_info(self, ports: Any = None) -> list[dict[str, Any]]:
         """What is known of ports."""
         self._need_session()
-        return [self.ports[number].info() for number in self._numbers(ports, of_all=True)]
+        return [self.links[number].info() for number in self._numbers(ports, of_all=True)]
 
     def get_port_attr(self, port: int) -> dict[str, Any]:
         """What is known of a port."""
@@ -324,7 +372,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
                 continue
             if not instead:
                 raise TRexError(f"{name}: frames are not counted by an inner packet")
-            names = ", ".join(self.ports[number].interface for number in chosen)
+            names = ", ".join(self.links[number].interface for number in chosen)
             raise TRexError(
                 f"{name} is not set here, for it would stay so when this process is killed: "
                 f"{instead.format(names)}"
@@ -343,7 +391,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
         for number in self._owned(ports):
-            port = self.ports[number]
+            port = self.links[number]
             if enabled and port.is_active:
                 raise TRexError(f"port {number} is sending: stop it first")
             if not enabled and port.capture_port is not None:
@@ -368,7 +416,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
         self._need_session()
         cpu = [
             {"ports": [number, -1], "history": _padded(profile.transmission.busy())}
-            for number, port in self.ports.items()
+            for number, port in self.links.items()
             for profile in port.active
             if profile.transmission is not None
         ]
@@ -379,133 +427,28 @@ class TRexClient(Addressing, Namespaces, Sockets):
         """What the kernel has counted at a port's interface."""
         self._need_session()
         (number,) = self._numbers(port_id)
-        counters: dict[str, int] = self.ports[number].look()["counters"]
+        counters: dict[str, int] = self.links[number].look()["counters"]
         return counters
-
-    # Captures.
-
-    def start_capture(
-        self,
-        tx_ports: Any = None,
-        rx_ports: Any = None,
-        limit: int = 1000,
-        mode: str = "fixed",
-        bpf_filter: str = "",
-        endpoint: str = "",
-        snaplen: int = 0,
-    ) -> dict[str, Any]:
-        """Keeps what leaves ports in service mode, and what arrives there.
-
-        :param tx_ports: what leaves these, of what is started from now on: it goes by way of the
-            kernel's taps then, which is slower
-        :param rx_ports: what arrives at these
-        :param limit: so many frames, 0 to count only
-        :param mode: the first ones (`fixed`), or the last ones (`cyclic`)
-        :param bpf_filter: an expression of tcpdump's
-        :returns: the number of the capture, and its time
-        """
-        self._need_session()
-        validate_type("limit", limit, int)
-        if endpoint:
-            raise TRexError("endpoint: a capture is fetched, or written when it is stopped")
-        rx, tx = (self._owned([] if it is None else it) for it in (rx_ports, tx_ports))
-        if not rx and not tx:
-            raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
-        for number in {*rx, *tx}:
-            if self._is_service_req() and not self.ports[number].is_service:
-                raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
-        for number in tx:
-            hidden = [it for it in self.ports[number].active if not it.is_visible]
-            if hidden:
-                what = hidden[0].named(number)
-                raise TRexError(
-                    f"{what} is sending past the kernel's taps: stop it, and start it after this"
-                )
-        number = max(self._captures, default=0) + 1
-        rx_interfaces, tx_interfaces = (
-            {it: self.ports[it].interface for it in numbers} for numbers in (rx, tx)
-        )
-        arguments = (rx_interfaces, tx_interfaces, limit, mode, bpf_filter, snaplen)
-        capture = Capture(number, *arguments)
-        self._captures[number] = capture
-        return {"id": number, "ts": capture.since}
-
-    def stop_capture(self, capture_id: int, output: Any = None, endpoint_cb: Any = None) -> None:
-        """Ends a capture; what it kept is added to a list, or written to a file of this name."""
-        capture = self._capture(capture_id)
-        capture.stop()
-        captures.write(capture.take(), output)
-        del self._captures[capture_id]
-
-    def fetch_capture_packets(
-        self,
-        capture_id: int,
-        output: Any,
-        pkt_count: int = 1000,
-        fetch_limit: int = 50,
-        snaplen: int = 0,
-    ) -> None:
-        """Takes the oldest frames of a capture, which goes on."""
-        captures.write(self._capture(capture_id).take(pkt_count), output)
-
-    def get_capture_status(self) -> dict[int, dict[str, Any]]:
-        """The captures, by number."""
-        return {number: capture.status() for number, capture in self._captures.items()}
-
-    def remove_all_captures(self) -> None:
-        """Ends all captures, and forgets what they kept."""
-        for number in list(self._captures):
-            self._captures.pop(number).stop()
-
-    def _is_service_req(self) -> bool:
-        """Whether captures and services need service mode."""
-        return True
-
-    def _is_captured(self, port: int) -> bool:
-        """Whether a capture takes what leaves a port."""
-        return any(port in capture.tx_ports for capture in self._captures.values())
-
-    def _is_listened_at(self, port: int) -> bool:
-        """Whether a capture takes what arrives at a port."""
-        return any(port in capture.rx_ports for capture in self._captures.values())
-
-    def _capture(self, number: int) -> Capture:
-        self._need_session()
-        if number not in self._captures:
-            known = ", ".join(map(str, self._captures)) or "none"
-            raise TRexArgumentError("capture_id", number, known)
-        return self._captures[number]
-
-    def wait_on_traffic(
-        self, ports: Any = None, timeout: float | None = None, rx_delay_ms: int | None = None
-    ) -> None:
-        """Waits until ports have sent all, and it has had the time to arrive.
-
-        Raises `TRexTimeoutError` after `timeout` seconds.
-        """
-        self._need_session()
-        profiles = self._profiles(ports) if ports is not None else self._active_profiles()
-        deadline = None if timeout is None else time.monotonic() + timeout
-        for _, profile in profiles:
-            transmission = profile.transmission
-            while transmission is not None and not transmission.wait():
-                if timeout is not None and deadline is not None and time.monotonic() > deadline:
-                    raise TRexTimeoutError(timeout)
-        self._reap()
 
     # For commands.
 
-    def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Takes ports. Raises `TRexError` where another client of this process has one of them;
-        with `force` it loses it, and what it sends there ends."""
-        self._need_session()
-        owners.take([self.ports[number] for number in self._numbers(ports, of_all=True)], force)
+    def _port_commands(self, number: int) -> PortCommands:
+        """A port as scripts see it."""
+        raise NotImplementedError("_port_commands")
 
-    def release(self, ports: Any = None) -> None:
+    def _take(self, ports: Any, force: bool) -> None:
+        """Takes ports. Raises `TRexError` where another client, or another process, has one of
+        them; with `force` a client of this process loses it, and what it sends there ends."""
+        self._need_session()
+        owners.take([self.links[number] for number in self._numbers(ports, of_all=True)], force)
+        if force:
+            self._forget_groups()
+
+    def _give_back(self, ports: Any) -> None:
         """Gives ports back."""
         self._need_session()
-        for number in self._owned(ports):
-            self.ports[number].is_acquired = False
+        owners.give_back([self.links[number] for number in self._owned(ports)])
+        self._forget_groups()
 
     def _version(self) -> dict[str, Any]:
         from trex.client.transmission import native
@@ -513,15 +456,11 @@ class TRexClient(Addressing, Namespaces, Sockets):
         version = f"wirestorm {native().__version__}"
         return {"version": version, "mode": self.get_mode(), "built_by": ""}
 
-    def get_mode(self) -> str:
-        """The mode."""
-        return "STL"
-
     def _hear(self, number: int, what: str, on: bool) -> None:
         """Lets a port hear every frame (`promiscuous`), or those to every group (`multicast`)."""
-        heard = self.ports[number].hears
+        heard = self.links[number].hears
         if on and what not in heard:
-            heard[what] = port = PacketSocket(self.ports[number].interface)
+            heard[what] = port = PacketSocket(self.links[number].interface)
             if what == "promiscuous":
                 port.hear_all()
             else:
@@ -535,9 +474,10 @@ class TRexClient(Addressing, Namespaces, Sockets):
         if ports is None:
             ports = self.get_acquired_ports()
         for named in listify(ports):
-            number, name = number_of(named), _profile_name(named)
+            one = PortProfileID(named)
+            number, name = one.port_id, one.profile_id
             self._owned(number)
-            port = self.ports[number]
+            port = self.links[number]
             if name == ALL_PROFILES:
                 chosen += [(port, profile) for profile in list(port.profiles.values())]
             else:
@@ -550,7 +490,7 @@ class TRexClient(Addressing, Namespaces, Sockets):
     def _active_profiles(self) -> list[tuple[Port, Profile]]:
         return [
             (port, profile)
-            for port in self.ports.values()
+            for port in self.links.values()
             if port.is_acquired
             for profile in port.profiles.values()
             if profile.is_active
@@ -560,14 +500,3 @@ class TRexClient(Addressing, Namespaces, Sockets):
 def _padded(history: list[float]) -> list[float]:
     """With nothing before what is known."""
     return history + [0.0] * (_SECONDS - len(history))
-
-
-def _profile_name(port: Any) -> str:
-    return str(port).partition(".")[2] or DEFAULT_PROFILE
-
-
-def _current_user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"{os.getuid()}@{socket.gethostname()}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections import deque
+from typing import Any
+
+from trex.arguments import listify
 
 # More than these are forgotten, the oldest first.
 _EVENTS_MAX = 1000
@@ -14,38 +17,48 @@ class Event:
 
     def __init__(self, origin: str, ev_type: str, msg: str) -> None:
         self.origin = origin
-        self.type = ev_type
+        self.ev_type = ev_type
         self.msg = msg
         self.ts = datetime.datetime.now()
 
+    @property
+    def type(self) -> str:
+        """The same as `ev_type`."""
+        return self.ev_type
+
     def __str__(self) -> str:
-        return f"{self.ts:%Y-%m-%d %H:%M:%S} - [{self.origin}][{self.type}] - {self.msg}"
+        return f"{self.ts:%Y-%m-%d %H:%M:%S} - [{self.origin}][{self.ev_type}] - {self.msg}"
 
     def __repr__(self) -> str:
         return str(self)
 
 
-class Events:
+class EventsHandler:
     """The events of a client, the oldest first."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=_EVENTS_MAX)
+        self.events: deque[Event] = deque(maxlen=_EVENTS_MAX)
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self.events)
+
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return not self.events
 
     def add(self, ev_type: str, msg: str) -> None:
         """Notes an event of this program's."""
-        self._events.append(Event("local", ev_type, msg))
+        self.events.append(Event("local", ev_type, msg))
 
-    def pop(self) -> Event | None:
+    def pop_event(self) -> Event | None:
         """Takes the oldest."""
-        return self._events.popleft() if self._events else None
+        return self.events.popleft() if self.events else None
 
-    def of(self, *types: str) -> list[Event]:
-        """Those of these types, or all."""
-        return [event for event in self._events if not types or event.type in types]
+    def get_events(self, ev_type_filter: Any = None) -> list[Event]:
+        """Those of a type or several, or all."""
+        types = listify(ev_type_filter) if ev_type_filter else None
+        return [event for event in self.events if types is None or event.ev_type in types]
 
-    def clear(self) -> None:
+    def clear_events(self) -> None:
         """Forgets all."""
-        self._events.clear()
+        self.events.clear()

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 from trex.errors import TRexArgumentError
 
-_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(|%|[kmg]?(?:pps|bps|bpsl1))", re.IGNORECASE)
+# TRex writes the sign behind the unit.
+_FORM = re.compile(
+    r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(|%|[kmg]?(?:pps|bps|bpsl1))([+-]?)", re.IGNORECASE
+)
 _SCALES = {"k": 1e3, "m": 1e6, "g": 1e9}
 _FORMS = "a factor such as 2, 50%, 10kpps, 1gbps or 1gbpsl1"
 
@@ -28,7 +31,8 @@ class Multiplier:
         """
         found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
         expected = f"{_FORMS}, also with + or -" if allow_update else _FORMS
-        if found is None or (found[1] and not allow_update):
+        signs = "" if found is None else found[1] + found[4]
+        if found is None or len(signs) > 1 or (signs and not allow_update):
             raise TRexArgumentError("mult", text, expected)
         unit, scale = found[3].lower(), 1.0
         if unit[:1] in _SCALES:
@@ -36,7 +40,7 @@ class Multiplier:
         value = float(found[2]) * scale
         if value == 0:
             raise TRexArgumentError("mult", text, f"{expected}; more than 0")
-        return cls(value, unit, {"": 0, "+": 1, "-": -1}[found[1]])
+        return cls(value, unit, {"": 0, "+": 1, "-": -1}[signs])
 
     def shared(self, ports: int) -> Multiplier:
         """The part of each of so many ports that send it together."""

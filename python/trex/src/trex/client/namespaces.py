@@ -21,8 +21,7 @@ class Namespaces(Session):
         """Carries out commands; `wait_for_async_results` tells what came of them."""
         if not isinstance(ns_cmds, NSCmds):
             raise TRexTypeError("ns_cmds", type(ns_cmds), NSCmds)
-        self._nodes(port).execute(ns_cmds.get_json())
-        return RC_OK({"ticket_id": port})
+        return self._execute(port, ns_cmds)
 
     def is_async_results_ready(self, port: int) -> bool:
         """Whether commands were carried out whose results were not taken."""
@@ -73,7 +72,7 @@ class Namespaces(Session):
         """Takes all nodes of ports away."""
         self._need_session()
         for number in self._owned(ports):
-            self.ports[number].nodes.remove_all()
+            self.links[number].nodes.remove_all()
 
     def set_bird_node(
         self,
@@ -91,8 +90,14 @@ class Namespaces(Session):
         """Raises `TRexError`: BIRD is not there."""
         self.set_namespace(node_port, "add_node", mac=mac, is_bird=True)
 
+    def _execute(self, port: int, commands: Any) -> RC:
+        """Carries out commands, an `NSCmds` or what its `get_json` gives."""
+        text = commands.get_json() if isinstance(commands, NSCmds) else commands
+        self._nodes(port).execute(text)
+        return RC_OK({"ticket_id": port})
+
     def _nodes(self, port: int) -> Nodes:
         self._need_session()
         validate_type("port", port, int)
         (number,) = self._owned(port)
-        return self.ports[number].nodes
+        return self.links[number].nodes

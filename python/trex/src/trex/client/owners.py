@@ -41,3 +41,10 @@ def take(ports: Sequence[Port], force: bool) -> None:
             _taken[port.interface] = port
     for _, other in others:
         other.end_traffic()
+
+
+def give_back(ports: Sequence[Port]) -> None:
+    """Ports are nobody's from now on."""
+    with _lock:
+        for port in ports:
+            port.is_acquired = False

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trex.addresses import compress_ipv6, generate_ipv6
-from trex.client.answers import RC, RC_ERR, RC_OK
 from trex.client.capture_port import CapturePort
 from trex.client.configuration import PortConfiguration
 from trex.client.hosts import Hosts, Tags, tags_of
 from trex.client.nodes import Nodes
 from trex.client.packet_socket import PacketSocket
+from trex.client.profile_id import DEFAULT_PROFILE_ID
 from trex.client.rx_queue import RxQueue
 from trex.client.transmission import Terms, Transmission, native
 from trex.errors import TRexError
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _NO_ADDRESS = "00:00:00:00:00:00"
+# What is told of streams that arrive, in TRex's words, and packet groups at a time.
+_RECEIVES = ("flow_stats", "latency", "rx_bytes", "tpg")
+_FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
-
-DEFAULT_PROFILE = "_"
 
 
 class Profile:
@@ -40,7 +41,7 @@ class Profile:
 
     def named(self, port: int) -> str:
         """What messages call it."""
-        return f"port {port}" if self.name == DEFAULT_PROFILE else f"profile {port}.{self.name}"
+        return f"port {port}" if self.name == DEFAULT_PROFILE_ID else f"profile {port}.{self.name}"
 
     @property
     def is_active(self) -> bool:
@@ -186,17 +187,6 @@ class Port:
         while self.hears:
             self.hears.popitem()[1].close()
 
-    def get_rx_queue_pkts(self) -> RC:
-        """The frames in its queue, which it has no more: `binary`, `ts` (seconds since 1970) and
-        so on. A failure where it has no queue, or is not in service mode."""
-        if not self.is_service:
-            return RC_ERR(f"port {self.number} is not in service mode: set_service_mode() first")
-        return RC_OK([] if self.rx_queue is None else self.rx_queue.take())
-
-    def get_formatted_info(self, sync: bool = True) -> dict[str, Any]:
-        """What TRex tells of a port, for people."""
-        return self.info()
-
     def get_layer_cfg(self) -> dict[str, Any]:
         """Its addresses in TRex's words: of `ether`, `ipv4` and `ipv6`."""
         is_known = self.destination is not None
@@ -213,22 +203,6 @@ class Port:
             "ipv4": ipv4,
             "ipv6": {"enabled": self.has_own_ipv6, "src": self.own_ipv6},
         }
-
-    def get_vlan_cfg(self) -> list[int]:
-        """The VLAN in which it asks, or the outer and the inner one."""
-        return list(self.vlan)
-
-    def get_ts_attr(self) -> dict[str, Any]:
-        """Its addresses and VLANs in TRex's words."""
-        return {"layer_cfg": self.get_layer_cfg(), "vlan": {"tags": self.get_vlan_cfg()}}
-
-    def is_l3_mode(self) -> bool:
-        """Whether its next hop is named by an address of IPv4."""
-        return self.layer.mode == "ipv4"
-
-    def has_ipv6(self) -> bool:
-        """Whether `conf_ipv6` has given it an address."""
-        return self.has_own_ipv6
 
     def is_prom_enabled(self) -> bool:
         """Whether `set_port_attr` lets it hear every frame."""
@@ -402,10 +376,21 @@ class Port:
             "is_led_supported": "no",
             "is_link_supported": "no",
             "is_prom_supported": "yes",
+            "is_vxlan_supported": "no",
+            "is_ieee1588_supported": "no",
+            "fc_supported": "no",
+            "led_change_supported": "no",
+            "link_change_supported": "no",
+            "prom_supported": "yes",
+            "stack": "legacy",
+            # One thread sends a port's profile, wherever the system lets it run.
+            "cores": [],
+            "rx": {"caps": list(_RECEIVES), "counters": _FLOWS_MAX},
             "link": "UP" if facts["has_carrier"] else "DOWN",
             "prom": "on" if "promiscuous" in self.hears or facts["is_promiscuous"] else "off",
             "mult": "on" if "multicast" in self.hears else "off",
             "fc": "none",
+            "vxlan_fs": "-",
             "led": "off",
             "rx_filter_mode": "hardware match",
             "rx_queue": "off" if self.rx_queue is None else str(self.rx_queue),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from typing import Any
 
 from trex.arguments import listify
-from trex.client.events import Events
+from trex.client.events import EventsHandler
 from trex.client.port import Port
+from trex.client.profile_id import PortProfileID
 from trex.errors import TRexArgumentError, TRexError
 from trex.logger import ScreenLogger
 
@@ -14,15 +18,20 @@ from trex.logger import ScreenLogger
 class Session:
     """Ports by number, and what happened to them."""
 
-    def __init__(self) -> None:
-        self.ports: dict[int, Port] = {}
-        self._events = Events()
+    #: Whether captures and services are possible in service mode alone.
+    needs_service_mode = True
+
+    def __init__(self, username: str | None = None) -> None:
+        #: The interfaces that are ports, and what they are doing, by the ports' numbers.
+        self.links: dict[int, Port] = {}
+        self._username = username or _current_user()
+        self._events = EventsHandler()
         self._is_connected = False
         self._logger: Any = ScreenLogger()
 
     def get_all_ports(self) -> list[int]:
         """The numbers of all ports."""
-        return list(self.ports)
+        return list(self.links)
 
     def get_acquired_ports(self) -> list[int]:
         """Those that this client has."""
@@ -38,6 +47,12 @@ class Session:
     def _reap(self) -> None:
         """Notes what came of what is over."""
 
+    def _settle_groups(self) -> None:
+        """Takes over what was counted of packet groups, before transmissions are forgotten."""
+
+    def _forget_groups(self) -> None:
+        """Counts no packet groups any more: ports change hands."""
+
     def _need_session(self) -> None:
         if not self._is_connected:
             raise TRexError("not connected: call connect() first")
@@ -45,7 +60,7 @@ class Session:
     def _those(self, is_one: Any, owned: bool = True) -> list[int]:
         return [
             number
-            for number, port in self.ports.items()
+            for number, port in self.links.items()
             if is_one(port) and (port.is_acquired or not owned)
         ]
 
@@ -53,10 +68,10 @@ class Session:
         """The numbers of ports; of those acquired, or of all, if none are named."""
         if ports is None:
             return self.get_all_ports() if of_all else self.get_acquired_ports()
-        numbers = [number_of(port) for port in listify(ports)]
-        wrong = [number for number in numbers if number not in self.ports]
+        numbers = [PortProfileID(port).port_id for port in listify(ports)]
+        wrong = [number for number in numbers if number not in self.links]
         if wrong:
-            known = ", ".join(map(str, self.ports)) or "none: not connected"
+            known = ", ".join(map(str, self.links)) or "none: not connected"
             raise TRexArgumentError("ports", wrong, known)
         if len(set(numbers)) < len(numbers):
             raise TRexError(f"a port is named twice: {numbers}")
@@ -65,21 +80,20 @@ class Session:
     def _owned(self, ports: Any) -> list[int]:
         numbers = self._numbers(ports)
         for number in numbers:
-            if not self.ports[number].is_acquired:
+            if not self.links[number].is_acquired:
                 raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
         return numbers
 
     def _idle(self, ports: Any) -> list[int]:
         numbers = self._owned(ports)
         for number in numbers:
-            if self.ports[number].is_active:
+            if self.links[number].is_active:
                 raise TRexError(f"port {number} is sending: stop it first")
         return numbers
 
 
-def number_of(port: Any) -> int:
-    """The number of a port: `0`, `"0"`, `"0.profile"`."""
-    text = str(port).partition(".")[0]
-    if isinstance(port, bool) or not text.isdigit():
-        raise TRexArgumentError("ports", port, "numbers of ports, or NUMBER.PROFILE")
-    return int(text)
+def _current_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"{os.getuid()}@{socket.gethostname()}"

@@ -29,14 +29,14 @@ class Sockets(Session):
         numbers = self._owned(ports)
         self.remove_rx_queue(numbers)
         for number in numbers:
-            port = self.ports[number]
+            port = self.links[number]
             port.rx_queue = RxQueue(number, port.interface, size)
 
     def remove_rx_queue(self, ports: Any = None) -> None:
         """Keeps no frames any more."""
         self._need_session()
         for number in self._owned(ports):
-            queue, self.ports[number].rx_queue = self.ports[number].rx_queue, None
+            queue, self.links[number].rx_queue = self.links[number].rx_queue, None
             if queue is not None:
                 queue.stop()
 
@@ -54,7 +54,7 @@ class Sockets(Session):
         """Ends that; nothing where there is none."""
         self._need_session()
         (number,) = self._owned(port)
-        socket, self.ports[number].capture_port = self.ports[number].capture_port, None
+        socket, self.links[number].capture_port = self.links[number].capture_port, None
         if socket is not None:
             socket.stop()
 
@@ -82,6 +82,6 @@ class Sockets(Session):
     def _in_service(self, port: int) -> Port:
         self._need_session()
         (number,) = self._owned(port)
-        if not self.ports[number].is_service:
+        if not self.links[number].is_service:
             raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
-        return self.ports[number]
+        return self.links[number]

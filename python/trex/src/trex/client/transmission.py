@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from trex.client.multiplier import Multiplier
-from trex.errors import TRexError
+from trex.errors import TRexArgumentError, TRexError
 from trex.stl.streams import STLStream
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class Transmission:
         self.is_paused = False
         #: Whether what came of it was noted.
         self.is_told = False
+        #: Whether it was stopped before all had been sent.
+        self.is_stopped = False
         #: Whether its rates are still those that it began with.
         self.is_steady = True
         self.started = time.monotonic()
@@ -156,15 +158,19 @@ class Transmission:
         self._give("resume", ids)
         self.is_paused = False
 
+    def after(self, mult: Multiplier) -> Multiplier:
+        """What a change makes of its multiplier of now. Raises where nothing would be left."""
+        factor = 1.0 if self.mult.unit else self.mult.value
+        found = mult.after(self.load(), factor)
+        if found.value <= 0:
+            raise TRexArgumentError("mult", f"-{mult.value:g}{mult.unit}", "less than what is sent")
+        return found
+
     def update(self, mult: Multiplier, ids: Iterable[int] | None = None) -> None:
-        """Sends streams, or all, at other rates."""
+        """Sends streams, or all, at other rates; `mult` changes nothing of now: see `after`."""
         chosen = self.streams if ids is None else {one: self.streams[one] for one in ids}
         if ids is None:
-            factor = 1.0 if self.mult.unit else self.mult.value
-            mult = mult.after(self.load(), factor)
             self.mult = mult
-        elif mult.sign:
-            raise TRexError("the rate of single streams cannot be changed by + or -")
         text = _document(chosen, linked=ids is None)
         asked(native().trex_update, self._run, text, self._terms.with_(mult))
         self.is_steady = False

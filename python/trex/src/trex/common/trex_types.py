@@ -1,14 +1,24 @@
 """Answers, identifiers and checks by their older place."""
 
-from trex.arguments import listify, validate_type
-from trex.astf.profiles import ALL_PROFILE_ID, DEFAULT_PROFILE_ID
+from trex.arguments import (
+    is_integer,
+    listify,
+    listify_if_int,
+    validate_type,
+    verify_exclusive_arg,
+)
 from trex.client.answers import RC, RC_ERR, RC_OK, RC_WARN
+from trex.client.profile_id import ALL_PROFILES as ALL_PROFILE_ID
+from trex.client.profile_id import DEFAULT_PROFILE_ID, PortProfileID
 from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError, TRexTypeError
 
 __all__ = [
     "ALL_PROFILE_ID",
     "DEFAULT_PROFILE_ID",
+    "PortProfileID",
+    "is_integer",
     "listify",
+    "listify_if_int",
     "RC",
     "RC_ERR",
     "RC_OK",
@@ -18,4 +28,5 @@ __all__ = [
     "TRexTimeoutError",
     "TRexTypeError",
     "validate_type",
+    "verify_exclusive_arg",
 ]

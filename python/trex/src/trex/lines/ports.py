@@ -89,19 +89,6 @@ class PortLines:
 
     # Ports.
 
-    @command("release")
-    def release_line(self: Any, line: str) -> None:
-        """Gives all ports back: clients and servers have them together."""
-        words = Words(self.release_line)
-        words.add_ports()
-        given = words.of(line)
-        if given is None:
-            return
-        mine = self.get_acquired_ports()
-        if not set(ports_of(self, given)) & set(mine):
-            raise TRexError(f"release: none of these ports is acquired; acquired: {mine or 'none'}")
-        self.release()
-
     @command("map")
     def map_line(self: Any, line: str) -> None:
         """Which acquired port is connected to which."""
@@ -143,7 +130,7 @@ class PortLines:
         if not ports:
             raise TRexError("portattr: no port is acquired: acquire() or reset() takes them")
         if given.supp:
-            _print_supported(self.ports[self._numbers(ports)[0]].info())
+            _print_supported(self.links[self._numbers(ports)[0]].info())
             return
         chosen = (given.prom, given.mult, given.link, given.led, given.fc, given.vxlan)
         if all(one is None for one in chosen):

@@ -1,4 +1,4 @@
-"""Commands about streams: what ports are given, what they send, what came of it."""
+"""Commands about streams: what ports are given, and what they send."""
 
 from __future__ import annotations
 
@@ -17,89 +17,8 @@ _PYTHON = ".py"
 
 
 class StreamLines:
-    """The same for streams."""
-
-    @command("start_stl")
-    def start_stl_line(self: Any, line: str) -> None:
-        """Loads a profile of streams onto ports and starts it."""
-        words = Words(self.start_stl_line)
-        words.add_profiles()
-        words.add_argument("-f", dest="file", required=True, help="a profile of streams")
-        words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
-        words.add_argument(
-            "-d", dest="duration", type=seconds, default=-1.0, help="how long: 100, 10m, 1h"
-        )
-        words.add_argument("--force", action="store_true", help="ends what ports send already")
-        words.add_argument(
-            "--total", action="store_true", help="the load is that of all ports together"
-        )
-        words.add_argument("-n", "--dry", action="store_true", help="loads it, and starts nothing")
-        words.add_argument(
-            "--sync", action="store_true", help="refuses ports without their neighbours (0 and 1)"
-        )
-        cores = words.add_mutually_exclusive_group()
-        cores.add_argument("--pin", action="store_true", help="no effect")
-        cores.add_argument(
-            "--core_mask", type=lambda text: int(text, 0), nargs="+", help="checked; no effect"
-        )
-        words.add_tunables()
-        given = words.of(line)
-        if given is None:
-            return
-        named = given.ports or [str(number) for number in self.get_acquired_ports()]
-        named = list(dict.fromkeys(named))
-        loaded = {one: _load(given.file, one, given.tunables) for one in named}
-        if any(word in given.tunables for word in HELP):
-            # All that the profile did was print its help.
-            return
-        self.validate_profile_input(named)
-        if given.force:
-            self.stop_stl(named)
-        self.remove_all_streams(named)
-        for one, streams in loaded.items():
-            self.add_streams(streams, one)
-        if given.dry:
-            for one in named:
-                print(_streams_table(f"port {one}:", self, [one], set()))
-            print("dry run: nothing was started")
-            return
-        mask = given.core_mask or self.CORE_MASK_SPLIT
-        is_timed = (given.force, given.duration, given.total, mask, given.sync)
-        self.start_stl(named, given.mult, *is_timed)
-
-    @command("stop_stl")
-    def stop_stl_line(self: Any, line: str) -> None:
-        """Ends what ports send."""
-        words = Words(self.stop_stl_line)
-        words.add_profiles(with_all=True)
-        words.add_argument("--remove", action="store_true", help="removes the streams then")
-        given = words.of(line)
-        if given is None:
-            return
-        profiles = profiles_of(self, given, "active")
-        self.stop_stl(profiles)
-        if given.remove:
-            self.remove_all_streams(profiles)
-
-    @command("update_stl")
-    def update_stl_line(self: Any, line: str) -> None:
-        """Sends at other rates."""
-        words = Words(self.update_stl_line)
-        words.add_profiles()
-        words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
-        words.add_argument(
-            "-t", "--total", action="store_true", help="it is that of all ports together"
-        )
-        words.add_argument("--force", action="store_true", help="no effect")
-        words.add_ids("of one port these streams alone")
-        given = words.of(line)
-        if given is None:
-            return
-        profiles = profiles_of(self, given, "active")
-        if given.ids:
-            self.update_streams(_one("update_stl", profiles), given.mult, given.force, given.ids)
-        else:
-            self.update_stl(_some("update_stl", profiles), given.mult, given.total, given.force)
+    """The same for streams, but for starting, stopping and updating, which the two clients have by
+    other names: `start`, `stop` and `update` below."""
 
     @command("pause")
     def pause_line(self: Any, line: str) -> None:
@@ -212,6 +131,85 @@ class StreamLines:
             _print_code(found)
 
 
+def start(client: Any, words: Words, line: str) -> None:
+    """Loads a profile of streams onto ports and starts it."""
+    words.add_profiles()
+    words.add_argument("-f", dest="file", required=True, help="a profile of streams")
+    words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
+    words.add_argument(
+        "-d", dest="duration", type=seconds, default=-1.0, help="how long: 100, 10m, 1h"
+    )
+    words.add_argument("--force", action="store_true", help="ends what ports send already")
+    words.add_argument(
+        "--total", action="store_true", help="the load is that of all ports together"
+    )
+    words.add_argument("-n", "--dry", action="store_true", help="loads it, and starts nothing")
+    words.add_argument(
+        "--sync", action="store_true", help="refuses ports without their neighbours (0 and 1)"
+    )
+    cores = words.add_mutually_exclusive_group()
+    cores.add_argument("--pin", action="store_true", help="no effect")
+    cores.add_argument(
+        "--core_mask", type=lambda text: int(text, 0), nargs="+", help="checked; no effect"
+    )
+    words.add_tunables()
+    given = words.of(line)
+    if given is None:
+        return
+    named = given.ports or [str(number) for number in client.get_acquired_ports()]
+    named = list(dict.fromkeys(named))
+    loaded = {one: _load(given.file, one, given.tunables) for one in named}
+    if any(word in given.tunables for word in HELP):
+        # All that the profile did was print its help.
+        return
+    client.validate_profile_input(named)
+    if given.force:
+        client.stop_stl(named)
+    client.remove_all_streams(named)
+    for one, streams in loaded.items():
+        client.add_streams(streams, one)
+    if given.dry:
+        for one in named:
+            print(_streams_table(f"port {one}:", client, [one], set()))
+        print("dry run: nothing was started")
+        return
+    mask = given.core_mask or client.CORE_MASK_SPLIT
+    is_timed = (given.force, given.duration, given.total, mask, given.sync)
+    client.start_stl(named, given.mult, *is_timed)
+
+
+def stop(client: Any, words: Words, line: str) -> None:
+    """Ends what ports send."""
+    words.add_profiles(with_all=True)
+    words.add_argument("--remove", action="store_true", help="removes the streams then")
+    given = words.of(line)
+    if given is None:
+        return
+    profiles = profiles_of(client, given, "active")
+    client.stop_stl(profiles)
+    if given.remove:
+        client.remove_all_streams(profiles)
+
+
+def update(client: Any, words: Words, line: str) -> None:
+    """Sends at other rates."""
+    words.add_profiles()
+    words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
+    words.add_argument(
+        "-t", "--total", action="store_true", help="it is that of all ports together"
+    )
+    words.add_argument("--force", action="store_true", help="no effect")
+    words.add_ids("of one port these streams alone")
+    given = words.of(line)
+    if given is None:
+        return
+    profiles = profiles_of(client, given, "active")
+    if given.ids:
+        client.update_streams(_one(words.prog, profiles), given.mult, given.force, given.ids)
+    else:
+        client.update_stl(_some(words.prog, profiles), given.mult, given.total, given.force)
+
+
 def _load(file: str, port: str, words: list[str]) -> Any:
     number = int(port.partition(".")[0])
     named = {"direction": number % 2, "port_id": number, **tunables(words)}
@@ -237,7 +235,7 @@ def _streams(client: Any, ports: list[Any], ids: set[int]) -> dict[int, STLStrea
     found: dict[int, STLStream] = {}
     for one in ports:
         number, _, profile = str(one).partition(".")
-        port = client.ports[int(number)]
+        port = client.links[int(number)]
         found.update(port.profiles[profile].streams if profile else port.streams)
     return {number: it for number, it in sorted(found.items()) if not ids or number in ids}
 
@@ -246,7 +244,7 @@ def _streams_table(title: str, client: Any, ports: list[Any], ids: set[int]) -> 
     of = {
         number: name
         for one in ports
-        for name, profile in client.ports[int(str(one).partition(".")[0])].profiles.items()
+        for name, profile in client.links[int(str(one).partition(".")[0])].profiles.items()
         for number in profile.streams
     }
     rows = [

@@ -32,11 +32,16 @@ class ServiceCtx:
         self.port = port
 
     @property
-    def port_obj(self) -> Port:
+    def port_obj(self) -> Any:
+        """The port, as `STLClient.get_port` has it."""
+        return self.client.ports[self.link.number]
+
+    @property
+    def link(self) -> Port:
         """The port. Raises `TRexArgumentError` where there is none of its number now."""
-        port: Port | None = self.client.get_port(self.port)
+        port: Port | None = self.client.links.get(self.port)
         if port is None:
-            known = ", ".join(map(str, self.client.get_all_ports())) or "none: not connected"
+            known = ", ".join(map(str, self.client.links)) or "none: not connected"
             raise TRexArgumentError("port", self.port, known)
         return port
 
@@ -46,23 +51,23 @@ class ServiceCtx:
 
     def get_src_ipv4(self) -> str | None:
         """The port's IPv4 address, None if it has none."""
-        return self.port_obj.get_layer_cfg()["ipv4"].get("src")
+        return self.link.get_layer_cfg()["ipv4"].get("src")
 
     def get_src_mac(self) -> str:
         """The port's Ethernet address."""
-        return self.port_obj.source
+        return self.link.source
 
     def run(self, services: Any, pps: float = 1000) -> None:
         """Runs a service or a list of them side by side until all have ended, sending at most
         `pps` frames a second together. The port has to be in service mode."""
         self._check()
-        run_services(self.port_obj, services, pps)
+        run_services(self.link, services, pps)
 
     def _check(self) -> None:
-        port, name = self.port_obj, f"port {self.port}"
+        port, name = self.link, f"port {self.port}"
         if not port.is_acquired:
             raise TRexError(f"{name} is not acquired: acquire() or reset() takes it")
-        if self.client._is_service_req() and not port.is_service:
+        if self.client.needs_service_mode and not port.is_service:
             raise TRexError(f"{name} is not in service mode: set_service_mode() first")
         if not port.look()["has_carrier"]:
             raise TRexError(f"{name} ({port.interface}) has no carrier: connect it")

@@ -70,7 +70,7 @@ class ServiceIPv6(Service):
     ) -> None:
         super().__init__(verbose_level)
         self.ctx = ctx
-        self.port = ctx.port_obj
+        self.port = ctx.link
         self.vlan = VLAN(vlan)
         self.timeout = timeout
         self.src_mac = ctx.get_src_mac()
@@ -127,7 +127,7 @@ class ServiceIPv6Scan(ServiceIPv6):
         timeout: float = 3,
         verbose_level: int = Service.ERROR,
     ) -> None:
-        super().__init__(ctx, dst_ip, ctx.port_obj.vlan, timeout, verbose_level)
+        super().__init__(ctx, dst_ip, ctx.link.vlan, timeout, verbose_level)
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
         """Searches until the time is over."""

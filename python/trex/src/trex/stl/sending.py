@@ -1,24 +1,25 @@
-"""`STLClient`: streams added to ports, started, changed, counted."""
+"""Streams added to ports, started, changed, counted."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from trex.arguments import listify, validate_type
 from trex.client import cabling
 from trex.client.answers import RC, RC_OK
-from trex.client.client import ALL_PROFILES, TRexClient
+from trex.client.client import TRexClient
 from trex.client.multiplier import Multiplier
 from trex.client.packet_buffer import with_addresses
 from trex.client.port import Port, Profile
+from trex.client.profile_id import ALL_PROFILES
 from trex.client.transmission import Transmission, load_of
-from trex.errors import TRexArgumentError, TRexError
+from trex.errors import TRexArgumentError, TRexError, TRexTimeoutError
 from trex.stl.modes import STLTXCont, STLTXSingleBurst
 from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.profile import STLProfile
 from trex.stl.streams import STLStream, STLStreamDstMAC_PKT
-from trex.stl.tagged import TaggedGroupCommands
 
 # Above so much of a line's bits a start without `force` is refused: TRex's tolerance.
 _LINE_MAX = 1.0001
@@ -28,72 +29,36 @@ _PUSHED = "pushed"
 _STATES = ("active", "transmitting", "paused", "streams", "all")
 
 
-class STLClient(TaggedGroupCommands, TRexClient):
-    """TRex's stateless client, with the engine in this process.
+class Sending(TRexClient):
+    """Commands about streams: what ports are given, what they send, what came of it.
 
-    The interfaces that are ports 0, 1, ... come from the environment: `WIRESTORM_TREX_PORTS` or a
-    trex_cfg.yaml. Arguments are kept for scripts; there is no server.
+    Both clients have them, under the names that do not say which of the two it is.
     """
 
     CORE_MASK_SPLIT = 1
     CORE_MASK_PIN = 2
     CORE_MASK_SINGLE = 3
 
-    def init(self) -> None:
-        """Nothing is left to do."""
-
-    def get_mode(self) -> str:
-        """The mode."""
-        return "STL"
-
-    # Ports.
-
-    def reset(self, ports: Any = None, restart: bool = False) -> None:
-        """Takes ports, ends what they send, removes their streams, clears their counters."""
+    def _reset_streams(self, ports: Any, restart: bool) -> list[int]:
+        """Takes ports, ends what they send, removes their streams; their numbers."""
         self._need_session()
         if restart:
             raise TRexError(
                 "restart: links are not taken down and up here; ip link set INTERFACE down"
             )
         numbers = self._numbers(ports, of_all=True)
-        STLClient.acquire(self, numbers, force=True)
+        self._take(numbers, force=True)
         self.stop_stl([f"{number}.{ALL_PROFILES}" for number in numbers])
         self.remove_all_captures()
         for number in numbers:
-            port = self.ports[number]
+            port = self.links[number]
             for profile in port.profiles.values():
                 port.retire(profile)
             port.profiles.clear()
             port.end_sockets()
             port.is_service = port.service_filtered = False
             self._hear(number, "promiscuous", False)
-        self.clear_stats(numbers)
-
-    def connect(self) -> None:
-        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
-        super().connect()
-        self._tagged = None
-
-    def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Takes ports. `force` takes them from other clients of this process, too, and ends tagged
-        packet groups."""
-        super().acquire(ports, force, sync_streams)
-        if force:
-            self._tagged = None
-
-    def release(self, ports: Any = None) -> None:
-        """Gives ports back, which ends tagged packet groups."""
-        super().release(ports)
-        self._tagged = None
-
-    def set_service_mode(
-        self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
-    ) -> None:
-        """Notes that ports are in service mode, in which nothing is started without `force`.
-
-        The kernel answers ARP and pings to an interface's own addresses in either mode.
-        """
-        self.set_service_mode_base(ports, enabled, filtered, mask)
+        return numbers
 
     # Streams.
 
@@ -141,7 +106,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
             raise TRexArgumentError("state", state, ", ".join(_STATES))
         found = []
         for number in self.get_acquired_ports():
-            for profile in self.ports[number].profiles.values():
+            for profile in self.links[number].profiles.values():
                 is_so = {
                     "active": profile.is_active,
                     "transmitting": profile.is_active and not profile.is_paused,
@@ -169,7 +134,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
 
     # Sending.
 
-    def start(
+    def start_stl(
         self,
         ports: Any = None,
         mult: str = "1",
@@ -208,7 +173,7 @@ class STLClient(TaggedGroupCommands, TRexClient):
             if profile.is_active and profile.transmission is not None:
                 profile.transmission.stop()
         self._reap()
-        self._settle_tagged()
+        self._settle_groups()
         self._counters.begin(
             stream.get_pg_id() for _, profile in profiles for stream in profile.streams.values()
         )
@@ -227,58 +192,85 @@ class STLClient(TaggedGroupCommands, TRexClient):
                     profile.transmission = None
             raise TRexError(f"cannot start: {error}") from error
         for port, profile in started:
-            self._note(f"{profile.named(port.number)} has started")
+            if profile.transmission is not None:
+                self._note_state(port, profile.transmission, "has started")
         return RC_OK()
 
-    start_stl = start
-
-    def stop(self, ports: Any = None, rx_delay_ms: int | None = None) -> None:
+    def stop_stl(self, ports: Any = None, rx_delay_ms: int | None = None) -> None:
         """Ends what ports send, and waits for what is under way."""
         self._need_session()
         profiles = self._active_profiles() if ports is None else self._profiles(ports)
         for port, profile in profiles:
             if profile.is_active and profile.transmission is not None:
                 profile.transmission.stop()
-                self._note(f"{profile.named(port.number)} has stopped")
+                profile.transmission.is_stopped = True
+                self._note_state(port, profile.transmission, "has stopped")
         self._reap()
 
-    stop_stl = stop
+    def wait_on_traffic_stl(
+        self, ports: Any = None, timeout: float | None = None, rx_delay_ms: int | None = None
+    ) -> None:
+        """Waits until ports have sent all, and it has had the time to arrive.
 
-    def update(
+        Raises `TRexTimeoutError` after `timeout` seconds.
+        """
+        self._need_session()
+        profiles = self._profiles(ports) if ports is not None else self._active_profiles()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for _, profile in profiles:
+            transmission = profile.transmission
+            while transmission is not None and not transmission.wait():
+                if timeout is not None and deadline is not None and time.monotonic() > deadline:
+                    raise TRexTimeoutError(timeout)
+        self._reap()
+
+    def update_stl(
         self, ports: Any = None, mult: str = "1", total: bool = False, force: bool = False
     ) -> None:
-        """Sends at other rates; `mult` also `+5%` or `-1mpps`, from what they are."""
+        """Sends at other rates; `mult` also `+5%` or `1mpps-`, from what they are. Refused where it
+        is more than the line, without `force`."""
         self._need_session()
+        validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult, allow_update=True)
         profiles = self._sending(ports)
         if total:
             multiplier = multiplier.shared(len(profiles))
-        for _, transmission in profiles:
-            transmission.update(multiplier)
-
-    update_stl = update
+        wanted = []
+        for port, transmission in profiles:
+            after = transmission.after(multiplier)
+            if not force:
+                others = (it for it in port.active if it.transmission is not transmission)
+                load = load_of(transmission.streams, port.terms(), after)[2]
+                self._check_line(port, load + _load_of(others))
+            wanted.append((transmission, after))
+        for transmission, after in wanted:
+            transmission.update(after)
 
     def update_streams(
         self, port: int, mult: str = "1", force: bool = False, stream_ids: Any = None
     ) -> None:
-        """Sends streams of a port at other rates."""
+        """Sends streams of a port at other rates: each by itself at `mult`. Refused where one is
+        more than the line, without `force`; latency streams stay as they are."""
         self._need_session()
+        validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult)
-        for transmission, numbers in self._streams_of(port, stream_ids):
-            transmission.update(multiplier, numbers)
+        chosen, transmission, numbers = self._streams_of(port, stream_ids)
+        for number in numbers if not force else ():
+            alone = {number: transmission.streams[number]}
+            self._check_line(chosen, load_of(alone, chosen.terms(), multiplier)[2])
+        transmission.update(multiplier, numbers)
 
     def pause(self, ports: Any = None) -> None:
         """Holds what ports send: continuous streams without a duration."""
         self._need_session()
-        for port, transmission in self._sending(ports):
-            streams = transmission.streams.values()
-            is_continuous = all(it.get_mode() == str(STLTXCont()) for it in streams)
+        sending = self._sending(ports)
+        for port, transmission in sending:
             if transmission.is_paused:
                 raise TRexError(f"port {port.number} is paused already")
-            if transmission.has_duration or not is_continuous:
-                what = "continuous streams without a duration can be paused"
-                raise TRexError(f"port {port.number}: only {what}")
+            _check_pausable(port, transmission)
+        for port, transmission in sending:
             transmission.pause()
+            self._note_state(port, transmission, "has paused")
 
     def resume(self, ports: Any = None) -> None:
         """Lets go on what was held."""
@@ -287,18 +279,20 @@ class STLClient(TaggedGroupCommands, TRexClient):
             if not transmission.is_paused:
                 raise TRexError(f"port {port.number} is not paused")
             transmission.resume()
+            self._note_state(port, transmission, "has resumed")
 
     def pause_streams(self, port: int, stream_ids: Any) -> None:
-        """Holds streams of a port."""
+        """Holds streams of a port, where it sends continuous streams alone, without a duration."""
         self._need_session()
-        for transmission, numbers in self._streams_of(port, stream_ids):
-            transmission.pause(numbers)
+        chosen, transmission, numbers = self._streams_of(port, stream_ids)
+        _check_pausable(chosen, transmission)
+        transmission.pause(numbers)
 
     def resume_streams(self, port: int, stream_ids: Any) -> None:
         """Lets streams of a port go on."""
         self._need_session()
-        for transmission, numbers in self._streams_of(port, stream_ids):
-            transmission.resume(numbers)
+        _, transmission, numbers = self._streams_of(port, stream_ids)
+        transmission.resume(numbers)
 
     # Captures and packets.
 
@@ -398,16 +392,16 @@ class STLClient(TaggedGroupCommands, TRexClient):
         if not force:
             self._idle(numbers)
         self.stop_stl(numbers)
-        self._settle_tagged()
+        self._settle_groups()
         for number in numbers:
-            port = self.ports[number]
+            port = self.links[number]
             profile = Profile(_PUSHED)
             frames = [with_addresses(packet, port.source, port.destination) for packet in packets]
             profile.streams = dict(enumerate(_chain(frames, ipg_usec), start=1))
             port.profiles[_PUSHED] = profile
             self._launch(port, profile, Multiplier.parse("1"), None)
         for number in numbers:
-            port = self.ports[number]
+            port = self.links[number]
             profile = port.profiles[_PUSHED]
             while profile.transmission is not None and not profile.transmission.wait():
                 pass
@@ -416,28 +410,6 @@ class STLClient(TaggedGroupCommands, TRexClient):
         return RC_OK()
 
     # Counters.
-
-    def get_stats(self, ports: Any = None, sync_now: bool = True) -> dict[Any, Any]:
-        """Counters of ports, their sum, of the whole, of packet groups and their delays."""
-        self._need_session()
-        self._reap()
-        stats = self._counters.ports(self._numbers(ports))
-        stats.update(self._counters.groups())
-        return stats
-
-    def clear_stats(
-        self,
-        ports: Any = None,
-        clear_global: bool = True,
-        clear_flow_stats: bool = True,
-        clear_latency_stats: bool = True,
-        clear_xstats: bool = True,
-    ) -> None:
-        """Counts from now on."""
-        self._need_session()
-        numbers = self._numbers(ports, of_all=True)
-        self._counters.clear(numbers)
-        self._counters.clear_groups(clear_flow_stats, clear_latency_stats)
 
     def get_active_pgids(self) -> dict[str, list[int]]:
         """The packet groups of streams that were started."""
@@ -463,9 +435,9 @@ class STLClient(TaggedGroupCommands, TRexClient):
         self._need_session()
         numbers = self._numbers(ports, of_all=True)
         for number in numbers:
-            if self.ports[number].is_active:
+            if self.links[number].is_active:
                 raise TRexError(f"port {number} is sending: stop it first")
-        return cabling.connections([self.ports[number] for number in numbers], send_pkts)
+        return cabling.connections([self.links[number] for number in numbers], send_pkts)
 
     # For the commands above.
 
@@ -507,20 +479,21 @@ class STLClient(TaggedGroupCommands, TRexClient):
         if profile.is_active:
             what = profile.named(port.number)
             raise TRexError(f"{what} is sending: stop it, or say force=True")
-        for other in port.active:
-            if other.transmission is not None:
-                load += other.transmission.load()[2]
         if port.is_service:
             raise TRexError(f"{name} is in service mode: end that, or say force=True")
         if not port.look()["has_carrier"]:
             raise TRexError(
                 f"{name} ({port.interface}) has no carrier: connect it, or say force=True"
             )
+        self._check_line(port, load + _load_of(port.active))
+
+    def _check_line(self, port: Port, load: float) -> None:
+        """Raises where bits a second at layer 1 are more than a port's line has."""
         if load > port.speed_bps * _LINE_MAX:
             part = 100 * load / port.speed_bps
             raise TRexError(
-                f"{name}: the streams need {part:.1f} % of its {port.speed_bps / 1e9:g} Gb/s: "
-                "a smaller mult, or force=True"
+                f"port {port.number}: the streams need {part:.1f} % of its "
+                f"{port.speed_bps / 1e9:g} Gb/s: a smaller mult, or force=True"
             )
 
     def _check_groups(self, port: Port, profile: Profile) -> None:
@@ -558,14 +531,14 @@ class STLClient(TaggedGroupCommands, TRexClient):
         only, else at its neighbour (0 and 1, 2 and 3, ...)."""
         others = [number for number in self.get_acquired_ports() if number != port.number]
         number = others[0] if len(others) == 1 else port.number ^ 1
-        other = self.ports.get(number)
+        other = self.links.get(number)
         # What arrives in service mode, or is captured, is the kernel's.
         is_heard = other is not None and (other.is_service or self._is_listened_at(number))
         return None if is_heard else other
 
     def _is_sent_to(self, receiver: Port) -> bool:
         """Whether something is on its way to a port, or what arrived was not noted yet."""
-        transmissions = [it for port in self.ports.values() for it in port.transmissions()]
+        transmissions = [it for port in self.links.values() for it in port.transmissions()]
         return any(it.receiver == receiver.number and not it.is_told for it in transmissions)
 
     def _idle_profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
@@ -586,16 +559,25 @@ class STLClient(TaggedGroupCommands, TRexClient):
             raise TRexError("no port is sending")
         return found
 
-    def _streams_of(self, port: int, stream_ids: Any) -> list[tuple[Transmission, list[int]]]:
+    def _streams_of(self, port: Any, stream_ids: Any) -> tuple[Port, Transmission, list[int]]:
+        """The port or profile that is named, and streams of it. Raises where it is not sending
+        them."""
         numbers = listify(stream_ids) if stream_ids is not None else []
         if not numbers:
             raise TRexArgumentError("stream_ids", stream_ids, "numbers of streams")
+        sending = self._sending(port)
+        if len(sending) != 1:
+            raise TRexArgumentError("port", port, "one port, or one profile of it")
+        ((chosen, transmission),) = sending
         for number in numbers:
             validate_type("stream_id", number, int)
-        return [(transmission, numbers) for _, transmission in self._sending(port)]
+            if number not in transmission.streams:
+                known = ", ".join(map(str, transmission.streams))
+                raise TRexArgumentError("stream_ids", number, f"numbers of streams: {known}")
+        return chosen, transmission, numbers
 
     def _reap(self) -> None:
-        for port in self.ports.values():
+        for port in self.links.values():
             for transmission in port.transmissions():
                 if transmission.is_told or not transmission.is_done():
                     continue
@@ -603,10 +585,20 @@ class STLClient(TaggedGroupCommands, TRexClient):
                 self._count_received(transmission)
                 for warning in _warnings(transmission):
                     self._note(f"port {port.number}: {warning}", "warning")
-                self._note(f"port {port.number}: job done")
+                if not transmission.is_stopped:
+                    self._note_state(port, transmission, "job done")
+
+    def _note_state(self, port: Port, transmission: Transmission, what: str) -> None:
+        """Notes what became of a profile, in TRex's words, which scripts wait for."""
+        profiles = (it for it in port.profiles.values() if it.transmission is transmission)
+        for profile in profiles:
+            self._note(f"Profile {port.number}.{profile.name} {what}")
+            others = [it for it in port.active if it is not profile]
+            if all(it.is_paused for it in others) if what == "has paused" else not others:
+                self._note(f"Port {port.number} {what}")
 
     def _count_received(self, transmission: Transmission) -> None:
-        report, receiver = transmission.report(), self.ports.get(transmission.receiver or 0)
+        report, receiver = transmission.report(), self.links.get(transmission.receiver or 0)
         if report is None or transmission.receiver is None or receiver is None:
             return
         for port in report["ports"]:
@@ -614,6 +606,20 @@ class STLClient(TaggedGroupCommands, TRexClient):
                 receiver.note_received(port["rx"]["packets"], port["rx"]["bytes"])
         if not self._is_sent_to(receiver):
             receiver.end_receiving()
+
+
+def _load_of(profiles: Iterable[Profile]) -> float:
+    """Bits a second at layer 1 that profiles send together at most."""
+    transmissions = (profile.transmission for profile in profiles)
+    return float(sum(it.load()[2] for it in transmissions if it is not None))
+
+
+def _check_pausable(port: Port, transmission: Transmission) -> None:
+    streams = transmission.streams.values()
+    is_continuous = all(it.get_mode() == str(STLTXCont()) for it in streams)
+    if transmission.has_duration or not is_continuous:
+        what = "continuous streams without a duration can be paused"
+        raise TRexError(f"port {port.number}: only {what}, and all of a profile have to be")
 
 
 def _groups(streams: Iterable[STLStream]) -> set[int]:
@@ -650,8 +656,3 @@ def _chain(frames: list[bytes], ipg_usec: float) -> Iterable[STLStream]:
             mac_src_override_by_pkt=True,
             mac_dst_override_mode=STLStreamDstMAC_PKT,
         )
-
-
-def stl_map_ports(client: STLClient, ports: Any = None) -> dict[str, Any]:
-    """Which port is connected to which; see `STLClient.map_ports`."""
-    return client.map_ports(ports)

@@ -1,27 +1,23 @@
-"""The commands of `STLClient` on tagged packet groups."""
+"""Commands about tagged packet groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trex.arguments import validate_type
+from trex.client.session import Session
 from trex.client.tagged import UNKNOWN, UNTAGGED, TaggedGroups, TagTable
 from trex.errors import TRexArgumentError, TRexError
-
-if TYPE_CHECKING:
-    from trex.client.client import TRexClient
-
-    _Base = TRexClient
-else:
-    _Base = object
 
 _NOT_ENABLED = "tagged packet groups are not enabled: enable_tpg() first"
 
 
-class TaggedGroupCommands(_Base):
+class TaggedGroupCommands(Session):
     """Counts streams with `STLTaggedPktGroup` by the VLAN tags that they arrive with."""
 
-    _tagged: TaggedGroups | None = None
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._tagged: TaggedGroups | None = None
 
     def enable_tpg(self, num_tpgids: int, tags: Any, rx_ports: Any = None) -> None:
         """Counts the groups 0 to `num_tpgids` - 1 from now on.
@@ -36,7 +32,7 @@ class TaggedGroupCommands(_Base):
         table = TagTable(tags)
         rx_ports = self._owned(rx_ports)
         acquired = self.get_acquired_ports()
-        self._tagged = TaggedGroups(self.ports, acquired, rx_ports, num_tpgids, table)
+        self._tagged = TaggedGroups(self.links, acquired, rx_ports, num_tpgids, table)
 
     def disable_tpg(self, username: str | None = None, surpress_log: bool = False) -> None:
         """Forgets the groups."""
@@ -44,6 +40,11 @@ class TaggedGroupCommands(_Base):
         if self._tagged is None or username not in (None, self._username):
             raise TRexError(_NOT_ENABLED)
         self._tagged = None
+
+    @property
+    def tpg_status(self) -> dict[str, Any] | None:
+        """As `get_tpg_status`; None where there is no session."""
+        return self.get_tpg_status() if self._is_connected else None
 
     def get_tpg_status(
         self, username: str | None = None, port: int | None = None
@@ -168,10 +169,12 @@ class TaggedGroupCommands(_Base):
         tagged.settle()
         tagged.clear_unknown(port)
 
-    def _settle_tagged(self) -> None:
-        """Takes over what was counted, before transmissions are forgotten."""
+    def _settle_groups(self) -> None:
         if self._tagged is not None:
             self._tagged.settle()
+
+    def _forget_groups(self) -> None:
+        self._tagged = None
 
     def _tagged_of(self, username: str | None, port: int | None) -> TaggedGroups | None:
         if username is not None and port is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trex.arguments import listify
 from trex.client.multiplier import Multiplier
-from trex.client.port import DEFAULT_PROFILE
+from trex.client.profile_id import DEFAULT_PROFILE_ID
 from trex.client.transmission import load_of
 from trex.errors import TRexError
 from trex.stl.client import STLClient
@@ -175,7 +175,7 @@ class CTRexHltApi:
                 elif mode == "remove":
                     self._remove(port, number)
                 else:
-                    streams = client.ports[port].profile(DEFAULT_PROFILE).streams
+                    streams = client.links[port].profile(DEFAULT_PROFILE_ID).streams
                     for handle in made.handles:
                         streams[handle].fields["enabled"] = mode == "enable"
         return HLT_OK()
@@ -218,7 +218,7 @@ class CTRexHltApi:
                     way: _aggregate(stats[port], way, letter) for way, letter in ways.items()
                 }
             if mode != "aggregate":
-                speed = client.ports[port].speed_bps
+                speed = client.links[port].speed_bps
                 found[port]["stream"] = {
                     group: {way: _stream(counted, way, port, speed) for way in ("tx", "rx")}
                     for group, counted in stats["flow_stats"].items()
@@ -287,7 +287,7 @@ class CTRexHltApi:
     def _measure_what_can_be(self, port: int, streams: Iterable[STLStream]) -> None:
         """Leaves the counters away of streams that nobody asked to be counted and whose frames have
         no room for what they would be known by."""
-        terms = self._client().ports[port].terms()
+        terms = self._client().links[port].terms()
         for stream in streams:
             try:
                 load_of({1: stream}, terms, Multiplier(1))

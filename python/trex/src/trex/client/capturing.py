@@ -1,0 +1,119 @@
+"""Commands about captures of what arrives at ports and leaves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.arguments import validate_type
+from trex.client import captures
+from trex.client.captures import Capture
+from trex.client.session import Session
+from trex.errors import TRexArgumentError, TRexError
+
+
+class Capturing(Session):
+    """Captures by number."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._captures: dict[int, Capture] = {}
+
+    def start_capture(
+        self,
+        tx_ports: Any = None,
+        rx_ports: Any = None,
+        limit: int = 1000,
+        mode: str = "fixed",
+        bpf_filter: str = "",
+        endpoint: str = "",
+        snaplen: int = 0,
+    ) -> dict[str, Any]:
+        """Keeps what leaves ports in service mode, and what arrives there.
+
+        :param tx_ports: what leaves these, of what is started from now on: it goes by way of the
+            kernel's taps then, which is slower
+        :param rx_ports: what arrives at these
+        :param limit: so many frames, 0 to count only
+        :param mode: the first ones (`fixed`), or the last ones (`cyclic`)
+        :param bpf_filter: an expression of tcpdump's
+        :returns: the number of the capture, and its time
+        """
+        self._need_session()
+        validate_type("limit", limit, int)
+        if endpoint:
+            raise TRexError("endpoint: a capture is fetched, or written when it is stopped")
+        rx, tx = (self._owned([] if it is None else it) for it in (rx_ports, tx_ports))
+        if not rx and not tx:
+            raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
+        self._check_capture(rx, tx)
+        number = max(self._captures, default=0) + 1
+        rx_interfaces, tx_interfaces = (
+            {it: self.links[it].interface for it in numbers} for numbers in (rx, tx)
+        )
+        arguments = (rx_interfaces, tx_interfaces, limit, mode, bpf_filter, snaplen)
+        capture = Capture(number, *arguments)
+        self._captures[number] = capture
+        return {"id": number, "ts": capture.since}
+
+    def stop_capture(self, capture_id: int, output: Any = None, endpoint_cb: Any = None) -> None:
+        """Ends a capture; what it kept is put into a list, or written to a file of this name: a
+        pcapng if it ends in `.pcapng`, else a pcap. Where that is not possible it goes on."""
+        capture = self._capture(capture_id)
+        captures.check_output(output)
+        capture.stop()
+        captures.write(capture.take(), output)
+        del self._captures[capture_id]
+
+    def fetch_capture_packets(
+        self,
+        capture_id: int,
+        output: Any,
+        pkt_count: int = 1000,
+        fetch_limit: int = 50,
+        snaplen: int = 0,
+    ) -> None:
+        """Takes the oldest frames of a capture, which goes on: at most `pkt_count`, and of each
+        the first `snaplen` bytes, or all. `fetch_limit` has no effect."""
+        capture = self._capture(capture_id)
+        captures.check_output(output)
+        frames = capture.take(pkt_count)
+        if snaplen:
+            frames = [{**frame, "binary": frame["binary"][:snaplen]} for frame in frames]
+        captures.write(frames, output)
+
+    def get_capture_status(self) -> dict[int, dict[str, Any]]:
+        """The captures, by number."""
+        return {number: capture.status() for number, capture in self._captures.items()}
+
+    def remove_all_captures(self) -> None:
+        """Ends all captures, and forgets what they kept."""
+        for number in list(self._captures):
+            self._captures.pop(number).stop()
+
+    def _check_capture(self, rx_ports: list[int], tx_ports: list[int]) -> None:
+        """Raises where a capture would not see what arrives at ports, or leaves them."""
+        for number in {*rx_ports, *tx_ports}:
+            if self.needs_service_mode and not self.links[number].is_service:
+                raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
+        for number in tx_ports:
+            hidden = [it for it in self.links[number].active if not it.is_visible]
+            if hidden:
+                what = hidden[0].named(number)
+                raise TRexError(
+                    f"{what} is sending past the kernel's taps: stop it, and start it after this"
+                )
+
+    def _is_captured(self, port: int) -> bool:
+        """Whether a capture takes what leaves a port."""
+        return any(port in capture.tx_ports for capture in self._captures.values())
+
+    def _is_listened_at(self, port: int) -> bool:
+        """Whether a capture takes what arrives at a port."""
+        return any(port in capture.rx_ports for capture in self._captures.values())
+
+    def _capture(self, number: int) -> Capture:
+        self._need_session()
+        if number not in self._captures:
+            known = ", ".join(map(str, self._captures)) or "none"
+            raise TRexArgumentError("capture_id", number, known)
+        return self._captures[number]

@@ -1,0 +1,96 @@
+"""Counters of ports and packet groups, printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trex.lines.tables import table, values
+from trex.lines.words import Words, ports_of
+
+#: Options of both `stats` and `stats_stl`, what they show, and the help about it.
+OF_PORTS = (
+    (["-g"], "global", "of all ports together"),
+    (["-p"], "ports", "of ports"),
+    (["--ps"], "status", "what ports are"),
+    (["-s"], "groups", "of streams' packet groups"),
+    (["-c"], "cpu", "the load of CPUs"),
+    (["-m"], "memory", "packet memory, of which there are no pools"),
+    (["-x"], "kernel", "the kernel's, of ports"),
+    (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
+)
+# Options about streams beside these.
+_OF_DELAYS = (
+    (["-l"], "delays", "of streams' packet groups: delays"),
+    (["--lh"], "histogram", "how often delays were so long"),
+)
+_GROUP = ("tx_pkts", "rx_pkts", "tx_bytes", "rx_bytes", "tx_pps", "rx_pps", "tx_bps", "rx_bps")
+_DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
+_LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
+
+
+def stats(client: Any, words: Words, line: str) -> None:
+    """Prints counters of ports and streams, as the words of a line say."""
+    ports = words.add_mutually_exclusive_group()
+    ports.add_argument(
+        "--port",
+        dest="ports",
+        type=int,
+        nargs="+",
+        action="extend",
+        default=[],
+        help="ports by number; all that are acquired where none are named",
+    )
+    ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
+    which = words.add_mutually_exclusive_group()
+    for flags, what, told in (*OF_PORTS, *_OF_DELAYS):
+        which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
+    given = words.of(line)
+    if given is not None:
+        print_ports(client, given.what, ports_of(client, given))
+
+
+def print_ports(client: Any, what: str | None, ports: list[int] | None) -> None:
+    """Prints one kind of counters, those of all ports together and of each without one."""
+    stats = client.get_stats(ports)
+    chosen = [number for number in stats if isinstance(number, int)]
+    if what in (None, "global"):
+        print(values("all ports", stats["global"]))
+    if what in (None, "ports"):
+        for number in chosen:
+            print(values(f"port {number}", stats[number]))
+    if what == "status":
+        for info in client.get_port_info(chosen):
+            print(values(f"port {info['index']}", info))
+    if what in ("groups", "delays", "histogram"):
+        _print_groups(client.get_pgid_stats(), what)
+    if what == "memory":
+        print("there are no pools of packet memory")
+    if what == "cpu":
+        for one in client.get_util_stats()["cpu"]:
+            print(f"port {one['ports'][0]}: {one['history'][0]} %")
+    if what in ("kernel", "all kernel"):
+        for number in chosen:
+            counted = client.get_xstats(number)
+            kept = {k: v for k, v in counted.items() if v or what == "all kernel"}
+            print(values(f"port {number}", kept))
+
+
+def _print_groups(stats: dict[str, Any], what: str) -> None:
+    groups = {k: v for k, v in stats["flow_stats"].items() if isinstance(k, int)}
+    delays = {k: v for k, v in stats["latency"].items() if isinstance(k, int)}
+    if what == "groups":
+        rows = [(str(k), *(v[name]["total"] for name in _GROUP)) for k, v in groups.items()]
+        print(table("packet groups", ("PG ID", *_GROUP), rows, "no packet groups"))
+    elif what == "delays":
+        rows = [
+            (
+                str(k),
+                *(v["latency"][name] for name in _DELAYS),
+                *(v["err_cntrs"][name] for name in _LOST),
+            )
+            for k, v in delays.items()
+        ]
+        print(table("delays, us", ("PG ID", *_DELAYS, *_LOST), rows, "no delays are measured"))
+    for group, told in delays.items() if what == "histogram" else ():
+        histogram = {str(k): v for k, v in sorted(told["latency"]["histogram"].items())}
+        print(values(f"packet group {group}", histogram))
