@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import pytest
-from sending import continuous
+from sending import LIMIT_S, continuous
 from trex_tree import SCRIPTS, needs_tree
 
 from trex.astf.api import ASTFProfile
@@ -22,6 +22,7 @@ from trex.stl.api import (
     STLPktBuilder,
     STLProfile,
     rdpcap,
+    wrpcap,
 )
 from trex.stl.trex_stl_hltapi import STLHltStream
 
@@ -144,3 +145,25 @@ def test_an_erf_file_of_trex_is_read():
     assert json.dumps([record.time_usec for record in found]) == json.dumps(
         sorted(record.time_usec for record in found)
     )
+
+
+def test_both_sides_of_an_erf_file_are_sent_from_two_ports(client, tmp_path):
+    file = tmp_path / "it.erf"
+    step = (1 << 32) // 1000
+    file.write_bytes(b"".join(erf(FRAME, number * step, number % 3 % 2) for number in range(9)))
+    client.push_remote(str(file), ports=[0], is_dual=True, src_mac_pcap=True)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_stats()
+    assert (stats[0]["opackets"], stats[1]["opackets"]) == (6, 3)
+
+
+def test_a_capture_that_is_pushed_catches_up_with_its_time(client, tmp_path):
+    file = tmp_path / "it.pcap"
+    packet = Ether(FRAME)
+    wrpcap(str(file), [packet] * 10)
+    client.push_remote(str(file), ports=[0], ipg_usec=100, count=200)
+    client.wait_on_traffic(timeout=LIMIT_S)
+    (transmission,) = client.links[0].transmissions()
+    port = transmission.report()["ports"][0]
+    # Whatever the machine does meanwhile, no lateness moves what is behind it.
+    assert (port["packets"], port["departures"]["shifted_ns"]) == (2000, 0)

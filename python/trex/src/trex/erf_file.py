@@ -52,6 +52,14 @@ def is_erf(path: str) -> bool:
     return True
 
 
+def is_erf_at(path: str) -> bool:
+    """The same; not of what is not there, or cannot be read."""
+    try:
+        return is_erf(path)
+    except OSError:
+        return False
+
+
 def records(path: str) -> list[tuple[bytes, float, int]]:
     """The frames of a file without FCS, their times in microseconds since 1970, and the interface
     of each, 0 to 3. Raises `TRexError` where a record is cut short or none of Ethernet."""

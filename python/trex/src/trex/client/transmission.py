@@ -93,7 +93,10 @@ class Transmission:
         receive: tuple[int, str] | None,
         duration: float | None,
         is_visible: bool = False,
+        keeps_time: bool = False,
     ) -> None:
+        """With `keeps_time` late frames leave one after the other until the time is caught up, as
+        those of TRex do; otherwise what is later than 1 ms moves the schedule."""
         self.streams = dict(streams)
         #: The number of the port where its frames should arrive.
         self.receiver = receive[0] if receive else None
@@ -115,6 +118,7 @@ class Transmission:
             # A port's profiles are runs of their own.
             beside_others=True,
             is_visible=is_visible,
+            catch_up="bounded:unlimited" if keeps_time else "bounded",
             by_tag=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
         )
         document = _document(streams)

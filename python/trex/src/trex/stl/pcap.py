@@ -9,7 +9,7 @@ from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot3, Ether
 
-from trex.capture_file import TimedPacket, records
+from trex.capture_file import TimedPacket, read
 from trex.errors import TRexError
 
 
@@ -26,15 +26,17 @@ class PCAPReader:
         speedup: float,
         split_mode: str | None = None,
     ) -> Any:
-        """The packets; with a `split_mode` (`MAC` or `IP`) two lists, one a direction.
+        """The packets; with a `split_mode` (`MAC`, `IP` or `INTERFACE`, which ERF files have) two
+        lists, one a direction.
 
         :param ipg_usec: microseconds between packets, as captured if None
         :param min_ipg_usec: microseconds that are between packets at least
         """
         packets: list[TimedPacket] = []
+        captured = read(self.pcap_file)
         time_usec = 0.0
         captured_before: float | None = None
-        for data, captured_usec in records(self.pcap_file):
+        for data, captured_usec, _, _ in captured:
             if ipg_usec is None:
                 gap = 0.0
                 if captured_before is not None:
@@ -46,7 +48,12 @@ class PCAPReader:
             else:
                 raise TRexError("ipg_usec and min_ipg_usec cannot both be 0")
             packets.append((data, time_usec))
-        return packets if split_mode is None else _directions(packets, split_mode)
+        if split_mode is None:
+            return packets
+        if split_mode == "INTERFACE":
+            sides = [record.interface & 1 for record in captured]
+            return tuple([p for p, s in zip(packets, sides) if s == side] for side in (0, 1))
+        return _directions(packets, split_mode)
 
 
 class Graph:
@@ -88,7 +95,7 @@ def _directions(
     packets: list[TimedPacket], split_mode: str
 ) -> tuple[list[TimedPacket], list[TimedPacket]]:
     if split_mode not in ("MAC", "IP"):
-        raise TRexError(f"split_mode is MAC or IP, not {split_mode}")
+        raise TRexError(f"split_mode is MAC, IP or INTERFACE, not {split_mode}")
     ends = []
     graph = Graph()
     for number, (data, _) in enumerate(packets):

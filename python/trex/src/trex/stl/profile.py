@@ -146,7 +146,8 @@ class STLProfile:
         :param loop_count: how often the capture is sent, 0 for ever
         :param vm: a program for every packet
         :param packet_hook: changes the bytes of every packet
-        :param split_mode: `MAC` or `IP`: two profiles, one a direction, told by these addresses
+        :param split_mode: `MAC` or `IP`: two profiles, one a direction, told by these addresses;
+            `INTERFACE`: by the interface that an ERF file has of each packet
         :param min_ipg_usec: microseconds that are between packets at least
         :param src_mac_pcap: source MAC addresses are the capture's rather than the port's
         :param dst_mac_pcap: so are destination MAC addresses

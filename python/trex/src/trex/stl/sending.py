@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from trex import erf_file
 from trex.arguments import listify, validate_type
 from trex.client import cabling
 from trex.client.answers import RC, RC_OK
@@ -154,6 +155,19 @@ class Sending(TRexClient):
         :param core_mask: checked, and without effect: a port has a thread of its own
         :param synchronized: checked for pairs of ports; ports are started together in any case
         """
+        return self._start(ports, mult, force, duration, total, core_mask, synchronized)
+
+    def _start(
+        self,
+        ports: Any,
+        mult: str = "1",
+        force: bool = False,
+        duration: float = -1,
+        total: bool = False,
+        core_mask: Any = None,
+        synchronized: bool = False,
+        keeps_time: bool = False,
+    ) -> RC:
         self._need_session()
         validate_type("mult", mult, str)
         validate_type("force", force, bool)
@@ -180,7 +194,7 @@ class Sending(TRexClient):
         started: list[tuple[Port, Profile]] = []
         try:
             for port, profile in profiles:
-                self._launch(port, profile, multiplier, limit)
+                self._launch(port, profile, multiplier, limit, keeps_time)
                 started.append((port, profile))
             for _, profile in started:
                 if profile.transmission is not None:
@@ -313,7 +327,11 @@ class Sending(TRexClient):
         dst_mac_pcap: bool = False,
     ) -> RC:
         """Sends a capture, each packet a stream that starts the next; with `is_dual` its two sides
-        from a port and its neighbour. Returns when it has begun: `wait_on_traffic` waits."""
+        from a port and its neighbour. Returns when it has begun: `wait_on_traffic` waits.
+
+        Sides are told by Ethernet addresses, and in an ERF file by its interfaces. Frames that are
+        late, for the process had no CPU, leave at once: the whole takes the time of its gaps.
+        """
         self._need_session()
         validate_type("pcap_filename", pcap_filename, str)
         numbers = self._owned(ports)
@@ -321,6 +339,7 @@ class Sending(TRexClient):
             self._idle(numbers)
         self.stop_stl(numbers)
         sides: dict[int, STLProfile] = {}
+        by = "INTERFACE" if is_dual and erf_file.is_erf_at(pcap_filename) else "MAC"
         for number in numbers:
             loaded = STLProfile.load_pcap(
                 pcap_filename,
@@ -329,7 +348,7 @@ class Sending(TRexClient):
                 count,
                 vm,
                 packet_hook,
-                split_mode="MAC" if is_dual else None,
+                split_mode=by if is_dual else None,
                 min_ipg_usec=min_ipg_usec,
                 src_mac_pcap=src_mac_pcap,
                 dst_mac_pcap=dst_mac_pcap,
@@ -345,7 +364,7 @@ class Sending(TRexClient):
         for number, profile in sides.items():
             self.remove_all_streams(number)
             self.add_streams(profile, number)
-        return self.start_stl(list(sides), duration=duration, force=force)
+        return self._start(list(sides), force=force, duration=duration, keeps_time=True)
 
     def push_remote(
         self,
@@ -399,7 +418,7 @@ class Sending(TRexClient):
             frames = [with_addresses(packet, port.source, port.destination) for packet in packets]
             profile.streams = dict(enumerate(_chain(frames, ipg_usec), start=1))
             port.profiles[_PUSHED] = profile
-            self._launch(port, profile, Multiplier.parse("1"), None)
+            self._launch(port, profile, Multiplier.parse("1"), None, keeps_time=True)
         for number in numbers:
             port = self.links[number]
             profile = port.profiles[_PUSHED]
@@ -510,7 +529,12 @@ class Sending(TRexClient):
                 )
 
     def _launch(
-        self, port: Port, profile: Profile, multiplier: Multiplier, limit: float | None
+        self,
+        port: Port,
+        profile: Profile,
+        multiplier: Multiplier,
+        limit: float | None,
+        keeps_time: bool = False,
     ) -> None:
         receiver = self._receiver(port)
         if receiver is not None and not self._is_sent_to(receiver):
@@ -523,6 +547,7 @@ class Sending(TRexClient):
             None if receiver is None else (receiver.number, receiver.interface),
             limit,
             self._is_captured(port.number),
+            keeps_time,
         )
         port.begin(profile, transmission)
 
