@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wirestorm.emulation import EmulationResult
+    from wirestorm.emulation_result import EmulationResult
     from wirestorm.result import Result
 
 

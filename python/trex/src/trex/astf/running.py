@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from trex.arguments import validate_type
 from trex.client.transmission import asked, native
 from trex.errors import TRexArgumentError
-
-if TYPE_CHECKING:
-    from trex.astf.tunnelling import Tunnels
 
 # How long a wait lasts before Python looks for signals.
 _LOOK_S = 0.05
@@ -27,6 +24,18 @@ _ESTABLISHED_S = 0.02
 def port_name(number: int) -> str:
     """What the engine calls a port: `clients`, `servers`, `clients1` and so on."""
     return f"{'servers' if number % 2 else 'clients'}{number // 2 or ''}"
+
+
+class Tunnels(NamedTuple):
+    """Tunnels of consecutive clients, as the engine takes them."""
+
+    first: str
+    last: str
+    teid: int
+    step: int
+    source: str
+    destination: str
+    port: int
 
 
 class StatefulRun:

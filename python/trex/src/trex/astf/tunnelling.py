@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from trex.addresses import int2ip, ip2int
 from trex.arguments import validate_type
@@ -13,6 +13,7 @@ from trex.astf import tunnels_topo
 from trex.astf.counters import SECTIONS
 from trex.astf.loaded import Profile
 from trex.astf.profiles import DEFAULT_PROFILE_ID, Profiles
+from trex.astf.running import Tunnels
 from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_type
 from trex.errors import TRexError
 from trex.tunables import by_name
@@ -57,18 +58,6 @@ class Tunnel:
         self.sport = sport
         self.teid = teid
         self.version = version
-
-
-class Tunnels(NamedTuple):
-    """Tunnels of consecutive clients, as the engine takes them."""
-
-    first: str
-    last: str
-    teid: int
-    step: int
-    source: str
-    destination: str
-    port: int
 
 
 class Tunnelling(Profiles):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from trex.addresses import compress_ipv6, generate_ipv6
 from trex.client.capture_port import CapturePort
@@ -17,10 +17,6 @@ from trex.client.transmission import Terms, Transmission, native
 from trex.errors import TRexError
 from trex.stl.streams import STLStream
 
-if TYPE_CHECKING:
-    from trex.astf.latency import LatencyPort
-    from trex.astf.running import StatefulRun
-
 # What percentages are of on interfaces that do not tell how fast they are.
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -29,6 +25,32 @@ _NO_ADDRESS = "00:00:00:00:00:00"
 _RECEIVES = ("flow_stats", "latency", "rx_bytes", "tpg")
 _FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
+
+
+class Run(Protocol):
+    """What a port has to know of a stateful profile that has a part in it."""
+
+    #: Whether captures see what it sends.
+    is_visible: bool
+
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+
+    def stop(self) -> None:
+        """Ends it."""
+
+    def wait(self) -> bool:
+        """Waits for the end for a while; whether it has come."""
+
+    def sent(self, number: int) -> tuple[int, int, int]:
+        """Frames that left a port, their bytes without FCS, frames that were refused."""
+
+
+class Latency(Protocol):
+    """What a port has to know of latency traffic that it sends."""
+
+    def sent(self) -> tuple[int, int, int]:
+        """Frames that left, their bytes without FCS, frames that were refused."""
 
 
 class Profile:
@@ -86,6 +108,8 @@ class Port:
         self.number = number
         self.interface = configuration.interface
         self.is_acquired = False
+        #: Keeps other processes from the interface while the port is acquired.
+        self.lease: Any = None
         self.is_service = False
         self.service_filtered = False
         #: The sockets that make it hear every frame, or those to every group, by these words.
@@ -99,9 +123,9 @@ class Port:
         self.vlan = list(configuration.vlan)
         self.profiles: dict[str, Profile] = {}
         #: The last run of each stateful profile that has a part here, by its identifier.
-        self.stateful: dict[str, StatefulRun] = {}
+        self.stateful: dict[str, Run] = {}
         #: The latency traffic that it sends or sent last.
-        self.latency: LatencyPort | None = None
+        self.latency: Latency | None = None
         self._next_id = 1
         self._configuration = configuration
         self._speed = speed
@@ -276,14 +300,14 @@ class Port:
         self.retire(profile)
         profile.transmission = transmission
 
-    def begin_stateful(self, pid: str, run: StatefulRun, counted: dict[str, int]) -> None:
+    def begin_stateful(self, pid: str, run: Run, counted: dict[str, int]) -> None:
         """Notes that a stateful profile is on its way; `counted` is what the kernel had before."""
         if pid in self.stateful:
             self._retire(self.stateful[pid].sent(self.number))
         self.stateful[pid] = run
         self._counted_before, self._counted = counted, (0, 0)
 
-    def begin_latency(self, latency: LatencyPort) -> None:
+    def begin_latency(self, latency: Latency) -> None:
         """Notes that latency traffic is on its way."""
         if self.latency is not None:
             self._retire(self.latency.sent())

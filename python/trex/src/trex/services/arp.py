@@ -10,8 +10,9 @@ from scapy.layers.inet import IP
 from scapy.layers.l2 import ARP, Ether
 
 from trex.client.vlan import VLAN
-from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.context import ServiceCtx
 from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 from trex.services.record import NeighbourRecord
 from trex.services.service import Service, ServiceFilter
 

@@ -15,8 +15,8 @@ from scapy.packet import Packet
 
 from trex.addresses import is_valid_mac
 from trex.errors import TRexArgumentError
-from trex.services.context import ServicePipe
 from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 from trex.services.service import Service, ServiceFilter
 
 _CLIENT_PORT = 68

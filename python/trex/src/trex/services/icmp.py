@@ -13,8 +13,9 @@ from scapy.packet import Packet, Raw
 
 from trex.client.vlan import VLAN
 from trex.errors import TRexError
-from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.context import ServiceCtx
 from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 from trex.services.service import Service, ServiceFilter
 
 _ECHO_REPLY = 0

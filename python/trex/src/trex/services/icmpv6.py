@@ -28,8 +28,9 @@ from scapy.packet import Packet, Raw
 from trex.addresses import compress_ipv6, generate_ipv6_solicited_node, multicast_mac_from_ipv6
 from trex.client.vlan import VLAN
 from trex.errors import TRexError
-from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.context import ServiceCtx
 from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 from trex.services.service import Service, ServiceFilter
 
 _ALL_NODES = "ff02::1"

@@ -19,8 +19,9 @@ from scapy.packet import Packet
 
 from trex.addresses import compress_ipv6, generate_ipv6_solicited_node, multicast_mac_from_ipv6
 from trex.client.vlan import VLAN
-from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.context import ServiceCtx
 from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 from trex.services.record import NeighbourRecord
 from trex.services.service import Service, ServiceFilter
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from trex.errors import TRexError
-
-if TYPE_CHECKING:
-    from trex.services.context import ServicePipe
-    from trex.services.loop import Event
+from trex.services.loop import Event
+from trex.services.pipe import ServicePipe
 
 
 class ServiceFilter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import scapy.all
 from scapy.layers.l2 import Ether
@@ -14,9 +14,6 @@ from scapy.packet import NoPayload, Padding, Raw
 from trex.addresses import int2ip
 from trex.errors import TRexError
 from trex.stl.layout import PacketLayout, field_name
-
-if TYPE_CHECKING:
-    from trex.stl.streams import STLStream
 
 _MODES = {
     "continuous": "STLTXCont",
@@ -30,7 +27,31 @@ _STATISTICS = {
 }
 
 
-def profile_code(streams: Iterable[STLStream]) -> str:
+class Coded(Protocol):
+    """What of a stream becomes code."""
+
+    name: Any
+    next: Any
+    id: Any
+    fields: dict[str, Any]
+
+    def get_pkt(self) -> bytes:
+        """The frame."""
+
+    def is_dummy(self) -> bool:
+        """Whether it only takes time."""
+
+    def has_flow_stats(self) -> bool:
+        """Whether it is measured."""
+
+    def mac_src_override_by_pkt(self) -> bool:
+        """Whether the source address is the packet's."""
+
+    def mac_dst_override_mode(self) -> int:
+        """Whose the destination address is."""
+
+
+def profile_code(streams: Iterable[Coded]) -> str:
     """A profile that makes the streams."""
     lines = [
         "from trex.stl.api import *",
@@ -47,7 +68,7 @@ def profile_code(streams: Iterable[STLStream]) -> str:
     return "\n".join(lines)
 
 
-def stream_code(stream: STLStream) -> str:
+def stream_code(stream: Coded) -> str:
     """Lines that leave the stream in the variable `stream`."""
     packet = _ScapyPacket.of(stream.get_pkt())
     lines: list[str] = []
@@ -120,7 +141,7 @@ def _built(headers: list[str], imports: list[str]) -> bytes | None:
         return None
 
 
-def _arguments(stream: STLStream) -> Iterable[tuple[str, str]]:
+def _arguments(stream: Coded) -> Iterable[tuple[str, str]]:
     """The arguments that are not at their defaults."""
     defaults = {
         name: parameter.default

@@ -1,5 +1,6 @@
 """Where services run; it lives in `trex.services.context`."""
 
-from trex.services.context import ServiceCtx, ServicePipe
+from trex.services.context import ServiceCtx
+from trex.services.pipe import ServicePipe
 
 __all__ = ["ServiceCtx", "ServicePipe"]
