@@ -69,7 +69,7 @@ pub fn gap_part(gap: Duration, delay: Duration) -> Duration {
     const SPAN: u64 = REGAIN_SPAN.as_nanos();
     let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, SPAN / REGAIN_DIVISOR_MIN);
     // At least the clock's smallest step, so that short gaps regain as well.
-    let part = (gap.as_nanos().min(REGAIN_GAP_MAX) * share >> REGAIN_SPAN_SHIFT) + 1;
+    let part = ((gap.as_nanos().min(REGAIN_GAP_MAX) * share) >> REGAIN_SPAN_SHIFT) + 1;
     Duration::from_nanos(part.min(delay.as_nanos()))
 }
 

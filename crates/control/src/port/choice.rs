@@ -144,9 +144,7 @@ pub(crate) fn xdp_repair(interface: &InterfaceName, link: &Link) -> Option<Strin
     if !takes_no_redirected_frames(link) {
         return None;
     }
-    let Some((namespace, peer)) = link::find_peer(&interface.namespace, link, &namespaces()) else {
-        return None;
-    };
+    let (namespace, peer) = link::find_peer(&interface.namespace, link, &namespaces())?;
     let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
     if peer.receive_offload == Some(true) {
         // The kernel notices a change only while the peer is up.

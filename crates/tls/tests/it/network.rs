@@ -1,6 +1,7 @@
 //! Both ends with TLS over a network in memory.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
@@ -367,8 +368,9 @@ fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
 #[test]
 fn tickets_wait_until_the_server_says_something() {
     let settings = of_version(Version::Tls13);
-    let mut client = TlsClients::new(&settings).unwrap().begin([10, 0, 0, 1].into());
-    let mut server = TlsServers::new(&settings).unwrap().begin([10, 0, 0, 2].into());
+    let [own, peer] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+    let mut client = TlsClients::new(&settings).unwrap().begin(own, peer);
+    let mut server = TlsServers::new(&settings).unwrap().begin(peer, own);
     let carry = |from: &mut dyn Session, to: &mut dyn Session| {
         let mut bytes = VecDeque::new();
         from.depart(&mut bytes);

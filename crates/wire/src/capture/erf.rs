@@ -116,7 +116,7 @@ impl Erf {
         let original_length = u32::from(half(field::WIRE_LENGTH)).saturating_sub(fcs_length);
         // A record is padded to a multiple of 8 bytes.
         let captured_length = original_length.min(data.len() as u32);
-        let fraction = u64::from(word(field::FRACTION)) * NANOSECONDS_PER_SECOND >> 32;
+        let fraction = (u64::from(word(field::FRACTION)) * NANOSECONDS_PER_SECOND) >> 32;
         let timestamp = u64::from(word(field::SECONDS)) * NANOSECONDS_PER_SECOND + fraction;
         Ok(Step::Record {
             record: RecordHeader {

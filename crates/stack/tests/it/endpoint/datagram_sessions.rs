@@ -12,7 +12,7 @@ use wirestorm_stack::content::{DatagramSession, Handshake, Session, SessionState
 use wirestorm_stack::endpoint::{Load, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 
-use crate::world::{SECOND, STEP, World, client, server, template};
+use super::world::{SECOND, STEP, World, client, server, template};
 
 /// What each datagram begins with.
 const HELLO: u8 = b'H';

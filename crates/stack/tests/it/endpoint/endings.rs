@@ -8,7 +8,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Load, ResetCursor, Role};
 use wirestorm_stack::program::{Buffer, Buffers, Cause, Instruction};
 
-use crate::world::{SECOND, World, client, frames, pass_by, rate};
+use super::world::{SECOND, World, client, frames, pass_by, rate};
 
 /// So many connections over which nobody says anything.
 fn idle(connections: u64) -> World {
@@ -102,8 +102,8 @@ fn a_server_that_was_only_asked_is_told_that_nobody_asks_any_more() {
 fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
     let load = Load::Hold { flows: 20 };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(20))], 0);
-    world.client = crate::world::endpoint(
-        vec![crate::world::template(vec![], client("16.0.0.1", 80, load, Some(20)))],
+    world.client = super::world::endpoint(
+        vec![super::world::template(vec![], client("16.0.0.1", 80, load, Some(20)))],
         &Buffers::default(),
         seed,
     );
@@ -265,10 +265,10 @@ fn what_is_said_to_a_peer_that_has_closed_and_is_reset_is_told_from_other_resets
         if has_data && !is_closed {
             // The server forgets, as one whose process is over.
             is_closed = true;
-            world.server = crate::world::endpoint(Vec::new(), &Buffers::default(), 2);
+            world.server = super::world::endpoint(Vec::new(), &Buffers::default(), 2);
         }
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        world.now += crate::world::STEP;
+        world.now += super::world::STEP;
     }
     let flows = world.client.counters();
     assert_eq!((flows.reset, flows.reset_after_close, flows.failed()), (0, 1, 1), "{flows:?}");
