@@ -1,7 +1,7 @@
 //! Both ends with TLS over a network in memory.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
@@ -15,7 +15,7 @@ use crate::disturbed::{Disturbance, Side, World};
 
 const UP: u64 = 40_000;
 const DOWN: u64 = 150_000;
-const FLOWS: u64 = 8;
+const FLOWS: u64 = 16;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Clients and servers with settings of their own; each client asks once, and is answered.
@@ -367,10 +367,11 @@ fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
 /// would be answered with a reset.
 #[test]
 fn tickets_wait_until_the_server_says_something() {
+    const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
     let settings = of_version(Version::Tls13);
-    let [own, peer] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
-    let mut client = TlsClients::new(&settings).unwrap().begin(own, peer);
-    let mut server = TlsServers::new(&settings).unwrap().begin(peer, own);
+    let mut client = TlsClients::new(&settings).unwrap().begin(OWN, PEER);
+    let mut server = TlsServers::new(&settings).unwrap().begin(PEER, OWN);
     let carry = |from: &mut dyn Session, to: &mut dyn Session| {
         let mut bytes = VecDeque::new();
         from.depart(&mut bytes);
