@@ -132,10 +132,10 @@ fn all_words() -> Value {
     let tls = json!({"versions": [1.2, "1.3"], "sni": "a.test", "alpn": ["http/1.1"],
         "ciphers": ["TLS_AES_128_GCM_SHA256"], "certificate": "a.pem", "key": "b.pem",
         "ca": "c.pem", "client_certificate": "d.pem", "client_key": "e.pem", "client_ca": "f.pem",
-        "resume": false});
+        "resume": "30%"});
     let http = json!({
         "version": "1.1", "method": "POST", "path": "/a", "host": "a.test", "headers": {"X-A": "b", "X-N": 5},
-        "body": 5, "requests": 4, "pipeline": 2, "think": "1ms",
+        "body": 5, "requests": 4, "pipeline": 2, "think": "1ms", "reconnect": false,
         "response": {"status": 201, "headers": {"X-B": "c"}, "body": {"text": "a", "size": 9},
             "chunk": 5, "delay": {"min": "0ms", "max": "1ms"}},
     });
