@@ -51,10 +51,11 @@ pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 pub const REGAIN_SPAN: Duration = Duration::from_nanos(1 << REGAIN_SPAN_SHIFT);
 const REGAIN_SPAN_SHIFT: u32 = 25;
 
-/// The greatest part of a gap that `Bounded` closes: half, so that the rate at most doubles.
-pub const REGAIN_DIVISOR_MIN: u64 = 2;
+/// What `Bounded` leaves of a gap at least: an eighth of it. A machine that is busy enough to take
+/// the sender away most of the time leaves it no more time than that.
+pub const GAP_DIVISOR_MAX: u64 = 8;
 
-/// The smallest part: 0.8 %, less than what counts as off the target rate.
+/// The smallest part of a gap that it closes: 0.8 %, less than what counts as off the target rate.
 pub const REGAIN_DIVISOR_MAX: u64 = 128;
 
 /// The longest gap that the part is computed of: 9 minutes.
@@ -63,11 +64,12 @@ const REGAIN_GAP_MAX: u64 = 1 << 39;
 /// How much shorter `Bounded` makes a gap while the schedule is `delay` late.
 ///
 /// A hole of some milliseconds, which every virtual machine has, costs a few percent of the rate
-/// for some tens of milliseconds; only a stall of tens of milliseconds doubles the rate.
+/// for some tens of milliseconds; only a stall of tens of milliseconds multiplies the rate.
 #[inline]
 pub fn gap_part(gap: Duration, delay: Duration) -> Duration {
     const SPAN: u64 = REGAIN_SPAN.as_nanos();
-    let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, SPAN / REGAIN_DIVISOR_MIN);
+    let share_max = SPAN - SPAN / GAP_DIVISOR_MAX;
+    let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, share_max);
     // At least the clock's smallest step, so that short gaps regain as well.
     let part = ((gap.as_nanos().min(REGAIN_GAP_MAX) * share) >> REGAIN_SPAN_SHIFT) + 1;
     Duration::from_nanos(part.min(delay.as_nanos()))
@@ -316,11 +318,11 @@ mod tests {
             let record = departures.record();
             assert_eq!(record.frames, frames, "{context}");
             assert_eq!(record.regained, record.shifted, "{context}");
-            // Nothing leaves at once but the backlog: no gap is closed by more than half.
+            // Nothing leaves at once but the backlog: an eighth of each gap is left.
             let backlog = (MICROSECOND * 1_000 / gap + 1) as usize;
-            let closed = delays.windows(2).skip(4 + 3 * backlog);
+            let closed = delays.windows(2).skip(4 + 9 * backlog);
             let closed = closed.map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
-            assert!(closed <= gap / REGAIN_DIVISOR_MIN + 1, "{context}: {closed}");
+            assert!(closed <= gap - gap / GAP_DIVISOR_MAX + 1, "{context}: {closed}");
         }
     }
 
@@ -335,14 +337,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_closed_by_half_at_most_and_never_for_more_than_the_delay() {
+    fn an_eighth_of_a_gap_is_left_at_least_and_no_more_than_the_delay_taken() {
         let of = |gap, delay| {
             gap_part(Duration::from_nanos(gap), Duration::from_nanos(delay)).as_nanos()
         };
-        assert_eq!(of(1_000, u64::MAX), 501);
+        assert_eq!(of(1_000, u64::MAX), 876);
         assert_eq!(of(1_000_000, 100_000), 1_000_000 / REGAIN_DIVISOR_MAX + 1);
         assert_eq!(of(1_000_000_000, 500), 500);
-        assert_eq!(of(u64::MAX, u64::MAX), REGAIN_GAP_MAX / 2 + 1);
+        assert_eq!(of(u64::MAX, u64::MAX), REGAIN_GAP_MAX - REGAIN_GAP_MAX / 8 + 1);
         assert_eq!(of(1_000, 0), 0);
     }
 

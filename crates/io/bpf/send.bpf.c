@@ -13,7 +13,7 @@
 enum { BOUNDED = 0, STRICT = 1, STRETCH = 2 };
 enum { GAP_TOLERANCE_DIVISOR = 10 };
 /* See wirestorm_base::departure. */
-enum { REGAIN_SPAN_SHIFT = 25, REGAIN_DIVISOR_MIN = 2, REGAIN_DIVISOR_MAX = 128 };
+enum { REGAIN_SPAN_SHIFT = 25, GAP_DIVISOR_MAX = 8, REGAIN_DIVISOR_MAX = 128 };
 #define REGAIN_SPAN (1ull << REGAIN_SPAN_SHIFT)
 #define REGAIN_GAP_MAX (1ull << 39)
 
@@ -81,8 +81,8 @@ static __always_inline __u64 gap_part(__u64 gap, __u64 delay)
 
 	if (share < REGAIN_SPAN / REGAIN_DIVISOR_MAX)
 		share = REGAIN_SPAN / REGAIN_DIVISOR_MAX;
-	if (share > REGAIN_SPAN / REGAIN_DIVISOR_MIN)
-		share = REGAIN_SPAN / REGAIN_DIVISOR_MIN;
+	if (share > REGAIN_SPAN - REGAIN_SPAN / GAP_DIVISOR_MAX)
+		share = REGAIN_SPAN - REGAIN_SPAN / GAP_DIVISOR_MAX;
 	if (gap > REGAIN_GAP_MAX)
 		gap = REGAIN_GAP_MAX;
 

@@ -76,7 +76,7 @@ pub(crate) struct PktgenFlags {
     backend: BackendFlag,
 
     /// Late frames: bounded:unlimited sends all at once, as the kernel's pktgen; bounded:MS those
-    /// that are late by so much at most, and the others at up to twice the rate; strict:MS leaves
+    /// that are late by so much at most, and the others at up to 8 times the rate; strict:MS leaves
     /// frames out; stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded:unlimited")]
     catch_up: String,

@@ -86,7 +86,7 @@ pub(super) struct HowFlags {
     pub(super) workers: u16,
 
     /// Late frames: bounded:MS sends those at once that are late by so much at most (1), and the
-    /// others at up to twice the rate until the schedule is kept again; bounded:unlimited sends
+    /// others at up to 8 times the rate until the schedule is kept again; bounded:unlimited sends
     /// all at once; strict:MS leaves frames out; stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(super) catch_up: String,
