@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Replay(flags) => replay::run(&flags, given),
         Command::Run(flags) => traffic::run::run(&flags),
-        Command::Send(flags) => traffic::send::run(&flags),
+        Command::Send(mut flags) => traffic::send::run(&mut flags),
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
         Command::Emulate(flags) => emulate::run(&flags),

@@ -110,6 +110,10 @@ pub(super) struct HowFlags {
     /// No progress line.
     #[arg(short, long)]
     pub(super) quiet: bool,
+
+    /// Whether the command has other flags for interfaces than --port.
+    #[arg(skip)]
+    pub(super) names_interfaces: bool,
 }
 
 /// Runs the command.
@@ -182,7 +186,8 @@ pub(super) fn conduct(
             "--by-tag has no effect without a measured flow: measure one, or leave it out",
         );
     }
-    let is_bound = interfaces.iter().any(Option::is_some);
+    // `send` names its interfaces itself.
+    let is_bound = how.names_interfaces || interfaces.iter().any(Option::is_some);
     let options = match options(interfaces, how, multiplier) {
         Ok(options) => options,
         Err(message) => return usage(message),

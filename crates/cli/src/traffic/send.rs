@@ -106,7 +106,8 @@ pub(crate) struct SendFlags {
 }
 
 /// Runs the command.
-pub(crate) fn run(flags: &SendFlags) -> ExitCode {
+pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
+    flags.how.names_interfaces = true;
     let document = match document(flags) {
         Ok(document) => document,
         Err(message) => return usage(message),
