@@ -17,6 +17,8 @@ pub mod flow;
 pub mod fragment;
 pub mod impairment;
 pub mod layout;
+pub mod mark;
+pub mod neighbour;
 pub mod packet;
 pub mod pattern;
 pub mod prefix;

@@ -14,12 +14,14 @@ from sending import LIMIT_S, burst, continuous, packet, sent, settled, until
 from wirestorm_lab import ip
 
 from trex.stl.api import (
+    ARP,
     ICMP,
     IP,
     TCP,
     UDP,
     Dot1Q,
     Ether,
+    IPv6,
     PacketBuffer,
     STLClient,
     STLError,
@@ -162,6 +164,33 @@ def test_rates_are_those_of_now(client):
     assert client.get_stats()[1]["rx_pps"] == 0
 
 
+def test_single_streams_are_held_and_changed_as_in_trex(client):
+    number, other = client.add_streams([burst(9999, pps=100), continuous(100)], ports=[0])
+    client.start([0])
+    with pytest.raises(STLError, match="only continuous streams"):
+        client.pause_streams(0, [other])
+    with pytest.raises(STLError, match="port 1 is not sending"):
+        client.pause_streams([0, 1], [other])
+    client.stop()
+    client.remove_streams(number, ports=[0])
+    client.start([0])
+    client.add_streams(continuous(100), ports=[1])
+    client.start([1])
+    with pytest.raises(STLError, match="one port, or one profile of it"):
+        client.pause_streams([0, 1], [other])
+    with pytest.raises(STLError, match="200.0 % of its 10 Gb/s"):
+        client.update_streams(0, "200%", stream_ids=[other])
+    with pytest.raises(STLError, match="numbers of streams"):
+        client.update_streams(0, "2", stream_ids=[number])
+    with pytest.raises(STLError, match="200.0 % of its 10 Gb/s"):
+        client.update([0], "200%")
+    with pytest.raises(STLError, match="less than what is sent"):
+        client.update([0], "1mpps-")
+    client.update([0], "50%+")
+    client.pause_streams(0, [other])
+    client.resume_streams("0._", [other])
+
+
 def test_what_is_lost_is_dropped(client):
     client.add_streams(burst(100, flow_stats=STLFlowLatencyStats(pg_id=3), size=80), ports=[0])
     # They go to port 1, and this client thinks that they come back.
@@ -174,6 +203,49 @@ def test_what_is_lost_is_dropped(client):
     errors = client.get_stats()["latency"][3]["err_cntrs"]
     # Nothing came by which it would have been missed.
     assert errors["dropped"] == 100 and errors["seq_too_high"] == 0
+
+
+def test_frames_without_room_are_counted_by_their_headers(client):
+    """As those of TRex: by the identification of IPv4, or the flow label of IPv6."""
+    short = Ether() / IP(src="16.0.0.1", dst="48.0.0.1") / TCP() / bytes(6)
+    tagged = Ether() / Dot1Q(vlan=7) / IP() / TCP() / bytes(2)
+    newer = Ether() / IPv6() / TCP()
+    frames = {1: (short, 300), 2: (tagged, 200), 3: (newer, 100), 4: (short, 50)}
+    streams = [
+        STLStream(
+            packet=STLPktBuilder(pkt=frame),
+            mode=STLTXSingleBurst(count, pps=2000),
+            flow_stats=STLFlowStats(pg_id=group),
+        )
+        for group, (frame, count) in frames.items()
+    ]
+    # Streams without statistics, and measured ones, beside them.
+    streams += [burst(70), burst(80, flow_stats=STLFlowStats(pg_id=5))]
+    client.add_streams(streams, ports=[0])
+    client.start([0])
+    client.wait_on_traffic(timeout=LIMIT_S)
+    stats = client.get_stats()
+    for group, (frame, count) in frames.items():
+        counted = stats["flow_stats"][group]
+        assert (counted["tx_pkts"][0], counted["rx_pkts"][1]) == (count, count), group
+        assert counted["rx_bytes"][1] == counted["tx_bytes"][0] == count * (len(frame) + 4)
+    assert stats["flow_stats"][5]["rx_pkts"][1] == 80
+    assert stats[0]["opackets"] == 800
+
+
+def test_marks_of_profiles_that_are_sent_beside_each_other_differ(client):
+    short = STLPktBuilder(pkt=Ether() / IP() / TCP() / bytes(6))
+    for group, name in ((1, "one"), (2, "other")):
+        stream = STLStream(
+            packet=short,
+            mode=STLTXSingleBurst(100 * group, pps=500),
+            flow_stats=STLFlowStats(pg_id=group),
+        )
+        client.add_streams(stream, ports=[f"0.{name}"])
+    client.start(["0.one", "0.other"])
+    client.wait_on_traffic(timeout=LIMIT_S)
+    counted = client.get_pgid_stats()["flow_stats"]
+    assert [counted[group]["rx_pkts"][1] for group in (1, 2)] == [100, 200]
 
 
 def test_rates_are_changed_and_streams_are_held(client):
@@ -273,8 +345,13 @@ def test_what_stands_in_the_way_of_a_start_is_told(client):
     client.stop()
     client.remove_all_streams()
     full = STLPktBuilder(pkt=Ether() / IP() / TCP() / bytes(6))
-    client.add_streams(STLStream(packet=full, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
+    client.add_streams(STLStream(packet=full, flow_stats=STLFlowLatencyStats(pg_id=1)), ports=[0])
     with pytest.raises(STLError, match=r"port 0: streams\[0\].*found 60 bytes, expected 72"):
+        client.start([0])
+    client.remove_all_streams()
+    arp = STLPktBuilder(pkt=Ether() / ARP() / bytes(18))
+    client.add_streams(STLStream(packet=arp, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
+    with pytest.raises(STLError, match=r"flow_stats.*statistics of ARP.*leave it out"):
         client.start([0])
     client.remove_all_streams()
     client.add_streams(continuous(), ports=[0])

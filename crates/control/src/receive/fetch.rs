@@ -13,6 +13,7 @@ use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive};
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::xdp::XdpPlace;
+use wirestorm_wire::mark;
 
 use super::{Noted, Queue};
 use crate::port::ReceivePort;
@@ -121,14 +122,21 @@ impl FetchOutcome {
         self.measured.iter().position(|receiver| receiver.measures(stream))
     }
 
+    /// What counts frames with the mark of this number.
+    fn counter_of(&self, mark: u16) -> Option<usize> {
+        self.measured.iter().position(|receiver| receiver.counts(mark))
+    }
+
     fn measure(&mut self, frame: &[u8], received: &Received) {
         let place = match self.measured.len() {
             0 => return,
             1 => 0,
             // What carries no known number counts as the first one's.
-            _ => measure::find(frame)
-                .and_then(|found| self.receiver_of(found.signature.stream))
-                .unwrap_or(0),
+            _ => match measure::find(frame) {
+                Some(found) => self.receiver_of(found.signature.stream),
+                None => mark::read(frame).and_then(|number| self.counter_of(number)),
+            }
+            .unwrap_or(0),
         };
         self.measured[place].note(frame, received.original_length, received.arrival);
     }

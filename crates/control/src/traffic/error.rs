@@ -39,6 +39,13 @@ pub enum TrafficError {
     /// All runs of this process together have more streams than signatures tell apart.
     #[error("{0} streams are more than can be told apart, 2^24 less those of other runs")]
     TooMany(u64),
+    /// All runs of this process together have more streams than marks tell apart.
+    #[error(
+        "stream {0:?} has no room for a signature and is one of more than {marks}, the marks that \
+         such frames are counted by: make its packet longer, or send fewer streams at a time",
+        marks = wirestorm_wire::mark::COUNT
+    )]
+    NoMark(String),
     /// A port is no host, or does not find its next hop.
     #[error(transparent)]
     Host(#[from] HostError),

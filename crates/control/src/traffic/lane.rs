@@ -2,9 +2,10 @@
 
 use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::stream::StreamCounters;
+use wirestorm_engine::stream::{Share, StreamCounters};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_wire::mark;
 use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
@@ -91,6 +92,18 @@ pub(super) fn number(
     let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
     for lane in lanes {
         lane.numbered_from += numbers.first();
+        let share = Share { index: 0, workers: workers as u64 };
+        for (position, stream) in lane.streams.iter_mut().enumerate() {
+            if !stream.is_marked {
+                continue;
+            }
+            let number = share.number(lane.numbered_from, position as u32);
+            let number = u16::try_from(number).ok().filter(|number| *number < mark::COUNT);
+            let Some(number) = number else {
+                return Err(TrafficError::NoMark(stream.name.clone()));
+            };
+            mark::write(&mut stream.template, number);
+        }
     }
     Ok(numbers)
 }

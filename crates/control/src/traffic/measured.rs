@@ -8,11 +8,12 @@ use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{
     Distribution, MeasureOptions, MeasuredStream, PacketDelayVariation, PayloadCheck, Receiver,
-    Sequence, SequenceCounters, Series, StreamRecord, StreamSummary, Tally, VlanTags,
+    Sequence, SequenceCounters, Series, StreamRecord, StreamSummary, Tallies, Tally, VlanTags,
 };
 use wirestorm_engine::stream::Share;
-use wirestorm_plan::traffic::TrafficPlan;
+use wirestorm_plan::traffic::{Flow, TrafficPlan};
 
+use super::error::TrafficError;
 use super::lane::Lane;
 
 /// What was measured of a flow on one port.
@@ -228,7 +229,7 @@ impl Expected {
     ) -> Option<Self> {
         let is_measured = |flow: &usize| {
             let flow = &plan.flows[*flow];
-            flow.stream.is_measured && flow.receive.contains(&port)
+            is_recognised(flow) && flow.receive.contains(&port)
         };
         let expected =
             |flow: usize| ExpectedFlow { flow, compares: plan.flows[flow].payload.is_some() };
@@ -245,8 +246,9 @@ impl Expected {
         lanes: &[Lane],
         started: Instant,
         by_tag: bool,
-    ) -> Receiver {
+    ) -> Result<Receiver, TrafficError> {
         let mut streams = Vec::new();
+        let mut marked = Vec::new();
         for lane in lanes {
             for (position, (flow, stream)) in lane.flows.iter().zip(&lane.streams).enumerate() {
                 if self.place_of(*flow).is_none() {
@@ -258,6 +260,10 @@ impl Expected {
                     let share = Share { index, workers: self.workers as u64 };
                     let id = share.number(lane.numbered_from, position as u32);
                     streams.push(MeasuredStream { id, payload: payload.clone() });
+                    // All workers send frames with the mark of the first one.
+                    if stream.is_marked && index == 0 {
+                        marked.push((id, *flow));
+                    }
                 }
             }
         }
@@ -271,7 +277,13 @@ impl Expected {
             same_clock: true,
             by_tag,
         };
-        Receiver::new(streams, &options)
+        let mut receiver = Receiver::new(streams, &options);
+        for (id, flow) in marked {
+            if !receiver.count_marked(id) {
+                return Err(TrafficError::NoMark(plan.flows[flow].stream.name.clone()));
+            }
+        }
+        Ok(receiver)
     }
 
     /// Where a flow of the plan stands among these; none where it is not measured here.
@@ -334,6 +346,11 @@ impl From<(&VlanTags, &(Tally, SequenceCounters))> for TagReport {
     }
 }
 
+/// Whether frames of a flow are recognised where they arrive.
+pub(super) fn is_recognised(flow: &Flow) -> bool {
+    flow.stream.is_measured || flow.stream.is_marked
+}
+
 /// What has arrived of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Received {
@@ -354,9 +371,10 @@ impl Received {
         let mut received = Self::default();
         for record in records {
             let counters = record.ordered().map(|ordered| *ordered.sequence().counters());
-            let SequenceCounters { received: frames, duplicated, reordered, .. } =
-                counters.unwrap_or_default();
-            let bytes = record.tallies().bytes;
+            let &Tallies { frames, bytes, .. } = record.tallies();
+            // Of what is only counted, nobody knows which frames are repeats.
+            let frames = counters.map_or(frames, |counters| counters.received);
+            let SequenceCounters { duplicated, reordered, .. } = counters.unwrap_or_default();
             let delay_mean_ns = record.delay().delays().mean();
             received.add(&Self { frames, bytes, duplicated, reordered, delay_mean_ns });
         }
@@ -383,7 +401,7 @@ impl MeasuredReport {
         let span_s = span.map_or(0.0, |(first, last)| last.saturating_since(first).as_secs_f64());
         Self {
             port: port.to_owned(),
-            received: counters.received,
+            received: summary.sequence.map_or(tallies.frames, |it| it.received),
             received_bytes: tallies.bytes,
             missing: counters.missing,
             gaps: counters.gaps,

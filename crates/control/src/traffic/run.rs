@@ -20,7 +20,7 @@ use wirestorm_wire::stream::Speed;
 use super::error::TrafficError;
 use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
 use super::live::Live;
-use super::measured::{Expected, Received};
+use super::measured::{Expected, Received, is_recognised};
 use super::next_hop::NextHops;
 use super::numbers::TakenNumbers;
 use super::report::{Ended, TrafficResult};
@@ -122,7 +122,7 @@ pub fn run(
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
         let measures =
-            plan.flows.iter().any(|flow| flow.stream.is_measured && flow.receive.contains(&port));
+            plan.flows.iter().any(|flow| is_recognised(flow) && flow.receive.contains(&port));
         let opened = if measures {
             Arrivals::open_measuring(&names[port], ends)
         } else {
@@ -148,7 +148,7 @@ pub fn run(
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
-            let receiver = streams.receiver(plan, &lanes, clock::now(), options.by_tag);
+            let receiver = streams.receiver(plan, &lanes, clock::now(), options.by_tag)?;
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
             measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));

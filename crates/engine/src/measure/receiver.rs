@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::port::{PortError, Receive, Received};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::mark;
 
 use super::signature::{Signature, find};
 use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
@@ -25,6 +26,8 @@ pub struct Receiver {
     /// Places in `records`, by the streams' numbers.
     places: Box<[u32]>,
     records: Vec<StreamRecord>,
+    /// Places in `records`, by the numbers of marks; empty where no stream has one.
+    marks: Box<[u32]>,
     unknown: Tally,
     foreign: Tally,
     /// Where frames are counted by their tags too.
@@ -56,6 +59,7 @@ impl Receiver {
         Self {
             places,
             records: streams.into_iter().map(|stream| StreamRecord::new(stream, options)).collect(),
+            marks: Box::default(),
             unknown: Tally::default(),
             foreign: Tally::default(),
             tags: options.by_tag.then(TagRecords::default),
@@ -63,6 +67,28 @@ impl Receiver {
             looked: None,
             pause_max: Duration::ZERO,
         }
+    }
+
+    /// Counts a stream by the mark in its frames that has the stream's number, in place of a
+    /// signature: see [`wirestorm_wire::mark`]. Returns whether it has that number here, and there
+    /// is such a mark.
+    pub fn count_marked(&mut self, stream: u32) -> bool {
+        let place = self.places.get(stream as usize).copied().unwrap_or(NOWHERE);
+        let Some(record) = self.records.get_mut(place as usize) else { return false };
+        if stream >= u32::from(mark::COUNT) {
+            return false;
+        }
+        if self.marks.is_empty() {
+            self.marks = vec![NOWHERE; usize::from(mark::COUNT)].into();
+        }
+        self.marks[stream as usize] = place;
+        record.has_no_order();
+        true
+    }
+
+    /// Whether frames with the mark of this number are counted here.
+    pub fn counts(&self, mark: u16) -> bool {
+        self.marks.get(usize::from(mark)).is_some_and(|&place| place != NOWHERE)
     }
 
     /// Takes a batch of frames from a port at the time `now`; returns how many. None are left
@@ -86,7 +112,9 @@ impl Receiver {
     /// Notes a frame that arrived, and was `original_length` bytes long on the wire, without FCS.
     #[inline]
     pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
-        let Some(found) = find(frame) else { return self.unknown.note(original_length) };
+        let Some(found) = find(frame) else {
+            return self.note_unsigned(frame, original_length, arrival);
+        };
         let place = self.places.get(found.signature.stream as usize).copied().unwrap_or(NOWHERE);
         let Some(record) = self.records.get_mut(place as usize) else {
             return self.foreign.note(original_length);
@@ -97,6 +125,17 @@ impl Receiver {
         {
             let number = found.signature.sequence;
             tags.note(place as usize, frame, number, original_length, arrival);
+        }
+    }
+
+    /// Notes a frame without a signature, which may have a mark.
+    #[inline(never)]
+    fn note_unsigned(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
+        let number = if self.marks.is_empty() { None } else { mark::read(frame) };
+        let place = number.and_then(|number| self.marks.get(usize::from(number)));
+        match place.and_then(|&place| self.records.get_mut(place as usize)) {
+            Some(record) => record.count(original_length, arrival),
+            None => self.unknown.note(original_length),
         }
     }
 
@@ -122,7 +161,7 @@ impl Receiver {
         self.tags.as_ref().map_or_else(Tally::default, TagRecords::beyond)
     }
 
-    /// Frames without a signature: of others, damaged in it, or cut before it.
+    /// Frames without a signature or a mark: of others, damaged in it, or cut before it.
     pub const fn unknown(&self) -> Tally {
         self.unknown
     }
@@ -151,6 +190,9 @@ impl Receiver {
             mine.merge(theirs);
         }
         self.unknown.merge(other.unknown);
+        if self.marks.is_empty() {
+            self.marks = other.marks;
+        }
         self.foreign.merge(other.foreign);
         self.pause_max = self.pause_max.max(other.pause_max);
     }

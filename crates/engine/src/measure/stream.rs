@@ -150,7 +150,7 @@ impl PayloadCheck {
 /// What can be counted frame by frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Frames with the stream's signature, repeats included.
+    /// Frames with the stream's signature or mark, repeats included.
     pub frames: u64,
     /// Their bytes, as long as they were on the wire, without FCS.
     pub bytes: u64,
@@ -351,10 +351,20 @@ impl StreamRecord {
         &self.delay
     }
 
-    /// What follows from the order of arrivals; `None` after records of several queues that the
-    /// stream arrived on were merged.
+    /// What follows from the order of arrivals; `None` of a stream that is counted by its mark, and
+    /// after records of several queues that the stream arrived on were merged.
     pub const fn ordered(&self) -> Option<&Ordered> {
         self.ordered.as_ref()
+    }
+
+    /// Nothing will be known of the order and the delays of its frames.
+    pub(super) fn has_no_order(&mut self) {
+        self.ordered = None;
+    }
+
+    /// Counts a frame of this stream that tells neither its number nor its departure.
+    pub(super) fn count(&mut self, original_length: usize, arrival: Instant) {
+        self.tallies.note(original_length, arrival);
     }
 
     /// Notes a frame of this stream, which was `original_length` bytes long on the wire; returns

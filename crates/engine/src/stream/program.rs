@@ -623,6 +623,7 @@ mod tests {
             program: Program { variables: vec![variable, length], steps },
             transmission: Transmission::continuous(Speed::Max),
             is_measured: false,
+            is_marked: false,
         };
         let mut maker = FrameMaker::new(&plan, 0, Share::ALL, &mut Recipes::default());
         let mut buffer = vec![0; 64];

@@ -7,6 +7,7 @@ use wirestorm_engine::measure::{
     VlanTags,
 };
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
+use wirestorm_wire::mark;
 
 const LENGTH: usize = 60;
 
@@ -62,6 +63,39 @@ fn what_arrives_is_fetched_in_batches_and_every_buffer_goes_back() {
     assert_eq!(record.tallies().bytes, 3_000 * LENGTH as u64);
     assert_eq!((record.tallies().first, record.tallies().last), (Some(at(7)), Some(at(3_006))));
     assert_eq!(record.delay().delays().quantile(0.9999), Some(7));
+}
+
+#[test]
+fn streams_without_signatures_are_counted_by_their_marks() {
+    let mut receiver = receiver([3, 4, 5]);
+    assert!(receiver.count_marked(4));
+    assert!(!receiver.count_marked(9), "it is not measured here");
+    let marked = |number| {
+        let mut frame = vec![0; LENGTH];
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        assert!(mark::write(&mut frame, number));
+        frame
+    };
+    for arrival in 1..=7 {
+        receiver.note(&marked(4), LENGTH + 20, at(arrival));
+    }
+    // What is measured is not counted by marks, and what has none is of others.
+    receiver.note(&marked(3), LENGTH, at(8));
+    receiver.note(&vec![0; LENGTH], LENGTH, at(9));
+    let record = &receiver.records()[1];
+    assert_eq!((record.tallies().frames, record.tallies().bytes), (7, 7 * 80));
+    assert_eq!((record.tallies().first, record.tallies().last), (Some(at(1)), Some(at(7))));
+    assert!(record.ordered().is_none() && record.delay().delays().count() == 0);
+    assert_eq!(receiver.records()[0].tallies().frames, 0);
+    assert_eq!(receiver.unknown().frames, 2);
+    assert!(receiver.counts(4) && !receiver.counts(3));
+}
+
+#[test]
+fn there_is_no_mark_for_high_numbers() {
+    let mut receiver = receiver([u32::from(mark::COUNT) - 1, u32::from(mark::COUNT)]);
+    assert!(receiver.count_marked(u32::from(mark::COUNT) - 1));
+    assert!(!receiver.count_marked(mark::COUNT.into()));
 }
 
 #[test]

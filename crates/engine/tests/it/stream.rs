@@ -56,6 +56,7 @@ fn numbered(id: u8, transmission: Transmission) -> Stream {
         program,
         transmission,
         is_measured: false,
+        is_marked: false,
     }
 }
 
@@ -408,6 +409,7 @@ fn contents() -> impl Strategy<Value = Stream> {
             program: Program { variables, steps },
             transmission: transmission(Speed::Max),
             is_measured,
+            is_marked: false,
         }
     })
 }
@@ -498,6 +500,7 @@ proptest! {
         let mode = if mode == Mode::Continuous { Mode::Burst { frames: 300 } } else { mode };
         let stream = Stream {
             is_measured: false,
+            is_marked: false,
             transmission: Transmission { departures, mode, ..transmission(pace.speed()) },
             ..stream
         };

@@ -56,6 +56,7 @@ impl LoweredDevice {
             program: frames.program,
             transmission,
             is_measured: false,
+            is_marked: false,
         });
         Ok(Self {
             name: name(),

@@ -154,7 +154,8 @@ fn read_flow(
         _ => None,
     };
     let Packet { template, program, payload, found } = packet?;
-    let stream = Stream { name: name?, template, program, transmission, is_measured: is_measured? };
+    let (name, is_measured) = (name?, is_measured?);
+    let stream = Stream { name, template, program, transmission, is_measured, is_marked: false };
     let (transmit, receive, path) = (transmit?, receive?, place.path());
     size?;
     Some(Unlinked {

@@ -26,8 +26,10 @@ use std::num::NonZeroU64;
 
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
+use wirestorm_wire::mark::Network;
+use wirestorm_wire::neighbour::Neighbour;
 use wirestorm_wire::packet::MacAddress;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
+use wirestorm_wire::stream::{Departures, Mode, Program, Speed, Stream, Transmission};
 
 use chain::Link;
 use document::{
@@ -56,7 +58,8 @@ pub struct LowerOptions {
 /// How frames of streams with flow statistics are recognised where they arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
-    /// By a signature in the payload: the stream is a measured one.
+    /// By a signature in the payload: the stream is a measured one. Where frames have no room for
+    /// one and are only counted, by a mark in their IP header.
     Signature,
     /// As TRex's: by IPv4 identification or IPv6 flow label and the type of service, and in
     /// latency streams by a header at the end of the frame, with what TRex's simulator writes
@@ -224,17 +227,12 @@ fn draft(
         let trims = vm.instructions.iter().any(|one| one["type"] == "trim_pkt_size");
         mark(&path, &mut template, counted, groups, trims)?;
     }
-    let is_measured = counted.is_some() && options.marking == Marking::Signature && !is_dummy;
-    if is_measured {
-        template::make_room(&mut template).map_err(|least| {
-            let found = format!("{} bytes", template.len());
-            let expected = format!(
-                "{least} at least, of which the last {} are what a measured stream is known by",
-                template::SIGNATURE_BYTES
-            );
-            TrexError::value(format!("{path}.packet.binary"), found, expected)
-        })?;
-    }
+    let recognition = match counted {
+        Some((rule, _)) if options.marking == Marking::Signature && !is_dummy => {
+            recognition(&path, rule, &mut template)?
+        }
+        _ => Recognition::None,
+    };
     let seed = match words.random_seed {
         0 => id as u64,
         seed => u64::from(seed),
@@ -247,6 +245,9 @@ fn draft(
         cache: if is_sequenced { 0 } else { vm.cache },
     };
     let lowered = program::lower(vm.instructions, &context)?;
+    if recognition == Recognition::Mark {
+        check_mark(&path, &template, &lowered.program)?;
+    }
 
     let mode_path = format!("{path}.mode");
     let (mode, rate) = mode(&mode_path, part(words.mode, &mode_path)?)?;
@@ -280,9 +281,66 @@ fn draft(
         template,
         program: lowered.program,
         transmission,
-        is_measured,
+        is_measured: recognition == Recognition::Signature,
+        is_marked: recognition == Recognition::Mark,
     };
     Ok((Link { path, stream, action_count: words.action_count, is_dummy }, load))
+}
+
+/// How frames of a stream are recognised where they arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recognition {
+    None,
+    /// By a signature, for which the template has room.
+    Signature,
+    /// By a mark, which the template has.
+    Mark,
+}
+
+/// How a stream with flow statistics is recognised. One that is only counted needs no room for a
+/// signature; latency and tagged groups need its numbers and times.
+fn recognition(path: &str, rule: RuleType, frame: &mut [u8]) -> Result<Recognition, TrexError> {
+    let unseen = |what: &str| {
+        let what = format!("{what}: receivers leave such frames to the kernel; leave it out");
+        Err(TrexError::unsupported(format!("{path}.flow_stats"), what))
+    };
+    let neighbour = Neighbour::of(frame);
+    match neighbour {
+        Some(Neighbour::Arp) => return unseen("statistics of ARP"),
+        Some(Neighbour::Discovery) => return unseen("statistics of neighbour discovery"),
+        Some(Neighbour::Fragment) => return unseen("statistics of fragments of ICMP"),
+        Some(Neighbour::Ping) | None => {}
+    }
+    let least = match template::make_room(frame) {
+        Ok(()) => return Ok(Recognition::Signature),
+        Err(least) => least,
+    };
+    let is_ping = neighbour == Some(Neighbour::Ping);
+    if rule == RuleType::Stats && !is_ping && template::mark(frame, Some(rule), 0) {
+        return Ok(Recognition::Mark);
+    }
+    let found = format!("{} bytes", frame.len());
+    let expected = format!(
+        "{least} at least, of which the last {} are what a measured stream is known by",
+        template::SIGNATURE_BYTES
+    );
+    Err(TrexError::value(format!("{path}.packet.binary"), found, expected))
+}
+
+/// Raises where a program changes what frames are counted by.
+fn check_mark(path: &str, template: &[u8], program: &Program) -> Result<(), TrexError> {
+    let Some(network) = Network::find(template) else { return Ok(()) };
+    let is_changed = program.steps.iter().any(|step| {
+        let target = step.target();
+        network.is_marked_in(target.start, target.end)
+    });
+    if !is_changed {
+        return Ok(());
+    }
+    let what = "frames without room for a signature are counted by their IPv4 identification or \
+                IPv6 flow label, and by the lowest bit of their type of service: leave these to \
+                the stream, or make the packet longer";
+    Err(TrexError::unsupported(format!("{path}.vm"), what.to_owned()))
 }
 
 /// By which rule a stream is counted, and in which group.

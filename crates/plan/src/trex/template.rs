@@ -1,8 +1,9 @@
 //! A stream's first frame: padding, addresses, marks.
 
 use wirestorm_wire::capture::LinkType;
-use wirestorm_wire::checksum::{Outcome, combine, repair, sum};
+use wirestorm_wire::checksum::{Outcome, repair};
 use wirestorm_wire::dissect::dissect;
+use wirestorm_wire::mark;
 use wirestorm_wire::packet::{MacAddress, protocol};
 
 use super::document::RuleType;
@@ -16,8 +17,7 @@ pub(super) const PACKET_MIN: usize = 14;
 /// The longest packet that TRex takes.
 pub(super) const PACKET_MAX: usize = 9 * 1_024 + 22;
 
-/// TRex's identifications for what it counts: the first of them, and that of latency streams.
-const IDENTIFICATION_BASE: u16 = 0xfc00;
+/// TRex's identification of latency streams.
 const IDENTIFICATION_LATENCY: u16 = 0xffff;
 
 /// The bytes of TRex's headers of latency and of tagged packet groups, at the end of a frame.
@@ -47,12 +47,6 @@ pub(super) fn address(frame: &mut [u8], flags: u32, addresses: &Addresses) {
     }
 }
 
-/// An IP header within a frame.
-enum Network {
-    V4(usize),
-    V6(usize),
-}
-
 /// Marks a frame as TRex does: what is counted by the IPv4 identification or IPv6 flow label,
 /// and by the lowest bit of the type of service. What is not counted is kept out of the
 /// identifications that are reserved for that.
@@ -60,38 +54,11 @@ enum Network {
 /// `number` tells apart what is counted by the same rule. Frames without an IP header are left
 /// as they are; returns whether there was one.
 pub(super) fn mark(frame: &mut [u8], rule: Option<RuleType>, number: u16) -> bool {
-    let Some(network) = network(frame) else { return false };
-    let wanted = match rule {
-        Some(RuleType::Latency) => Some(IDENTIFICATION_LATENCY),
-        Some(_) => Some(IDENTIFICATION_BASE.saturating_add(number)),
-        None => None,
-    };
-    match network {
-        Network::V4(header) => {
-            let ip = &mut frame[header..];
-            let old = [ip[0], ip[1], ip[4], ip[5]];
-            let present = u16::from_be_bytes([ip[4], ip[5]]);
-            let identification = wanted.unwrap_or_else(|| unreserved(present.into()) as u16);
-            ip[4..6].copy_from_slice(&identification.to_be_bytes());
-            ip[1] |= u8::from(rule.is_some());
-            let new = [ip[0], ip[1], ip[4], ip[5]];
-            if new != old {
-                // A checksum that is wrong on purpose stays wrong (RFC 1624 equation 3).
-                let before = combine(!u16::from_be_bytes([ip[10], ip[11]]), !sum(&old));
-                let after = !combine(before, sum(&new));
-                ip[10..12].copy_from_slice(&after.to_be_bytes());
-            }
-        }
-        Network::V6(header) => {
-            let ip = &mut frame[header..];
-            let word = u32::from_be_bytes([ip[0], ip[1], ip[2], ip[3]]);
-            let label = wanted.map_or_else(|| unreserved(word & 0xf_ffff), u32::from);
-            let class = u32::from(rule.is_some()) << 20;
-            let word = word & !0xf_ffff | label | class;
-            ip[..4].copy_from_slice(&word.to_be_bytes());
-        }
+    match rule {
+        Some(RuleType::Latency) => mark::identify(frame, |_| IDENTIFICATION_LATENCY.into(), true),
+        Some(_) => mark::write(frame, number),
+        None => mark::identify(frame, unreserved, false),
     }
-    true
 }
 
 /// Writes the header by which TRex measures latency, with the sequence number and the time that
@@ -157,23 +124,8 @@ pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
 }
 
 fn unreserved(identification: u32) -> u32 {
-    match identification >= IDENTIFICATION_BASE.into() {
+    match identification >= mark::FIRST.into() {
         true => identification & 0xefff,
         false => identification,
     }
-}
-
-/// The IP header behind at most two VLAN tags.
-fn network(frame: &[u8]) -> Option<Network> {
-    let mut at = 12;
-    for _ in 0..3 {
-        let behind = at + 2;
-        match frame.get(at..behind)? {
-            [0x81, 0x00] | [0x88, 0xa8] | [0x91, 0x00] => at += 4,
-            [0x08, 0x00] if frame.len() >= behind + 20 => return Some(Network::V4(behind)),
-            [0x86, 0xdd] if frame.len() >= behind + 40 => return Some(Network::V6(behind)),
-            _ => return None,
-        }
-    }
-    None
 }

@@ -37,4 +37,8 @@ pub struct Stream {
     /// where it arrives. The template has zeros there, so that checksums in it are right for any
     /// signature; a checksum that is made right covers the signature whole or not at all.
     pub is_measured: bool,
+    /// Whether frames are counted where they arrive by a mark in their IP header, because they
+    /// have no room for a signature: see [`crate::mark`]. The template has mark 0; a stream gets
+    /// its own when it is sent. No stream is both measured and marked.
+    pub is_marked: bool,
 }

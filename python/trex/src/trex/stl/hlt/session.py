@@ -285,8 +285,8 @@ class CTRexHltApi:
         return number
 
     def _measure_what_can_be(self, port: int, streams: Iterable[STLStream]) -> None:
-        """Leaves the counters away of streams that nobody asked to be counted and whose frames have
-        no room for what they would be known by."""
+        """Leaves the counters away of streams that nobody asked to be counted and that cannot be:
+        what would count their frames is written by the stream itself."""
         terms = self._client().links[port].terms()
         for stream in streams:
             try:
