@@ -8,6 +8,7 @@ mod emulation;
 mod errors;
 mod host;
 mod interface;
+mod lease;
 mod run;
 mod trex;
 
@@ -33,6 +34,8 @@ mod _native {
     use super::host::Host;
     #[pymodule_export]
     use super::interface::interface;
+    #[pymodule_export]
+    use super::lease::{Lease, lease};
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 
 import pytest
 from sending import continuous, until
@@ -109,3 +111,56 @@ def test_a_start_does_not_call_the_script_another_wirestorm(client, profile):
         until(run.is_done)
         second.disconnect()
         first.disconnect()
+
+
+OTHER = """
+import os, sys
+from trex.stl.api import STLClient, STLError
+client = STLClient()
+client.connect()
+for line in sys.stdin:
+    try:
+        eval(line, {"client": client})
+        print("done", flush=True)
+    except STLError as error:
+        print(error, flush=True)
+"""
+
+
+@pytest.fixture
+def process(client):
+    """Another process with a client of its own: it carries out an expression, and answers."""
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", OTHER]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": paths}
+    with subprocess.Popen(command, **pipes) as found:
+
+        def run(expression):
+            found.stdin.write(expression + "\n")
+            found.stdin.flush()
+            return found.stdout.readline().strip()
+
+        run.pid = found.pid
+        yield run
+        found.stdin.close()
+
+
+def test_ports_of_another_process_are_refused_when_they_are_acquired(client, process):
+    told = process("client.acquire()")
+    assert f"port 0: interface {client.links[0].interface} is in use" in told
+    assert f"process {os.getpid()};" in told
+    told = process("client.acquire(force=True)")
+    assert f"process {os.getpid()};" in told and "clients of this process alone" in told
+    client.release([1])
+    assert process("client.acquire([1])") == "done"
+    with pytest.raises(TRexError, match=f"port 1: .* in use .* process {process.pid};"):
+        client.acquire([1])
+    assert client.get_acquired_ports() == [0]
+    client.add_streams(continuous(), ports=[0])
+    client.start([0])
+    assert "port 0" in process("client.acquire([0])")
+    client.stop([0])
+    assert process("client.disconnect()") == "done"
+    client.acquire()
+    client.disconnect()
+    assert process("client.connect()") == process("client.acquire()") == "done"

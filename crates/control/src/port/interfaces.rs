@@ -6,22 +6,23 @@ use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_peer};
-use wirestorm_io::lock::{Access, InterfaceLock};
+use wirestorm_io::lock::Access;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 
 use super::choice::{Conditions, candidates};
 use super::error::OpenError;
+use super::lease::RunLock;
 
 /// The interfaces of a run, locked.
 pub(crate) struct Interfaces {
     pub(crate) links: Vec<(InterfaceName, Link)>,
-    _locks: Vec<Arc<InterfaceLock>>,
+    _locks: Vec<Arc<RunLock>>,
 }
 
 /// The locks that several runs share, each of an interface by its name and index.
 #[derive(Debug, Default)]
-pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<InterfaceLock>)>>);
+pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<RunLock>)>>);
 
 impl Interfaces {
     /// Whether the virtual cable of one of them leads to another one.
@@ -57,7 +58,7 @@ impl Interfaces {
                 Some(shared) => shared.acquire(&interface, link.index)?,
                 None => {
                     let access = backend.map_or(Access::Exclusive, |it| access(it, &link));
-                    Arc::new(InterfaceLock::acquire(&interface, access)?)
+                    RunLock::take(&interface, link.index, access)?
                 }
             });
             links.push((interface, link));
@@ -152,18 +153,14 @@ pub(crate) fn are_one_pair(a: &(InterfaceName, Link), b: &(InterfaceName, Link))
 }
 
 impl SharedLocks {
-    fn acquire(
-        &self,
-        interface: &InterfaceName,
-        index: u32,
-    ) -> Result<Arc<InterfaceLock>, OpenError> {
+    fn acquire(&self, interface: &InterfaceName, index: u32) -> Result<Arc<RunLock>, OpenError> {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         locks.retain(|(_, _, lock)| lock.strong_count() > 0);
         let known = locks.iter().find(|(name, of, _)| name == interface && *of == index);
         if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
             return Ok(lock);
         }
-        let lock = Arc::new(InterfaceLock::acquire(interface, Access::Exclusive)?);
+        let lock = RunLock::take(interface, index, Access::Exclusive)?;
         locks.push((interface.clone(), index, Arc::downgrade(&lock)));
         Ok(lock)
     }

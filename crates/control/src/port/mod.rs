@@ -6,6 +6,7 @@ pub mod cpu;
 mod error;
 mod interfaces;
 mod lasting;
+mod lease;
 mod receive;
 
 use std::ops::Range;
@@ -31,6 +32,7 @@ pub(crate) use both::{BothWays, Usage};
 pub use error::OpenError;
 pub(crate) use interfaces::{Interfaces, SharedLocks, Watch, are_one_pair};
 pub(crate) use lasting::Lasting;
+pub use lease::Lease;
 pub(crate) use receive::ReceivePort;
 
 /// A port that sends, whatever carries it.

@@ -39,6 +39,16 @@ def headers() -> list[tuple[str, str, list[str], str | None]]:
 def interface(name: str) -> dict[str, Any]:
     """What is known of an interface at this moment; what its driver does not tell is None."""
 
+class Lease:
+    """Keeps other processes from transmitting on an interface until it is released or forgotten."""
+
+    def release(self) -> None:
+        """Lets others have the interface, as soon as no run of this process is there."""
+
+def lease(interface: str) -> Lease:
+    """Takes the lock of an interface; runs of this process start there nevertheless. Raises
+    RunError where another process has it, and says which."""
+
 class Host:
     """A host on an Ethernet, without VLAN tags, that answers ARP, neighbour discovery and pings.
 

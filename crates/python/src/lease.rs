@@ -1,0 +1,29 @@
+//! Interfaces that are kept from other processes.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use wirestorm_control::port;
+
+use crate::errors::run_error;
+
+/// Keeps other processes from transmitting on an interface until it is released or forgotten.
+#[pyclass(frozen, module = "wirestorm._native")]
+pub(crate) struct Lease(Mutex<Option<port::Lease>>);
+
+#[pymethods]
+impl Lease {
+    /// Lets others have the interface, as soon as no run of this process is there.
+    fn release(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Takes the lock of an interface, such as eth1 or netns/NAME:veth0; runs of this process start
+/// there nevertheless. Raises RunError where another process has it, and says which.
+#[pyfunction]
+pub(crate) fn lease(py: Python<'_>, interface: &str) -> PyResult<Lease> {
+    let taken = port::Lease::take(interface);
+    let lease = taken.map_err(|error| run_error(py, &error.to_string()))?;
+    Ok(Lease(Mutex::new(Some(lease))))
+}
