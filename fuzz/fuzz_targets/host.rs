@@ -1,30 +1,3 @@
-//! Any frame to a host: no panic, and what it answers is a frame that another host understands.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use wirestorm_stack::{Heard, Host};
-use wirestorm_wire::packet::MacAddress;
-use wirestorm_wire::prefix::Prefix;
-
-const FRAME_LENGTH_MAX: usize = 9_018;
-
-fuzz_target!(|frame: &[u8]| {
-    let prefix = |text: &str, length| Prefix { address: text.parse().expect("an address"), length };
-    let host = Host {
-        mac: MacAddress([2, 0, 0, 0, 0, 1]),
-        addresses: vec![prefix("10.0.0.1", 24), prefix("2001:db8::1", 64)],
-        gateways: vec!["10.0.0.254".parse().expect("an address")],
-        ..Host::default()
-    };
-    if frame.len() > FRAME_LENGTH_MAX {
-        return;
-    }
-    let tagged = Host { tags: vec![0x88, 0xa8, 0, 5, 0x81, 0, 0, 7], ..host.clone() };
-    for host in [host, tagged] {
-        if let Heard::Question(answer) = host.hear(frame) {
-            assert!(answer.len() >= 14 && answer.len() <= frame.len().max(60) + 40);
-            assert_eq!(answer[6..12], host.mac.0, "it speaks for itself");
-            assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer asks nothing");
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| wirestorm_fuzz_targets::host::run(input));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Each package, and the packages of the workspace that it may use.
-const DIRECTIONS: [(&str, &[&str]); 15] = [
+const DIRECTIONS: [(&str, &[&str]); 16] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
     ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire"]),
@@ -33,13 +33,15 @@ const DIRECTIONS: [(&str, &[&str]); 15] = [
     ("wirestorm-python", &["wirestorm-control"]),
     ("wirestorm-testkit", ANYTHING),
     ("wirestorm-e2e", ANYTHING),
+    ("wirestorm-fuzz-targets", ANYTHING),
     ("xtask", ANYTHING),
 ];
 
 const ANYTHING: &[&str] = &["*"];
 
 /// What a test needs and nothing that is shipped.
-const FOR_TESTS_ONLY: [&str; 3] = ["wirestorm-testkit", "wirestorm-e2e", "xtask"];
+const FOR_TESTS_ONLY: [&str; 4] =
+    ["wirestorm-testkit", "wirestorm-e2e", "wirestorm-fuzz-targets", "xtask"];
 
 /// What the simulator stands on.
 const PURE: &[&str] =

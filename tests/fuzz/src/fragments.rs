@@ -1,0 +1,146 @@
+//! Fragments of a packet in any order and number, among those of others that make no sense: what
+//! comes out is what was cut, as soon as all of it is there, and what is kept is bounded.
+
+use std::cell::Cell;
+
+use arbitrary::Arbitrary;
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_wire::fragment::{Bounds, Cause, Fragments, GivenUp, Reassembler, Taken};
+
+use crate::drawn;
+
+const BOUNDS: Bounds = Bounds { packets: 6, bytes: 200_000, time: Duration::from_secs(60) };
+
+/// Tags of the packet and of others.
+const OURS: u64 = 1;
+const OTHERS: u64 = 0;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    is_ipv4: bool,
+    length: u16,
+    mtu: u16,
+    identification: u32,
+    steps: Vec<Step>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    /// A fragment of the packet.
+    Piece(u8),
+    /// Fragments of others, from anywhere, with anything behind their headers.
+    Other {
+        is_ipv4: bool,
+        source: u8,
+        place: u16,
+        identification: u8,
+        behind: Vec<u8>,
+    },
+    /// No packet at all, most likely.
+    Bytes(Vec<u8>),
+    Seconds(u8),
+}
+
+fn ipv4(source: u8, place: u16, identification: u16, behind: &[u8]) -> Vec<u8> {
+    let length = (20 + behind.len()).min(65_535) as u16;
+    let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 10, 0, 0, 2];
+    packet[2..4].copy_from_slice(&length.to_be_bytes());
+    packet[4..6].copy_from_slice(&identification.to_be_bytes());
+    packet[6..8].copy_from_slice(&place.to_be_bytes());
+    packet.extend(behind);
+    packet
+}
+
+fn ipv6(source: u8, next: u8, behind: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0];
+    packet.extend((behind.len().min(65_535) as u16).to_be_bytes());
+    packet.extend([next, 64]);
+    packet.extend([source; 16]);
+    packet.extend([0xfe; 16]);
+    packet.extend(behind);
+    packet
+}
+
+/// The property, for one input.
+pub fn run(input: &[u8]) {
+    let Some(input) = drawn::<Input>(input) else { return };
+    let data: Vec<u8> =
+        (0..input.length.min(65_515)).map(|place| (place ^ place >> 8) as u8).collect();
+    let packet = if input.is_ipv4 { ipv4(1, 0, 0, &data) } else { ipv6(1, 17, &data) };
+    let mtu = usize::from(input.mtu);
+    let Some(mut fragments) = Fragments::of(&packet, mtu, input.identification) else { return };
+    let mut room = vec![0; mtu];
+    let mut pieces = Vec::new();
+    while let Some(length) = fragments.write_next(&mut room) {
+        assert!(length <= mtu);
+        pieces.push(room[..length].to_vec());
+    }
+    if pieces.len() < 2 {
+        return;
+    }
+    let mut reassembler = Reassembler::new(BOUNDS);
+    let mut now = Instant::ZERO;
+    let mut arrived = vec![false; pieces.len()];
+    // Why it was given up, if it was.
+    let lost = Cell::new(None);
+    let hear = |it: GivenUp| {
+        if it.tag == OURS {
+            lost.set(Some(it.cause));
+        }
+    };
+    for step in input.steps {
+        let others = match step {
+            Step::Seconds(seconds) => {
+                now += Duration::from_secs(seconds.into());
+                reassembler.expire(now, hear);
+                Vec::new()
+            }
+            Step::Bytes(bytes) => bytes,
+            Step::Other { is_ipv4, source, place, identification, behind } => {
+                // Not from where the packet is.
+                let source = source.max(2);
+                if is_ipv4 {
+                    ipv4(source, place, identification.into(), &behind)
+                } else {
+                    let [high, low] = place.to_be_bytes();
+                    let header = [17, 0, high, low, 0, 0, 0, identification];
+                    ipv6(source, 44, &[&header[..], &behind].concat())
+                }
+            }
+            Step::Piece(place) => {
+                let place = usize::from(place) % pieces.len();
+                let taken = reassembler.take(&pieces[place], OURS, now, hear);
+                arrived[place] = true;
+                match lost.take() {
+                    None => {}
+                    // What had come before was, and this is the first piece of another one.
+                    Some(Cause::Time) => {
+                        arrived.fill(false);
+                        arrived[place] = true;
+                    }
+                    Some(Cause::Room) => arrived.fill(false),
+                    Some(Cause::Overlap) => panic!("it was cut so"),
+                }
+                match taken {
+                    Taken::Whole(whole) => {
+                        assert!(arrived.iter().all(|it| *it), "not all of it has come");
+                        assert_eq!(whole[packet.len() - data.len()..], data);
+                        assert_eq!(whole.len(), packet.len());
+                        arrived.fill(false);
+                    }
+                    Taken::Waits => assert!(!arrived.iter().all(|it| *it), "all of it is there"),
+                    Taken::Damaged => panic!("it was cut so"),
+                }
+                Vec::new()
+            }
+        };
+        if let Taken::Whole(whole) = reassembler.take(&others, OTHERS, now, hear) {
+            assert!(whole.len() <= 40 + 65_535);
+        }
+        if lost.take().is_some() {
+            arrived.fill(false);
+        }
+        assert!(reassembler.bytes() <= BOUNDS.bytes);
+        assert!(reassembler.waiting() <= BOUNDS.packets);
+    }
+}

@@ -1,0 +1,43 @@
+//! Any bytes of a peer to either end of HTTP/2, while its program speaks: nothing panics, and what
+//! is sent and heard has a bound.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_stack::content::{SessionState, Sessions};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const REQUESTS: &[u8] = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n\
+    POST /b HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\n123456789";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+
+/// The property, for one input.
+///
+/// The first byte says which end it is, the second how long segments are.
+pub fn run(input: &[u8]) {
+    let Some(([which, segment], said)) = input.split_first_chunk::<2>() else { return };
+    let settings = Http2Settings { streams: 4, window: 1_000 };
+    let is_client = which & 1 == 0;
+    let (mut session, words) = match is_client {
+        true => (Http2Clients::new(None, settings).begin(PEER), REQUESTS),
+        false => (Http2Servers::new(None, settings).begin(PEER), RESPONSE),
+    };
+    let (mut heard, mut sent, mut unsaid) = (0, VecDeque::new(), words);
+    let preface = if is_client || which & 2 != 0 { &[][..] } else { PREFACE };
+    for part in [preface].into_iter().chain(said.chunks(usize::from(*segment) + 1)) {
+        session.hear(part, &mut |bytes| heard += bytes.len());
+        // As a program would: only where it is heard, and a server once it is asked.
+        if session.state() == SessionState::Open && (is_client || heard > 0) {
+            let taken = session.say(unsaid);
+            unsaid = &unsaid[taken..];
+        }
+        session.depart(&mut sent);
+    }
+    session.close();
+    session.depart(&mut sent);
+    // Headers of HPACK are up to 64 KiB of text out of a few bytes, and each frame has one answer.
+    assert!(heard <= (said.len() + 1) * (64 << 10), "{heard}");
+    assert!(sent.len() <= 1_000 + said.len() * 16, "{}", sent.len());
+}

@@ -1,0 +1,50 @@
+//! What must hold for any input. The targets in `fuzz/` draw inputs with libFuzzer; a test of this
+//! crate replays the inputs in `fuzz/corpus`.
+
+pub mod capture_decoder;
+pub mod conversations;
+pub mod dissect_and_edit;
+pub mod fragments;
+pub mod host;
+pub mod http2;
+pub mod indexer_and_worker;
+pub mod own_bytes;
+pub mod pktgen;
+pub mod plan_emulation;
+pub mod plan_traffic;
+pub mod plan_words;
+pub mod receive;
+pub mod segments;
+pub mod tcpprep_cache;
+
+use arbitrary::{Arbitrary, Unstructured};
+
+/// Runs one input.
+pub type Target = fn(&[u8]);
+
+/// Each target with the name of its folder in `fuzz/corpus`.
+pub const TARGETS: [(&str, Target); 15] = [
+    ("capture_decoder", capture_decoder::run),
+    ("conversations", conversations::run),
+    ("dissect_and_edit", dissect_and_edit::run),
+    ("fragments", fragments::run),
+    ("host", host::run),
+    ("http2", http2::run),
+    ("indexer_and_worker", indexer_and_worker::run),
+    ("own_bytes", own_bytes::run),
+    ("pktgen", pktgen::run),
+    ("plan_emulation", plan_emulation::run),
+    ("plan_traffic", plan_traffic::run),
+    ("plan_words", plan_words::run),
+    ("receive", receive::run),
+    ("segments", segments::run),
+    ("tcpprep_cache", tcpprep_cache::run),
+];
+
+/// The value that libFuzzer's macro makes of an input; none of an input that is too short.
+fn drawn<'a, T: Arbitrary<'a>>(input: &'a [u8]) -> Option<T> {
+    if input.len() < T::size_hint(0).0 {
+        return None;
+    }
+    T::arbitrary_take_rest(Unstructured::new(input)).ok()
+}

@@ -1,0 +1,146 @@
+//! Any bytes of a peer to programs that take, compare and extract: each flow ends, with the same
+//! outcome however the bytes are cut into segments.
+
+use std::net::IpAddr;
+
+use wirestorm_base::time::{Duration, Instant};
+use wirestorm_sim::memory::{WireOptions, wire};
+use wirestorm_stack::Host;
+use wirestorm_stack::endpoint::{
+    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
+    Order, Pairing, Role, Template, Transport, Tuples,
+};
+use wirestorm_stack::program::{
+    Buffer, Buffers, Check, Composition, Contents, Delimiter, Extraction, Failure, Form,
+    Instruction, Part, Piece, Program, Rule, TextVariable, Value,
+};
+use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_wire::pattern::Pattern;
+
+const FRAME_LENGTH_MAX: usize = 1_514;
+/// Both sides breathe so often at most; more is a flow without end.
+const BREATHS_MAX: usize = 100_000;
+
+/// The property, for one input.
+///
+/// The first bytes say which steps the program has, the rest is what the peer says.
+pub fn run(input: &[u8]) {
+    let Some((steps, said)) = input.split_first_chunk::<4>() else { return };
+    if !said.is_empty() {
+        assert_eq!(outcome(*steps, said, 1_460), outcome(*steps, said, 88));
+    }
+}
+
+/// What the client's program found.
+fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Failure)> {
+    let mut buffers = Buffers::default();
+    let buffer = buffers.push(Buffer::new(said, 0, &[]));
+    let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
+    let tuples = Tuples {
+        clients: range([16, 0, 0, 1]),
+        order: Order::InTurn,
+        servers: range([48, 0, 0, 1]),
+        pairing: Pairing::InTurn,
+        server_port: 80,
+        client_ports: 1_024..=1_025,
+        turn: 1,
+        again_after: None,
+    };
+    let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
+    let (ramp, limit) = (Duration::ZERO, Some(1));
+    let client = Role::Client { tuples, link, load: Load::Hold { flows: 1 }, ramp, limit };
+    let tcp = Settings { maximum_segment_size: mss, time_wait_ms: 1, ..Settings::default() };
+    let endpoint = |program, role, seed| {
+        let transport = Transport::Tcp(tcp);
+        let options = EndpointOptions {
+            templates: vec![Template {
+                program,
+                transport,
+                ip: IpSettings::default(),
+                sessions: None,
+                meets_resets: false,
+                role,
+            }],
+            groups: Vec::new(),
+            buffers: buffers.clone(),
+            frame_length_max: FRAME_LENGTH_MAX,
+            flows_max: 4,
+            host: Host::default(),
+            seed,
+            blackhole: Blackhole::Nothing,
+            verifies_checksums: false,
+        };
+        Endpoint::new(options, Instant::ZERO)
+    };
+    let says = Program::new([Instruction::Send { buffer }]).expect("a program");
+    let mut ours = endpoint(looks(steps), client, 1);
+    let mut theirs = endpoint(says, Role::Server { listen: Listen::at(80) }, 2);
+    let memory = WireOptions { frames: 64, frame_length_max: FRAME_LENGTH_MAX };
+    let (mut up, mut down) = (wire(memory), wire(memory));
+    let mut now = Instant::ZERO;
+    for breath in 0.. {
+        assert!(breath < BREATHS_MAX, "it does not end");
+        ours.breathe(now, &mut up.0, &mut down.1).expect("memory does not fail");
+        theirs.breathe(now, &mut down.0, &mut up.1).expect("memory does not fail");
+        if ours.is_done() && theirs.is_done() {
+            break;
+        }
+        now += Duration::from_micros(500);
+    }
+    let flows = ours.counters();
+    assert_eq!((flows.made, flows.active, flows.closed + flows.program_failed), (1, 0, 1));
+    let tally = ours.tally(0).expect("there is one");
+    let failures = tally.findings.failures();
+    let failures: Vec<_> =
+        failures.map(|(at, cause, failure)| (at, cause.as_str(), failure.clone())).collect();
+    assert_eq!(failures.len() as u64, flows.program_failed);
+    for (_, _, failure) in &failures {
+        assert!(failure.found.len() <= Failure::SHOWN_MAX);
+    }
+    failures
+}
+
+/// A program of these steps.
+fn looks(steps: [u8; 4]) -> Program {
+    let text = TextVariable::new(0).expect("one of several");
+    let pattern = |text| Pattern::new(text).expect("a pattern");
+    let contents = Contents {
+        rules: vec![
+            Rule::Http,
+            Rule::Until(Delimiter::new(b"\r\n").expect("a delimiter")),
+            Rule::Until(Delimiter::new(b"aab").expect("a delimiter")),
+            Rule::Count(5),
+            Rule::HttpHead,
+            Rule::Reply,
+            Rule::Rtsp,
+        ],
+        compositions: vec![Composition {
+            pieces: vec![Piece::Value(Value::Text(text), Form::Plain)],
+            ..Composition::default()
+        }],
+        checks: vec![
+            Check::Matches(pattern("(?i)^http/1.. [0-9]{3}|a+b*$")),
+            Check::Contains(0),
+            Check::Is(0),
+            Check::KeepsConnection,
+            Check::NoDnsAnswer(258),
+            Check::DnsNoError,
+        ],
+        extractions: vec![
+            Extraction { text, part: Part::Group(pattern("id=([^&]*)|(.)"), 1) },
+            Extraction { text, part: Part::Between(b"<"[..].into(), b">"[..].into()) },
+            Extraction { text, part: Part::At { offset: 2, length: 2 } },
+        ],
+        ..Contents::default()
+    };
+    let step = |step: u8| {
+        let which = u16::from(step >> 2);
+        match step & 3 {
+            0 | 1 => Instruction::Take { rule: which % 7, is_awaited: step & 1 != 0 },
+            2 => Instruction::Expect { check: which % 6 },
+            _ => Instruction::Extract { extraction: which % 3 },
+        }
+    };
+    Program::with_contents(steps.map(step), contents).expect("a program within its bounds")
+}

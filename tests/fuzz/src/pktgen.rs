@@ -1,0 +1,52 @@
+//! A script for the kernel's packet generator, and any text to its files: whatever is taken can be
+//! shown and sent, or refused with a reason.
+
+use std::collections::BTreeMap;
+
+use wirestorm_plan::pktgen::{Action, Link, Pktgen, Script};
+
+use crate::drawn;
+
+/// The property, for one input.
+pub fn run(input: &[u8]) {
+    let Some(text) = drawn::<&str>(input) else { return };
+    let link = Link { is_up: true, ..Link::default() };
+    let mut pktgen = Pktgen::new(2, BTreeMap::from([("eth0".to_owned(), link)]));
+    told(pktgen.write("kpktgend_0", "add_device eth0"));
+    let script = Script::parse(text);
+    for line in &script.not_understood {
+        assert!(!line.to_string().is_empty());
+    }
+    for step in script.steps {
+        if let Action::Write { file, text } = step.action {
+            told(pktgen.write(&file, &text));
+        }
+    }
+    for line in text.lines() {
+        for file in ["pgctrl", "kpktgend_1", "eth0"] {
+            told(pktgen.write(file, line));
+        }
+    }
+    for file in pktgen.files() {
+        assert!(!pktgen.show(&file).expect("a file that is listed").is_empty());
+    }
+    match pktgen.lower() {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(devices) => {
+            for stream in devices.iter().flat_map(|device| &device.streams) {
+                for number in [0, 1, u64::MAX] {
+                    for variable in &stream.program.variables {
+                        variable.value(number, &stream.program.variables);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whatever went wrong can be told.
+fn told<T, E: std::fmt::Display>(outcome: Result<T, E>) {
+    if let Err(error) = outcome {
+        assert!(!error.to_string().is_empty());
+    }
+}

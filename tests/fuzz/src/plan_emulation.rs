@@ -1,0 +1,56 @@
+//! Any text as a plan of clients and servers: errors that can be told, or programs of which a few
+//! flows are run against each other.
+
+use std::path::PathBuf;
+
+use wirestorm_base::time::Duration;
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_plan::emulation::EmulationPlan;
+
+use crate::drawn;
+
+/// Flows of each template.
+const FLOWS: u64 = 4;
+
+/// The property, for one input.
+pub fn run(input: &[u8]) {
+    let Some(text) = drawn::<&str>(input) else { return };
+    let plan = match EmulationPlan::parse(text) {
+        Ok(plan) => plan,
+        Err(errors) => {
+            assert!(errors.iter().count() > 0);
+            for error in errors.iter() {
+                assert!(!error.path.is_empty() && !error.message.is_empty());
+            }
+            return;
+        }
+    };
+    // Keys and certificates take long to make, and may be files.
+    if plan.templates.iter().any(|template| template.tls.is_some()) {
+        return;
+    }
+    let options = SimulationOptions {
+        folder: PathBuf::new(),
+        output: None,
+        part: Part::Full,
+        limit: Some(FLOWS),
+        duration: Duration::from_micros(5_000),
+        linger: Duration::from_micros(5_000),
+        watch: WatchOptions::default(),
+        round_trip: Duration::from_micros(100),
+        flows_max: 20,
+        seed: 1,
+    };
+    match simulate(&plan, &options) {
+        Ok((result, _)) => {
+            for port in &result.ports {
+                let flows = &port.flows;
+                assert_eq!(flows.active, flows.syn_sent + flows.time_wait + flows.unfinished);
+                let begun = port.tcp["connattempt"] + port.tcp["accepts"];
+                let begun = begun + port.udp["connects"] + port.udp["accepts"];
+                assert_eq!(begun, flows.closed + flows.failed + flows.active);
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
