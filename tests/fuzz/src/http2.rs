@@ -21,8 +21,8 @@ pub fn run(input: &[u8]) {
     let settings = Http2Settings { streams: 4, window: 1_000 };
     let is_client = which & 1 == 0;
     let (mut session, words) = match is_client {
-        true => (Http2Clients::new(None, settings).begin(PEER), REQUESTS),
-        false => (Http2Servers::new(None, settings).begin(PEER), RESPONSE),
+        true => (Http2Clients::new(None, settings).begin(PEER, PEER), REQUESTS),
+        false => (Http2Servers::new(None, settings).begin(PEER, PEER), RESPONSE),
     };
     let (mut heard, mut sent, mut unsaid) = (0, VecDeque::new(), words);
     let preface = if is_client || which & 2 != 0 { &[][..] } else { PREFACE };

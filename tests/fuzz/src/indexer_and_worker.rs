@@ -10,8 +10,8 @@ use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::edit::EditOptions;
 use wirestorm_engine::replay::{
-    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource, Unique,
-    UniqueAddresses, Worker, WorkerOptions, WorkerState,
+    Chunk, Fed, Feed, Indexer, IndexerOptions, Outputs, RenderOptions, Renderer, SideSource,
+    Unique, UniqueAddresses, Worker, WorkerOptions, WorkerState,
 };
 use wirestorm_sim::memory::{WireOptions, wire};
 

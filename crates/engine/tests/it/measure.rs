@@ -81,7 +81,7 @@ fn streams_without_signatures_are_counted_by_their_marks() {
     }
     // What is measured is not counted by marks, and what has none is of others.
     receiver.note(&marked(3), LENGTH, at(8));
-    receiver.note(&vec![0; LENGTH], LENGTH, at(9));
+    receiver.note(&[0; LENGTH], LENGTH, at(9));
     let record = &receiver.records()[1];
     assert_eq!((record.tallies().frames, record.tallies().bytes), (7, 7 * 80));
     assert_eq!((record.tallies().first, record.tallies().last), (Some(at(1)), Some(at(7))));
