@@ -135,18 +135,22 @@ fn pktgen_sends_on_interfaces_of_other_namespaces() {
     let scratch = wirestorm_testkit::Scratch::new().expect("a folder");
     let lab = Lab::new().expect("a lab");
     let device = format!("{}@0", lab.a.port());
-    let settings = format!(
-        "echo rem_device_all > /proc/net/pktgen/kpktgend_0\n\
+    let settings = |look: &str| {
+        format!(
+            "echo rem_device_all > /proc/net/pktgen/kpktgend_0\n\
          echo add_device {device} > /proc/net/pktgen/kpktgend_0\n\
+         {look}\
          echo count 7 > /proc/net/pktgen/{device}\n\
          echo dst_mac 02:00:00:00:00:02 > /proc/net/pktgen/{device}\n\
          echo start > /proc/net/pktgen/pgctrl\n"
-    );
+        )
+    };
     // Read here, and by a shell that finds the files.
-    for (number, head) in ["", "#!/bin/sh\nset -e\nls /proc/net/pktgen/netns\n"].iter().enumerate()
-    {
+    let look = format!("test \"$(ls /proc/net/pktgen/netns)\" = {}\n", &device["netns/".len()..]);
+    let program = format!("#!/bin/sh\nset -e\n{}", settings(&look));
+    for (number, lines) in [settings(""), program].iter().enumerate() {
         let script = scratch.file(&format!("script{number}"));
-        std::fs::write(&script, format!("{head}{settings}")).expect("a file");
+        std::fs::write(&script, lines).expect("a file");
         let script = script.to_str().expect("a name");
         let output = wirestorm(&["pktgen", "--json", "-", "--quiet", script]);
         assert_eq!(

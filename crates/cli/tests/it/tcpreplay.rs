@@ -182,6 +182,8 @@ fn totals_come_at_the_end_of_every_pass() {
     }
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
+    // The in-kernel sender needs a peer that polls.
+    lab.b.set_gro(true).expect("the offload can be switched");
     let ours = scratch.file("bin/tcpreplay");
     for backend in ["af_packet", "af_xdp", "xdp"] {
         let arguments = format!("-i veth0 -t --stats=0 -l 5 --backend {backend} traffic.pcap");

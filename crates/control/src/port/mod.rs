@@ -109,9 +109,13 @@ impl TransmitPort {
             Backend::Memory => return Ok(Self::memory()),
             Backend::AfPacket => Self::af_packet(interface, options).and_then(asked),
             Backend::AfXdp => Self::af_xdp(interface, options).and_then(asked),
-            Backend::Xdp => match choice::xdp_refusal(interface, link) {
-                Some(reason) => Err(format!("not xdp: {reason}")),
-                None => Self::xdp(interface, link, options).and_then(asked),
+            // Without privilege, that is what has to change first.
+            Backend::Xdp => match Self::xdp(interface, link, options) {
+                Ok(port) => match choice::xdp_refusal(interface, link) {
+                    Some(reason) => Err(format!("not xdp: {reason}")),
+                    None => asked(port),
+                },
+                Err(error) => Err(error),
             },
             Backend::Auto => Self::auto(interface, link, options),
         }?;
