@@ -101,7 +101,31 @@ fn an_interface_that_vanishes_ends_the_run_with_its_result() {
 }
 
 #[test]
-fn a_second_run_on_the_same_interface_is_refused_and_the_first_goes_on() {
+fn an_interface_that_af_xdp_sends_on_is_refused_to_a_second_run_and_the_first_goes_on() {
+    if !can_run(&["clang"]) {
+        return;
+    }
+    let scratch = Scratch::new().unwrap();
+    let path = write_capture(&scratch, "a.pcap", &traffic(5, 1));
+    let path = path.to_str().unwrap();
+    let lab = Lab::new().unwrap();
+    let port = lab.a.port();
+    let pace = ["--pps", "2000", "--loop", "0", "--backend", "af_xdp"];
+    let first = start_replay(pace.into_iter().chain(["-i", &port, path]));
+    wait_for_frames(&lab.b, 10);
+    for backend in ["af_xdp", "af_packet"] {
+        let second = replay(["-t", "--backend", backend, "-i", &port, path]);
+        second.refused(2, &["veth0", "another"]);
+    }
+    wait_for_frames(&lab.b, lab.b.counters().unwrap().rx_packets);
+    first.signal(rustix::process::Signal::INT);
+    let outcome = first.wait().expect(0);
+    assert_eq!(outcome.result()["interrupted"], true);
+    replay(["-t", "-i", &port, path]).expect(0);
+}
+
+#[test]
+fn two_runs_by_af_packet_share_an_interface() {
     if !can_run(&[]) {
         return;
     }
@@ -110,14 +134,14 @@ fn a_second_run_on_the_same_interface_is_refused_and_the_first_goes_on() {
     let path = path.to_str().unwrap();
     let lab = Lab::new().unwrap();
     let port = lab.a.port();
-    let first = start_replay(["--pps", "2000", "--loop", "0", "-i", &port, path]);
+    let pace = ["--pps", "2000", "--loop", "0", "--backend", "af_packet"];
+    let first = start_replay(pace.into_iter().chain(["-i", &port, path]));
     wait_for_frames(&lab.b, 10);
-    replay(["-t", "-i", &port, path]).refused(2, &["veth0", "another"]);
-    wait_for_frames(&lab.b, lab.b.counters().unwrap().rx_packets);
+    let second = replay(["-t", "--backend", "af_packet", "-i", &port, path]).expect(0);
     first.signal(rustix::process::Signal::INT);
-    let outcome = first.wait().expect(0);
-    assert_eq!(outcome.result()["interrupted"], true);
-    replay(["-t", "-i", &port, path]).expect(0);
+    let first = first.wait().expect(0);
+    let sent = first.number("/packets") + second.number("/packets");
+    assert_eq!(lab.b.counters().unwrap().rx_packets, sent);
 }
 
 #[test]
