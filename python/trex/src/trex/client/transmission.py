@@ -22,7 +22,7 @@ _LOOK_S = 0.05
 _LOOKS_FOR_REPORT = 10
 # What the engine says of an interface that somebody sends on.
 _IN_USE = re.compile(
-    r"(?P<where>interface \S+ is in use) by another Wirestorm, process (?P<process>\d+);.*?PID"
+    r"(?P<where>interface \S+ is in use) by another Wirestorm, process (?P<process>\d+);.*? -INT \d+"
 )
 
 
