@@ -13,7 +13,8 @@ use wirestorm_control::plan::traffic::parse_time;
 
 use crate::fit::{beside_bar, columns};
 use crate::number::{grouped, seconds, several};
-use crate::{interrupt, status};
+use crate::signals::Signals;
+use crate::status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,8 +100,8 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
             }
         }
     };
-    let control = interrupt::catch();
-    let outcome = capture(&options, &mut *output, &control.stop, |packets, bytes| {
+    let stop = Signals::catch().stop_flag();
+    let outcome = capture(&options, &mut *output, &stop, |packets, bytes| {
         let parts = [several(packets, "packet", "packets"), several(bytes, "byte", "bytes")];
         bar.set_message(beside_bar(columns(), &parts));
         bar.tick();

@@ -72,7 +72,7 @@ mod tests {
             vec![(0, 9_000), (200, 9_000), (2_000, 9_000), (20_000, 9_000), (200_000, 9_000)];
         let gap_errors = HistogramReport { count: 45_000, buckets, ..HistogramReport::default() };
         let departures = DepartureReport {
-            stamped: "xdp",
+            stamped: "xdp".into(),
             start_delay_ns: 0,
             shifted_ns: 238_680_000,
             regained_ns: 238_680_000,

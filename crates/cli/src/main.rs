@@ -8,8 +8,8 @@ mod capture;
 mod doctor;
 mod emulate;
 mod fit;
+mod foreground;
 mod gaps;
-mod interrupt;
 mod link;
 mod manual;
 mod number;
@@ -20,6 +20,7 @@ mod ports;
 mod replay;
 mod report;
 mod schema;
+mod signals;
 mod tcpreplay;
 mod tips;
 mod traffic;
@@ -74,14 +75,17 @@ enum Command {
     Manual(manual::ManualFlags),
 }
 
-/// What the exit status says; 0 is "done".
+/// Exit statuses. Those of runs that have a result follow from its verdict:
+/// [`wirestorm_control::result::Outcome::exit_status`].
 pub(crate) mod status {
-    /// Something failed while running; what was measured is in the result.
+    /// Something failed while running.
     pub(crate) const FAILED: u8 = 1;
     /// Wrong input or usage; nothing was sent.
     pub(crate) const USAGE: u8 = 2;
-    /// Finished, but short of what was asked.
+    /// Fewer were done than asked for.
     pub(crate) const SHORT: u8 = 3;
+    /// Stopped before the end, as shells report a program that SIGINT ended.
+    pub(crate) const INTERRUPTED: u8 = 130;
 }
 
 fn main() -> ExitCode {

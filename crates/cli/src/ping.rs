@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::host::{HostError, PingOptions, PingReply, PingReport, Station, ping};
+use wirestorm_control::responder::{HostError, PingOptions, PingReply, PingReport, Station, ping};
 use wirestorm_control::plan::traffic::{parse_address, parse_time};
 
 use crate::number::nanoseconds;
-use crate::{interrupt, status};
+use crate::signals::Signals;
+use crate::status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +76,7 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
             return ExitCode::from(status::USAGE);
         }
     };
-    let control = interrupt::catch();
+    let stop = Signals::catch().stop_flag();
     let announced = if flags.announce { station.announce() } else { Ok(()) };
     let show = |reply: &PingReply| {
         if !flags.json {
@@ -91,7 +92,7 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
     };
     let outcome = announced
         .map_err(HostError::from)
-        .and_then(|()| ping(&mut station, &options, &control.stop, show));
+        .and_then(|()| ping(&mut station, &options, &stop, show));
     match outcome {
         Ok(report) => {
             tell(&report, flags.json);

@@ -1,11 +1,31 @@
 //! Results, as a document for machines and as a table.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wirestorm_control::result::{Outcome, RunResult};
+
+use crate::wrap::wrapped;
+
+/// Shows why a run has not met its target; nothing of one that has.
+pub(crate) fn verdict(f: &mut Formatter<'_>, result: &RunResult) -> fmt::Result {
+    /// Reasons that are shown; `verdict.reasons` of `--json` has all.
+    const REASONS_MAX: usize = 5;
+    let what = match result.verdict.outcome {
+        Outcome::FellShort => "fell short: ",
+        // Errors are shown already, and the first line says that the run was interrupted.
+        Outcome::Met | Outcome::Failed | Outcome::Interrupted => return Ok(()),
+    };
+    let reasons = &result.verdict.reasons;
+    let mut text = reasons.iter().take(REASONS_MAX).cloned().collect::<Vec<_>>().join("; ");
+    if let Some(more) = reasons.len().checked_sub(REASONS_MAX).filter(|more| *more > 0) {
+        text += &format!("; and {more} more reasons");
+    }
+    writeln!(f, "{}", wrapped("verdict   ", &format!("{what}{text}")))
+}
 
 /// Where a result goes beside standard output. It is opened before a run, so that what a run took
 /// long to find out is not lost to a mistyped path.

@@ -10,7 +10,7 @@ use crate::status;
 
 const EXAMPLES: &str = "\
 Examples:
-  wirestorm schema > wirestorm.result.1.json
+  wirestorm schema > wirestorm.result.2.json
   wirestorm schema | jq -r '.properties | to_entries[] | \"\\(.key): \\(.value.description)\"'
       the fields of a result, with their units
   wirestorm schema plan > plan.json
@@ -27,32 +27,20 @@ pub(crate) struct SchemaFlags {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Document {
-    /// The result of replay: wirestorm.result/1.
+    /// The result of every run: wirestorm.result/2.
     Result,
-    /// The result of run and send: wirestorm.run/1.
-    Run,
-    /// The result of emulate: wirestorm.emulation/1.
-    Emulation,
-    /// The result of link: wirestorm.link/1.
-    Link,
     /// A plan of flows: wirestorm.plan/1.
     Plan,
     /// A plan of clients and servers: wirestorm.emulation-plan/1.
     EmulationPlan,
-    /// That of pktgen: wirestorm.pktgen/1.
-    Pktgen,
 }
 
 /// Runs the command.
 pub(crate) fn run(flags: &SchemaFlags) -> ExitCode {
     let text = match flags.document {
         Document::Result => schema::result(),
-        Document::Run => schema::run(),
-        Document::Emulation => schema::emulation(),
-        Document::Link => schema::link(),
         Document::Plan => schema::plan(),
         Document::EmulationPlan => schema::emulation_plan(),
-        Document::Pktgen => schema::pktgen(),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

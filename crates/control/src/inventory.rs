@@ -17,7 +17,7 @@ pub use crate::port::choice::namespaces;
 use crate::port::choice::{
     Conditions, KernelVersion, XDP_KERNEL, candidates, name, xdp_obstacle, xdp_repair,
 };
-use crate::port::cpu;
+use crate::host;
 use crate::port::try_open;
 
 /// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
@@ -457,7 +457,7 @@ fn kernel() -> Finding {
 }
 
 fn cpus() -> Finding {
-    let allowed = cpu::allowed().len();
+    let allowed = host::allowed().len();
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     let isolated = match isolated.trim() {
         "" => "none isolated".to_owned(),

@@ -1,21 +1,30 @@
-//! The life of a run: files opened, threads started and pinned, counters merged, a result told.
+//! The life of a run: files opened, threads started and pinned, counters merged, a result made.
 
-pub mod bridge;
 pub mod capture;
 pub mod emulation;
 pub mod host;
+pub mod impair;
 pub mod inventory;
+mod lifecycle;
 pub mod pktgen;
 pub mod port;
 mod receive;
 mod records;
 pub mod replay;
+pub mod responder;
 pub mod result;
+pub mod run;
 pub mod schema;
 pub mod traffic;
 mod work;
 mod workers;
 
+pub use host::Host;
+pub use lifecycle::{
+    Abandoned, Command, CommandError, ConnectionSnapshot, Delivery, Detail, FlowCommand, FlowSnapshot,
+    LoadFactor, MeasuredSnapshot, PortSnapshot, RunError, RunErrorKind, RunHandle, RunId,
+    RunOutcome, RunState, Snapshot, StartAt, Subscription, TunnelChangeError,
+};
 pub use wirestorm_base as base;
 pub use wirestorm_io::{link, namespace};
 pub use wirestorm_plan as plan;

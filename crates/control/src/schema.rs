@@ -4,23 +4,14 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::bridge::LinkResult;
-use crate::emulation::EmulationResult;
-use crate::pktgen::PktgenResult;
-use crate::result::RunResult;
-use crate::traffic::TrafficResult;
+use crate::result::{RunResult, SCHEMA};
 
 /// Where the schemas can be found.
 const FOLDER: &str = "https://github.com/wirestorm/wirestorm/schemas";
 
-/// The schema of `wirestorm.result/1` (JSON Schema 2020-12), as `schemas/` holds it.
+/// The schema of `wirestorm.result/2` (JSON Schema 2020-12), as `schemas/` holds it.
 pub fn result() -> String {
-    schema_of::<RunResult>("wirestorm.result/1")
-}
-
-/// The schema of `wirestorm.run/1`, as `schemas/` holds it.
-pub fn run() -> String {
-    schema_of::<TrafficResult>("wirestorm.run/1")
+    schema_of::<RunResult>(SCHEMA)
 }
 
 /// The schema of plans, `wirestorm.plan/1`, as `schemas/` holds it.
@@ -37,21 +28,6 @@ fn written(mut schema: Value, title: &str) -> String {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     named(&mut schema, title);
     format!("{schema:#}\n")
-}
-
-/// The schema of `wirestorm.pktgen/1`, as `schemas/` holds it.
-pub fn pktgen() -> String {
-    schema_of::<PktgenResult>("wirestorm.pktgen/1")
-}
-
-/// The schema of `wirestorm.emulation/1`, as `schemas/` holds it.
-pub fn emulation() -> String {
-    schema_of::<EmulationResult>("wirestorm.emulation/1")
-}
-
-/// The schema of `wirestorm.link/1`, as `schemas/` holds it.
-pub fn link() -> String {
-    schema_of::<LinkResult>("wirestorm.link/1")
 }
 
 fn schema_of<T: JsonSchema>(title: &str) -> String {
@@ -75,16 +51,12 @@ mod tests {
     #[test]
     fn the_published_schemas_are_those_of_the_structures() {
         let documents = [
-            ("result", result()),
-            ("run", run()),
-            ("emulation", emulation()),
-            ("link", link()),
-            ("pktgen", pktgen()),
-            ("plan", plan()),
-            ("emulation-plan", emulation_plan()),
+            ("result", 2, result()),
+            ("plan", 1, plan()),
+            ("emulation-plan", 1, emulation_plan()),
         ];
-        for (name, text) in documents {
-            let file = format!("schemas/wirestorm.{name}.1.json");
+        for (name, version, text) in documents {
+            let file = format!("schemas/wirestorm.{name}.{version}.json");
             let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
             let published = std::fs::read_to_string(path).unwrap_or_default();
             assert!(

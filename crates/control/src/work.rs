@@ -11,7 +11,7 @@ use wirestorm_engine::stream::{GeneratorOptions, Share};
 use wirestorm_io::clock;
 
 use crate::port::TransmitPort;
-use crate::replay::Control;
+use crate::lifecycle::Controls;
 
 /// How far ahead frames are given to ports that hold departures. It bridges times when the
 /// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
@@ -45,12 +45,12 @@ pub(crate) fn late_end_max(duration: Duration) -> Duration {
     tenth.clamp(Duration::from_secs(1), Duration::from_secs(5))
 }
 
-/// Waits while a run is suspended; returns how long that was.
+/// Waits while a run is paused; returns how long that was.
 #[cold]
-pub(crate) fn wait_while_suspended(control: &Control) -> Duration {
+pub(crate) fn wait_while_paused(controls: &Controls) -> Duration {
     const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(5);
     let began = clock::now();
-    while control.suspend.load(Ordering::Relaxed) != 0 && !control.stop.load(Ordering::Relaxed) {
+    while controls.is_paused() && !controls.is_stopped() {
         std::thread::sleep(LOOK_INTERVAL);
     }
     clock::now().saturating_since(began)

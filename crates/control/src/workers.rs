@@ -10,6 +10,8 @@ use std::time::Duration as StdDuration;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
 
+use crate::lifecycle::Start;
+
 /// How often an observer is told.
 pub(crate) const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 
@@ -21,9 +23,18 @@ const LEAD: Duration = Duration::from_millis(2);
 pub(crate) struct Workers<'scope, T> {
     threads: Vec<ScopedJoinHandle<'scope, Option<T>>>,
     /// Where each of them waits for the start.
-    starts: Vec<mpsc::Sender<Instant>>,
+    starts: Vec<mpsc::Sender<Begin>>,
     /// Nothing comes out of it: it closes when the last of them ends.
     ended: mpsc::Receiver<Infallible>,
+}
+
+/// When a worker begins.
+#[derive(Clone, Copy)]
+struct Begin {
+    /// The common start.
+    at: Instant,
+    /// Whether the worker has no schedule that holds frames back until then.
+    waits: bool,
 }
 
 impl<'scope, T: Send + 'scope> Workers<'scope, T> {
@@ -65,7 +76,11 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
                     // Nobody listens any more where another has failed.
                     let _ = is_ready.send(outcome);
                     drop(is_ready);
-                    Some(work?(start.recv().ok()?))
+                    let begin: Begin = start.recv().ok()?;
+                    if begin.waits {
+                        clock::wait_until(begin.at);
+                    }
+                    Some(work?(begin.at))
                 });
             workers.threads.push(spawned.map_err(&no_thread)?);
             workers.starts.push(give_start);
@@ -84,15 +99,17 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
         Ok(workers)
     }
 
-    /// Lets all begin at one instant, which it returns: at once, or with a little time for all of
-    /// them to get there where departures are `paced`.
-    pub(crate) fn start(&self, paced: bool) -> Instant {
-        let start = clock::now().saturating_add(if paced { LEAD } else { Duration::ZERO });
+    /// Lets all begin at one instant, which it returns: at the time that was asked for; else at once,
+    /// or with a little time for all of them to get there where departures are `paced`.
+    pub(crate) fn start(&self, start: Start, paced: bool) -> Instant {
+        let soon = clock::now().saturating_add(if paced { LEAD } else { Duration::ZERO });
+        let at = start.at.map_or(soon, |at| at.max(soon));
+        let begin = Begin { at, waits: start.at.is_some() && !paced };
         for worker in &self.starts {
             // One that has panicked does not listen.
-            let _ = worker.send(start);
+            let _ = worker.send(begin);
         }
-        start
+        at
     }
 
     /// Waits until the last of them ends; `observe` is called about ten times a second, and then.
@@ -144,6 +161,8 @@ mod tests {
 
     use super::*;
 
+    const NOW: Start = Start { at: None };
+
     type Open<'a, T> =
         Box<dyn FnOnce() -> Result<Box<dyn FnOnce(Instant) -> T + 'a>, String> + Send + 'a>;
 
@@ -172,7 +191,7 @@ mod tests {
         });
         let (start, outcomes) = thread::scope(|scope| {
             let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
-            (workers.start(true), workers.join())
+            (workers.start(NOW, true), workers.join())
         });
         let expected = (0..3).map(|index| (index, start, Some(format!("worker-{index}"))));
         assert_eq!(outcomes, expected.collect::<Vec<_>>());
@@ -199,7 +218,7 @@ mod tests {
         let panic = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|scope| {
                 let opened = Workers::open(scope, "worker", &stop, openers, no_thread);
-                opened.map(|workers| workers.start(false)).unwrap();
+                opened.map(|workers| workers.start(NOW, false)).unwrap();
             });
         }))
         .unwrap_err();
@@ -217,7 +236,7 @@ mod tests {
         let panic = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|scope| {
                 let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
-                workers.start(false);
+                workers.start(NOW, false);
                 workers.watch(|| {});
                 workers.join();
             });
@@ -244,7 +263,7 @@ mod tests {
         thread::scope(|scope| {
             let openers = [opens(work), opens(work)];
             let workers = Workers::open(scope, "worker", &stop, openers, no_thread).unwrap();
-            workers.start(false);
+            workers.start(NOW, false);
             workers.watch(observe);
         });
         assert!(observed.into_inner() > 2);

@@ -5,70 +5,51 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{
-    self, Detail, EmulationError, EmulationOptions, EmulationResult, FlowChoice, LoadFactor,
-    Progress, Steering, WatchOptions, read_plan,
-};
+use wirestorm_control::emulation::{EmulationOptions, FlowChoice, WatchOptions, read_plan};
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{
     AddressRange, Client, Devices, EmulationPlan, MplsLabels, Vlans,
 };
 use wirestorm_control::plan::traffic::{PlanErrors, Port};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
-use wirestorm_control::replay::Control;
+use wirestorm_control::run::Plan;
 use wirestorm_control::wire::packet::MacAddress;
 use wirestorm_control::wire::tunnel::ClientTunnels;
+use wirestorm_control::{Command, Detail, LoadFactor};
 
-use crate::background::{Shared, written};
-use crate::errors::{emulation_error, plan_error, value_error};
+use crate::background::{Background, written};
+use crate::errors::{plan_error, run_failure, value_error};
 use crate::read_duration;
-use crate::run::{SHARED_PORTS, bind, read_backend};
+use crate::run::{bind, read_backend};
 
 /// A run of clients and servers. It ends when they are done, when it is stopped, or when nothing
 /// refers to it any more.
 #[pyclass(frozen, module = "wirestorm._native")]
 pub(crate) struct Emulation {
     plan: Arc<EmulationPlan>,
-    steers: Arc<Steers>,
     /// Whether clients are known by addresses of IPv4 over IPv6 too, where these are their last 32
     /// bits: those of TRex's profiles are.
     knows_last_bits: bool,
-    shared: Arc<Shared<Progress, EmulationResult, EmulationError>>,
+    run: Background,
 }
 
-/// What a run is asked by.
-#[derive(Default)]
-struct Steers {
-    control: Control,
-    steering: Steering,
-}
-
-impl Steers {
-    /// Switches clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
-    fn switch_clients(&self, ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResult<()> {
-        let mut all = Vec::with_capacity(ranges.len());
-        for (first, last) in ranges {
-            let (first, last) = (read_address(first)?, read_address(last)?);
-            if first.is_ipv4() != last.is_ipv4() || first > last {
-                return Err(value_error(format!("clients {first} to {last}: that is no range")));
-            }
-            all.push((first, last));
-            all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
+/// Ranges of clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
+fn client_command(ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResult<Command> {
+    let mut all = Vec::with_capacity(ranges.len());
+    for (first, last) in ranges {
+        let (first, last) = (read_address(first)?, read_address(last)?);
+        if first.is_ipv4() != last.is_ipv4() || first > last {
+            return Err(value_error(format!("clients {first} to {last}: that is no range")));
         }
-        match self.steering.switch_clients(&all, on) {
-            true => Ok(()),
-            false => Err(value_error(format!(
-                "clients that are off would be more than {} ranges: switch whole ranges",
-                Steering::RANGES_MAX
-            ))),
-        }
+        all.push((first, last));
+        all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
     }
+    Ok(Command::Clients { ranges: all, on })
 }
 
 /// The first and the last of clients.
@@ -135,7 +116,6 @@ impl EmulationHow {
             seed: self.seed.unwrap_or_else(EmulationOptions::drawn_seed),
             verify_checksums: self.verify_checksums,
             force_interface: self.force_interface,
-            shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
             is_visible: self.is_visible,
         })
     }
@@ -156,28 +136,28 @@ impl Emulation {
         let plan = py.detach(|| read_plan(plan, &folder));
         let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
         bind(&mut plan.ports, interfaces)?;
-        Self::start(py, plan, folder, &how, false, Steers::default())
+        Self::start(py, plan, folder, &how, false, None)
     }
 
     /// Waits until its clients and servers work, or nothing will.
     fn wait_started(&self, py: Python<'_>) {
-        self.shared.wait_started(py);
+        self.run.wait_started(py);
     }
 
     /// Waits for the end, at most so many seconds; returns whether it has come.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
-        self.shared.wait_done(py, timeout_s)
+        self.run.wait_done(py, timeout_s)
     }
 
     /// Makes no more connections, as at the end of the duration; returns at once.
-    fn end_load(&self) {
-        self.steers.steering.end_load();
+    fn end_load(&self) -> PyResult<()> {
+        self.run.command(Command::EndLoad)
     }
 
     /// Ends all of it, whatever is open; returns at once.
     fn stop(&self) {
-        self.steers.control.stop.store(true, Ordering::Relaxed);
+        self.run.handle().stop();
     }
 
     /// Multiplies the loads that it began with: rates, numbers of flows held, throughputs.
@@ -186,14 +166,13 @@ impl Emulation {
         let mut plan = (*self.plan).clone();
         plan.multiply(decimal).map_err(|error| plan_error(py, &error.into()))?;
         let known = LoadFactor::new(decimal).ok_or_else(|| no_factor(factor))?;
-        self.steers.steering.set_load(known);
-        Ok(())
+        self.run.command(Command::ScaleLoad(known))
     }
 
     /// Switches clients off, or on again, by ranges of a first and a last address: one that is off
     /// makes no connections, and those that it has go on.
     fn switch_clients(&self, ranges: Vec<Clients>, on: bool) -> PyResult<()> {
-        self.steers.switch_clients(&ranges, &self.networks(), on)
+        self.run.command(client_command(&ranges, &self.networks(), on)?)
     }
 
     /// Gives clients other tunnels than they have, on all ports that have any: the first and the last
@@ -208,14 +187,13 @@ impl Emulation {
                 port.name
             )));
         }
-        let changed = self.steers.steering.change_tunnels(&tunnels);
-        changed.map_err(|error| value_error(error.to_string()))
+        self.run.command(Command::Tunnels(tunnels))
     }
 
     /// Of each address whether it is that of a client that is switched on; None where it is no
     /// client's.
     fn clients(&self, addresses: Vec<String>) -> PyResult<Vec<Option<bool>>> {
-        let off = self.steers.steering.clients_off();
+        let off = self.run.handle().clients_off();
         let (ranges, networks) = (self.ranges(), self.networks());
         let is_on = |text: &String| {
             let address = read_address(text)?;
@@ -230,18 +208,20 @@ impl Emulation {
     /// How far it is, None before it has begun: elapsed_s, and ports by name with what they have
     /// counted.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(progress) = self.shared.lock().progress.clone() else { return Ok(None) };
+        let Some(progress) = self.run.handle().latest() else { return Ok(None) };
         let told = PyDict::new(py);
         told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         let ports = PyDict::new(py);
-        for port in progress.ports {
+        for port in &progress.ports {
+            let name = &port.name;
+            let port = &port.connections;
             let counted = PyDict::new(py);
-            counted.set_item("connects", port.connects)?;
+            counted.set_item("connects", port.established)?;
             counted.set_item("active", port.active)?;
             counted.set_item("failed", port.failed)?;
             counted.set_item("received_bytes", port.received_bytes)?;
             counted.set_item("retransmitted", port.retransmitted)?;
-            ports.set_item(port.name, counted)?;
+            ports.set_item(name, counted)?;
         }
         told.set_item("ports", ports)?;
         Ok(Some(told))
@@ -260,41 +240,36 @@ impl Emulation {
                 return Err(value_error(message));
             }
         };
-        let reports = py.detach(|| self.steers.steering.reports(detail));
+        let reports = py.detach(|| self.run.handle().port_reports(detail));
         reports.map(|reports| written(py, serde_json::to_string(&reports))).transpose()
     }
 
-    /// The result as a document of the form wirestorm.emulation/1. Raises RunError where the run
+    /// The result as a document of the form wirestorm.result/2. Raises RunError where the run
     /// did not begin or has not ended.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
-        self.shared.lock().result(py, emulation_error)
+        self.run.result(py, run_failure)
     }
 }
 
 impl Emulation {
-    /// Starts a plan whose ports have their interfaces; `steers` may have been told of clients that
-    /// are off from the start.
+    /// Starts a plan whose ports have their interfaces; `off` switches clients off from the start.
     fn start(
         py: Python<'_>,
         mut plan: EmulationPlan,
         folder: PathBuf,
         how: &EmulationHow,
         knows_last_bits: bool,
-        steers: Steers,
+        off: Option<Command>,
     ) -> PyResult<Self> {
         let options = how.options(plan.ports.len(), folder)?;
         let factor = read_factor(&how.multiplier)?;
         plan.multiply(factor).map_err(|error| plan_error(py, &error.into()))?;
         let plan = Arc::new(plan);
-        let steers = Arc::new(steers);
-        let own = (Arc::clone(&plan), Arc::clone(&steers));
-        let shared = Shared::start(py, move |shared: &Shared<Progress, _, _>| {
-            let (plan, steers) = own;
-            emulation::run(&plan, &options, &steers.control, &steers.steering, |progress| {
-                shared.tell(|told| *told = Some(progress.clone()));
-            })
-        })?;
-        Ok(Self { plan, steers, knows_last_bits, shared })
+        let run = Plan::Emulation { plan: Arc::clone(&plan), options };
+        let (run, _) = Background::begin(run, how.beside_others);
+        off.map_or(Ok(()), |off| run.command(off))?;
+        run.start();
+        Ok(Self { plan, knows_last_bits, run })
     }
 
     /// The addresses of its clients, each once.
@@ -328,12 +303,6 @@ fn client_networks(plan: &EmulationPlan) -> Vec<Ipv6Addr> {
         }
     }
     found
-}
-
-impl Drop for Emulation {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }
 
 /// A port of TRex's: its interface, and of clients where their frames go, and in which VLAN, but for
@@ -400,9 +369,8 @@ pub(crate) fn trex_emulate(
         let tunnels = port.as_ref().and_then(|port| port.tunnels.as_ref());
         place.tunnels = tunnels.map(|it| read_tunnels(it, &networks)).transpose()?;
     }
-    let steers = Steers::default();
-    steers.switch_clients(&off, &networks, false)?;
-    Emulation::start(py, plan, PathBuf::new(), &how, true, steers)
+    let off = if off.is_empty() { None } else { Some(client_command(&off, &networks, false)?) };
+    Emulation::start(py, plan, PathBuf::new(), &how, true, off)
 }
 
 /// Lets clients' frames go where their port and its gateways say.

@@ -1,7 +1,10 @@
 //! Errors as the package's own exceptions, which `wirestorm.errors` defines.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use wirestorm_control::RunError;
 use wirestorm_control::emulation::EmulationError;
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::traffic::{SimulateError, TrafficError};
@@ -37,20 +40,19 @@ pub(crate) fn simulate_error(py: Python<'_>, error: &SimulateError) -> PyErr {
     }
 }
 
-pub(crate) fn traffic_error(py: Python<'_>, error: &TrafficError) -> PyErr {
-    match error {
-        TrafficError::Plan(errors) => plan_error(py, errors),
-        // Here and below: their own words name flags of the command line.
-        TrafficError::Unbound(port) => unbound(py, port),
-        other => run_error(py, &in_python(&other.to_string())),
+/// Why a run has no result.
+pub(crate) fn run_failure(py: Python<'_>, error: &Arc<RunError>) -> PyErr {
+    if let Some(TrafficError::Plan(errors)) = error.downcast_ref() {
+        return plan_error(py, errors);
     }
-}
-
-pub(crate) fn emulation_error(py: Python<'_>, error: &EmulationError) -> PyErr {
-    match error {
-        EmulationError::Unbound(port) => unbound(py, port),
-        other => run_error(py, &in_python(&other.to_string())),
+    // Their own words name flags of the command line.
+    if let Some(TrafficError::Unbound(port)) = error.downcast_ref() {
+        return unbound(py, port);
     }
+    if let Some(EmulationError::Unbound(port)) = error.downcast_ref() {
+        return unbound(py, port);
+    }
+    run_error(py, &in_python(&error.to_string()))
 }
 
 fn unbound(py: Python<'_>, port: &str) -> PyErr {

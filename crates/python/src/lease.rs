@@ -3,13 +3,14 @@
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
-use wirestorm_control::port;
+use wirestorm_control::host;
 
+use crate::background::HOST;
 use crate::errors::run_error;
 
 /// Keeps other processes from transmitting on an interface until it is released or forgotten.
 #[pyclass(frozen, module = "wirestorm._native")]
-pub(crate) struct Lease(Mutex<Option<port::Lease>>);
+pub(crate) struct Lease(Mutex<Option<host::Lease>>);
 
 #[pymethods]
 impl Lease {
@@ -23,7 +24,7 @@ impl Lease {
 /// there nevertheless. Raises RunError where another process has it, and says which.
 #[pyfunction]
 pub(crate) fn lease(py: Python<'_>, interface: &str) -> PyResult<Lease> {
-    let taken = port::Lease::take(interface);
+    let taken = HOST.reserve(interface, "");
     let lease = taken.map_err(|error| run_error(py, &error.to_string()))?;
     Ok(Lease(Mutex::new(Some(lease))))
 }

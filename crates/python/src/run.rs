@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,50 +11,13 @@ use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::{AskedRate, Port, TrafficPlan, parse_rate};
-use wirestorm_control::port::cpu;
-use wirestorm_control::replay::Control;
-use wirestorm_control::traffic::{
-    self, Order, Progress, Received, RunOptions, SharedPorts, Steering, TrafficError, TrafficResult,
-};
+use wirestorm_control::run::Plan;
+use wirestorm_control::traffic::StreamOptions;
+use wirestorm_control::{Command, FlowCommand, MeasuredSnapshot, Snapshot, Subscription};
 
-use crate::background::{Shared, State, written};
-use crate::errors::{traffic_error, value_error};
+use crate::background::{Background, written};
+use crate::errors::{run_error, run_failure, value_error};
 use crate::{parse, read_duration, read_multiplier};
-
-/// What those runs of this process share that are said to go beside others.
-pub(crate) static SHARED_PORTS: LazyLock<Arc<SharedPorts>> = LazyLock::new(Arc::default);
-
-/// CPUs of in-kernel senders of all runs of this process.
-static SENDERS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-
-/// CPUs that a run's in-kernel senders have to themselves, as long as this lives.
-struct Reserved(Vec<usize>);
-
-impl Reserved {
-    /// Keeps the calling thread off the CPUs of other runs' senders, and others off those that
-    /// its own will have.
-    fn new(plan: &TrafficPlan, options: &RunOptions) -> Self {
-        let mut taken = SENDERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let free: Vec<usize> =
-            cpu::allowed().into_iter().filter(|it| !taken.contains(it)).collect();
-        if !taken.is_empty() && !free.is_empty() {
-            // Where it is refused, two senders share a CPU: slower, but right.
-            let _ = cpu::restrict_to(&free);
-        }
-        let sends = |port: &usize| plan.flows.iter().any(|flow| flow.transmit == *port);
-        let ports = (0..plan.ports.len()).filter(sends).count();
-        let senders = cpu::of_senders(options.backend(), ports * usize::from(options.workers));
-        taken.extend(&senders);
-        Self(senders)
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        let mut taken = SENDERS.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.retain(|cpu| !self.0.contains(cpu));
-    }
-}
 
 /// A run of a plan. It ends with its last frame, when it is stopped, or when nothing refers to
 /// it any more.
@@ -63,8 +25,8 @@ impl Drop for Reserved {
 pub(crate) struct Run {
     /// The names of the plan's flows.
     flows: Vec<String>,
-    steers: Arc<Steers>,
-    shared: Arc<Shared<Told, TrafficResult, TrafficError>>,
+    run: Background,
+    load: Arc<Mutex<Load>>,
 }
 
 /// How a run sends, whatever it sends, in the words of the command line's flags.
@@ -82,19 +44,22 @@ pub(crate) struct How {
     by_tag: bool,
 }
 
+/// How far rates may be off, as on the command line.
+const TOLERANCE_PPM: f64 = 1e4;
+
 /// Threads that share a plan's flows, as on the command line.
 const WORKERS_MAX: u16 = 64;
 
 impl How {
-    fn options(self, ports: usize) -> PyResult<RunOptions> {
-        let Self { duration, backend, workers, catch_up, multiplier, .. } = &self;
+    fn options(&self, ports: usize) -> PyResult<StreamOptions> {
+        let Self { duration, backend, workers, catch_up, multiplier, .. } = self;
         let workers = *workers;
         if !(1..=WORKERS_MAX).contains(&workers) {
             return Err(value_error(format!("workers {workers}: expected 1 to {WORKERS_MAX}")));
         }
         let policy = parse_catch_up(catch_up)
             .map_err(|error| value_error(format!("catch_up {catch_up:?}: {error}")))?;
-        Ok(RunOptions {
+        Ok(StreamOptions {
             interfaces: vec![None; ports],
             backend: read_backend(backend)?,
             workers,
@@ -102,24 +67,11 @@ impl How {
             duration: read_duration("duration", duration.as_deref())?,
             multiplier: read_multiplier(multiplier)?,
             force_interface: self.force_interface,
-            shared: self.beside_others.then(|| Arc::clone(&SHARED_PORTS)),
             is_visible: self.is_visible,
             by_tag: self.by_tag,
+            tolerance_ppm: TOLERANCE_PPM,
         })
     }
-}
-
-/// What a run is asked by.
-#[derive(Default)]
-struct Steers {
-    control: Control,
-    steering: Steering,
-}
-
-/// What a run tells while it goes on.
-struct Told {
-    progress: Progress,
-    load: Load,
 }
 
 /// How busy the workers were.
@@ -135,17 +87,23 @@ impl Load {
     /// Seconds that are kept.
     const SECONDS: usize = 20;
 
-    fn noted(mut self, progress: &Progress) -> Self {
+    /// Notes the CPU time of snapshots until the run is over.
+    fn watch(load: &Mutex<Self>, snapshots: &Subscription) {
+        while let Some(snapshot) = snapshots.next() {
+            load.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
+        }
+    }
+
+    fn note(&mut self, progress: &Snapshot) {
         let (then, before) = self.since;
         let elapsed_s = progress.elapsed.saturating_sub(then).as_secs_f64();
         if elapsed_s < 1.0 {
-            return self;
+            return;
         }
         let busy_s = progress.worker_time.saturating_sub(before).as_secs_f64();
         self.history.truncate(Self::SECONDS - 1);
         self.history.push_front(100.0 * busy_s / elapsed_s);
         self.since = (progress.elapsed, progress.worker_time);
-        self
     }
 }
 
@@ -174,42 +132,42 @@ impl Run {
 
     /// Waits until frames leave, or nothing will.
     fn wait_started(&self, py: Python<'_>) {
-        self.shared.wait_started(py);
+        self.run.wait_started(py);
     }
 
     /// Waits for the end, at most so many seconds; returns whether it has come.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
-        self.shared.wait_done(py, timeout_s)
+        self.run.wait_done(py, timeout_s)
     }
 
     /// Ends sending; returns at once.
     fn stop(&self) {
-        self.steers.control.stop.store(true, Ordering::Relaxed);
+        self.run.handle().stop();
     }
 
     /// Asks something of flows, by name: `pause`, `resume`, `start`, `stop`; `rate` with a rate
     /// such as 1Mpps, `scale` with a factor of the plan's rate. It happens 25 ms later.
     #[pyo3(signature = (flows, order, value=None))]
     fn give(&self, flows: Vec<String>, order: &str, value: Option<&str>) -> PyResult<()> {
-        self.order(&flows, read_order(order, value.unwrap_or_default())?)
+        self.command(&flows, read_command(order, value.unwrap_or_default())?)
     }
 
     /// What has been sent so far, None before the first frame: elapsed_s, packets, bytes, failed,
     /// and flows by name with their packets, bytes, frames left out; frames received, all arrivals'
     /// bytes, frames duplicated, reordered and their mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let progress = self.shared.lock().progress.as_ref().map(|it| it.progress.clone());
-        let Some(progress) = progress else { return Ok(None) };
+        let Some(progress) = self.run.handle().latest() else { return Ok(None) };
         let told = PyDict::new(py);
         told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         told.set_item("packets", progress.transmitted.sent)?;
         told.set_item("bytes", progress.transmitted.sent_bytes)?;
         told.set_item("failed", progress.transmitted.failed)?;
         let flows = PyDict::new(py);
-        for ((name, sent), got) in self.flows.iter().zip(&progress.flows).zip(&progress.received) {
-            let left = (sent.frames, sent.bytes, sent.unsent);
-            let Received { frames, bytes, duplicated, reordered, delay_mean_ns } = *got;
+        for (name, flow) in self.flows.iter().zip(&progress.flows) {
+            let left = (flow.sent.frames, flow.sent.bytes, flow.sent.unsent);
+            let MeasuredSnapshot { frames, bytes, duplicated, reordered, delay_mean_ns } =
+                flow.received;
             let arrived = (frames, bytes, duplicated, reordered, delay_mean_ns);
             flows.set_item(name, (left, arrived))?;
         }
@@ -220,8 +178,8 @@ impl Run {
     /// How busy the workers were in each of the last 20 seconds, the latest first: percent of a CPU.
     #[getter]
     fn load(&self) -> Vec<f64> {
-        let state = self.shared.lock();
-        state.progress.iter().flat_map(|it| &it.load.history).copied().collect()
+        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        load.history.iter().copied().collect()
     }
 
     /// What was measured so far of a flow, by its name: as in the result, a list of JSON with an
@@ -229,27 +187,22 @@ impl Run {
     /// are not measured.
     fn measured(&self, py: Python<'_>, flow: &str) -> PyResult<Option<String>> {
         let place = self.place(flow)?;
-        let live = match &*self.shared.lock() {
-            State { progress: Some(told), outcome: None } => told.progress.live.clone(),
-            _ => return Ok(None),
-        };
-        let measured = py.detach(|| live.measured(place));
-        written(py, serde_json::to_string(&measured)).map(Some)
+        let measured = py.detach(|| self.run.handle().measured(place));
+        measured.map(|measured| written(py, serde_json::to_string(&measured))).transpose()
     }
 
-    /// The result as a document of the form wirestorm.run/1. Raises RunError or PlanError where
+    /// The result as a document of the form wirestorm.result/2. Raises RunError or PlanError where
     /// the run did not begin, RunError where it has not ended.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
-        self.shared.lock().result(py, traffic_error)
+        self.run.result(py, run_failure)
     }
 }
 
 impl Run {
-    /// Asks something of flows, by name.
-    pub(crate) fn order(&self, flows: &[String], order: Order) -> PyResult<()> {
-        let places = flows.iter().map(|name| self.place(name)).collect::<PyResult<Vec<_>>>()?;
-        self.steers.steering.give(&places, order);
-        Ok(())
+    /// Commands flows, by name.
+    pub(crate) fn command(&self, flows: &[String], command: FlowCommand) -> PyResult<()> {
+        let flows = flows.iter().map(|name| self.place(name)).collect::<PyResult<Vec<_>>>()?;
+        self.run.command(Command::Flows { flows, command })
     }
 
     fn place(&self, flow: &str) -> PyResult<usize> {
@@ -261,24 +214,16 @@ impl Run {
     pub(crate) fn start(py: Python<'_>, plan: TrafficPlan, how: How) -> PyResult<Self> {
         let options = how.options(plan.ports.len())?;
         let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
-        let steers = Arc::<Steers>::default();
-        let own = Arc::clone(&steers);
-        let shared = Shared::start(py, move |shared: &Shared<Told, _, _>| {
-            let _reserved = Reserved::new(&plan, &options);
-            traffic::run(&plan, &options, &own.control, &own.steering, |progress| {
-                shared.tell(|told| {
-                    let load = told.take().map_or_else(Load::default, |it| it.load).noted(progress);
-                    *told = Some(Told { progress: progress.clone(), load });
-                });
-            })
-        })?;
-        Ok(Self { flows, steers, shared })
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        self.stop();
+        let plan = Plan::Streams { plan: Arc::new(plan), options };
+        let (run, snapshots) = Background::begin(plan, how.beside_others);
+        run.start();
+        let load = Arc::<Mutex<Load>>::default();
+        let own = Arc::clone(&load);
+        let watch = move || Load::watch(&own, &snapshots);
+        let spawned = std::thread::Builder::new().name("wirestorm-load".into()).spawn(watch);
+        spawned
+            .map(|_| Self { flows, run, load })
+            .map_err(|error| run_error(py, &format!("cannot start a thread: {error}")))
     }
 }
 
@@ -309,14 +254,14 @@ pub(crate) fn read_backend(name: &str) -> PyResult<Backend> {
     }
 }
 
-fn read_order(order: &str, value: &str) -> PyResult<Order> {
-    match order {
-        "pause" => Ok(Order::Pause),
-        "resume" => Ok(Order::Resume),
-        "start" => Ok(Order::Start),
-        "stop" => Ok(Order::Stop),
+fn read_command(name: &str, value: &str) -> PyResult<FlowCommand> {
+    match name {
+        "pause" => Ok(FlowCommand::Pause),
+        "resume" => Ok(FlowCommand::Resume),
+        "start" => Ok(FlowCommand::Start),
+        "stop" => Ok(FlowCommand::Stop),
         "rate" => match parse_rate(value) {
-            Some(AskedRate::Speed(speed)) => Ok(Order::SetSpeed(speed)),
+            Some(AskedRate::Speed(speed)) => Ok(FlowCommand::SetSpeed(speed)),
             Some(AskedRate::Percentage(_)) => Err(value_error(format!(
                 "rate {value:?}: a percentage is for plans; expected 1Mpps, 10G-l1, 10G-l2 or max"
             ))),
@@ -326,10 +271,10 @@ fn read_order(order: &str, value: &str) -> PyResult<Order> {
         },
         "scale" => match Decimal::parse(value) {
             Ok(Decimal { digits: numerator @ 1.., denominator }) => {
-                Ok(Order::Scale { numerator, denominator })
+                Ok(FlowCommand::Scale { numerator, denominator })
             }
             _ => Err(value_error(format!("factor {value:?}: expected a number more than 0"))),
         },
-        other => Err(value_error(format!("there is no order {other:?}"))),
+        other => Err(value_error(format!("there is no command {other:?}"))),
     }
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::plan::traffic::{Flow, Port, TrafficPlan};
 use wirestorm_control::plan::trex::{self, Addresses, LowerOptions, Marking};
-use wirestorm_control::traffic::Order;
+use wirestorm_control::FlowCommand;
 use wirestorm_control::wire::packet::MacAddress;
 use wirestorm_control::wire::stream::Stream;
 
@@ -93,7 +93,7 @@ pub(crate) fn trex_start(
 #[pyfunction]
 pub(crate) fn trex_update(py: Python<'_>, run: &Run, streams: &str, terms: Terms) -> PyResult<()> {
     for stream in terms.lower(py, streams)? {
-        run.order(&[stream.name], Order::SetSpeed(stream.transmission.speed))?;
+        run.command(&[stream.name], FlowCommand::SetSpeed(stream.transmission.speed))?;
     }
     Ok(())
 }

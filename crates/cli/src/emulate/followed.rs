@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Formatter};
 
-use wirestorm_control::emulation::{FlowChoice, FlowReport, FlowSample, PortReport};
+use wirestorm_control::emulation::FlowChoice;
+use wirestorm_control::result::{FlowSample, SampledFlow};
 
+use super::table::Port;
 use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled};
 use crate::traffic::{clipped, shortened};
@@ -43,17 +45,17 @@ pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
 }
 
 /// Two lines for each flow of a port that was followed: who it is, and what it was last.
-pub(super) fn table(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
-    if port.followed.is_empty() {
+pub(super) fn table(f: &mut Formatter<'_>, port: &Port<'_>) -> fmt::Result {
+    if port.connections.sampled_flows.is_empty() {
         return Ok(());
     }
-    writeln!(f, "\nflows of {}", shortened(&port.name, 71))?;
+    writeln!(f, "\nflows of {}", shortened(port.name(), 71))?;
     writeln!(
         f,
         "    {:<11} {:>7} {:>10} {:>9} {:>9} {:>6} {:>9} {:>8}",
         "state", "cwnd", "ssthresh", "RTT", "RTO", "again", "acked", "received"
     )?;
-    for flow in &port.followed {
+    for flow in &port.connections.sampled_flows {
         let seen = match flow.samples.last() {
             Some(last) if flow.ended => format!("over at {:.3} s", last.at_s),
             _ if flow.ended => "over".to_owned(),
@@ -69,10 +71,10 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
 }
 
 /// A line for each flow of a port, while it is there.
-pub(super) fn live(text: &mut String, columns: usize, flows: &[FlowReport]) {
+pub(super) fn live(text: &mut String, columns: usize, flows: &[SampledFlow]) {
     for flow in flows {
         let last = flow.samples.last();
-        let state = last.map_or("UDP", |last| if flow.ended { "over" } else { last.state });
+        let state = last.map_or("UDP", |last| if flow.ended { "over" } else { &last.state });
         let [window, round_trip, again] = last.map_or(["-".into(), "-".into(), "-".into()], |it| {
             [grouped(it.cwnd.into()), time(it.rtt_us), grouped(it.retransmitted)]
         });
@@ -92,7 +94,7 @@ fn live_row(text: &mut String, columns: usize, name: &str, cells: [&str; 4]) {
     row(text, columns, (40, name), &[(12, state), (9, window), (9, round_trip), (6, again)]);
 }
 
-fn name(flow: &FlowReport) -> String {
+fn name(flow: &SampledFlow) -> String {
     format!("{} > {}, {}: {}", flow.own, flow.peer, flow.template, flow.side)
 }
 
@@ -101,7 +103,7 @@ fn numbers(sample: &FlowSample) -> String {
     let threshold = sample.ssthresh.map_or("-".to_owned(), |it| grouped(it.into()));
     format!(
         "{:<11} {:>7} {:>10} {:>9} {:>9} {:>6} {:>9} {:>8}",
-        shortened(sample.state, 11),
+        shortened(&sample.state, 11),
         bytes(sample.cwnd.into()),
         threshold,
         time(sample.rtt_us),

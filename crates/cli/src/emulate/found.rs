@@ -2,10 +2,9 @@
 
 use std::fmt::{self, Formatter};
 
-use wirestorm_control::emulation::{
-    FailureReport, GroupReport, PortReport, TemplateReport, TransactionReport,
+use wirestorm_control::result::{
+    FailureReport, GroupReport, HistogramReport, PortReport, TemplateReport, TransactionReport,
 };
-use wirestorm_control::result::HistogramReport;
 
 use crate::number::{grouped, nanoseconds_or_none};
 use crate::traffic::shortened;
@@ -120,7 +119,7 @@ fn excerpt(f: &mut Formatter<'_>, head: &str, text: &str) -> fmt::Result {
 mod tests {
     use std::fmt::Display;
 
-    use wirestorm_control::emulation::StampedReport;
+    use wirestorm_control::result::StampedReport;
 
     use super::*;
 
@@ -150,8 +149,8 @@ mod tests {
             ..HistogramReport::default()
         };
         let stamped = StampedReport { times, ..StampedReport::default() };
-        let with = TemplateReport { stamped: Some(stamped), side: "client", ..Default::default() };
-        let without = TemplateReport { side: "server", ..Default::default() };
+        let with = TemplateReport { stamped: Some(stamped), side: "client".into(), ..Default::default() };
+        let without = TemplateReport { side: "server".into(), ..Default::default() };
         let shown = Datagrams(&[("0".into(), &with), ("0".into(), &without)]).to_string();
         let lines: Vec<Vec<_>> =
             shown.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Formatter, Write};
 
-use wirestorm_control::emulation::LatencyReport;
+use wirestorm_control::result::LatencyReport;
 
 use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};

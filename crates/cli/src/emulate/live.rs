@@ -1,11 +1,12 @@
 //! What moves on a terminal while clients and servers work: a line for each port.
 
 use indicatif::ProgressBar;
+use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::Progress;
 
 use super::{followed, latency};
 use crate::fit::{columns, row};
+use crate::foreground::View;
 use crate::number::{grouped, scaled};
 use crate::traffic::bar;
 
@@ -17,20 +18,16 @@ pub(super) struct Live {
     bar: ProgressBar,
     quiet: bool,
     duration: Duration,
-    before: Progress,
+    before: Snapshot,
 }
 
 impl Live {
     pub(super) fn new(quiet: bool, duration: Duration) -> Self {
         let bar = bar(quiet, duration);
-        Self { bar, quiet, duration, before: Progress::default() }
+        Self { bar, quiet, duration, before: Snapshot::default() }
     }
 
-    /// Shows how far the run has come.
-    pub(super) fn update(&mut self, progress: &Progress) {
-        if let Some(text) = progress.waits_for.as_ref().filter(|_| !self.quiet) {
-            self.bar.suspend(|| eprintln!("wirestorm: {text}"));
-        }
+    fn show(&mut self, progress: &Snapshot) {
         let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         if self.bar.is_hidden() || since < 0.2 {
             return;
@@ -45,14 +42,15 @@ impl Live {
         };
         line("port", ["active", "new /s", "b/s out", "b/s in", "retransmits", "failed"]);
         for (index, port) in progress.ports.iter().enumerate() {
-            let before = self.before.ports.get(index).cloned().unwrap_or_default();
+            let before = self.before.ports.get(index).map(|it| it.connections).unwrap_or_default();
+            let (name, port) = (&port.name, &port.connections);
             let out = rate(port.sent_bytes, before.sent_bytes) * 8.0;
             let bits = rate(port.received_bytes, before.received_bytes) * 8.0;
             line(
-                &port.name,
+                name,
                 [
                     &grouped(port.active),
-                    scaled(rate(port.connects, before.connects)).trim_end(),
+                    scaled(rate(port.established, before.established)).trim_end(),
                     scaled(out).trim_end(),
                     scaled(bits).trim_end(),
                     &grouped(port.retransmitted),
@@ -63,15 +61,12 @@ impl Live {
         for probe in &progress.latency {
             latency::live(&mut text, columns, probe);
         }
-        if progress.ports.iter().any(|port| !port.followed.is_empty()) {
+        if progress.ports.iter().any(|port| !port.sampled.is_empty()) {
             followed::live_heads(&mut text, columns);
         }
         for port in &progress.ports {
-            followed::live(
-                &mut text,
-                columns,
-                &port.followed[..port.followed.len().min(FLOWS_MAX)],
-            );
+            let shown = port.sampled.len().min(FLOWS_MAX);
+            followed::live(&mut text, columns, &port.sampled[..shown]);
         }
         let part = progress.elapsed.as_secs_f64() / self.duration.as_secs_f64();
         self.bar.set_position((part.min(1.0) * 1e3) as u64);
@@ -79,9 +74,20 @@ impl Live {
         self.bar.tick();
         self.before = progress.clone();
     }
+}
 
-    /// Takes it off the terminal.
-    pub(super) fn finish(self) {
+impl View for Live {
+    fn update(&mut self, snapshot: &Snapshot) {
+        self.show(snapshot);
+    }
+
+    fn line(&mut self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("{text}"));
+        }
+    }
+
+    fn finish(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -8,24 +8,24 @@ mod over_time;
 pub(crate) mod sim;
 mod table;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{
-    self, EmulationError, EmulationOptions, EmulationResult, Steering, TemplateReport, WatchOptions,
-};
+use wirestorm_control::emulation::{self, EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_control::run::Plan;
 
 use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
-use crate::{interrupt, status};
+use crate::signals::Signals;
+use crate::{foreground, status};
 use live::Live;
 use table::Table;
 
@@ -159,21 +159,26 @@ pub(crate) fn run(flags: &EmulateFlags) -> ExitCode {
         Ok(output) => output,
         Err(message) => return usage(message),
     };
-    let control = interrupt::catch();
+    let signals = Signals::catch();
     let mut live = Live::new(flags.quiet, options.duration);
-    let steering = Steering::default();
-    let outcome =
-        emulation::run(&plan, &options, &control, &steering, |progress| live.update(progress));
-    live.finish();
-    let result = match outcome {
+    let source = flags.plan.display().to_string();
+    let run = Plan::Emulation { plan: Arc::new(plan), options };
+    let result = match foreground::run(run, source, &mut live, &signals, |_| ()) {
         Ok(result) => result,
-        Err(error) => return usage(located(&flags.plan, &error)),
+        Err(failure) => {
+            return match failure.error.downcast_ref::<EmulationError>() {
+                Some(error) if failure.status() == status::USAGE => {
+                    usage(located(&flags.plan, error))
+                }
+                _ => failure.exit(),
+            };
+        }
     };
-    if let Err(message) = output.print(&result, Table(&result)) {
+    if let Err(message) = output.print(&*result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(exit_status(&result))
+    ExitCode::from(result.verdict.outcome.exit_status())
 }
 
 fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), String> {
@@ -196,7 +201,6 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         flows_max: flags.flows_max as usize,
         seed: flags.seed.unwrap_or_else(EmulationOptions::drawn_seed),
         force_interface: flags.force_interface,
-        shared: None,
         verify_checksums: flags.verify_checksums,
         is_visible: false,
     };
@@ -333,33 +337,5 @@ pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Re
             "{option} {text:?}: expected a factor such as 2 or 0.5, more than 0, which the loads of \
              clients are multiplied by"
         )),
-    }
-}
-
-/// Whether a template's clients asked, and not one of their connections was established.
-fn asks_in_vain(template: &TemplateReport) -> bool {
-    let count = |counters: &BTreeMap<_, u64>, name| counters.get(name).copied().unwrap_or(0);
-    let is_asking = count(&template.flows, "syn_sent") > 0;
-    template.side == "client" && is_asking && count(&template.tcp, "connects") == 0
-}
-
-fn exit_status(result: &EmulationResult) -> u8 {
-    let is_short = result.ports.iter().any(|port| {
-        let none_established = port.templates.iter().any(asks_in_vain);
-        let flows = &port.flows;
-        let no_room = port.impairment.map_or(0, |it| it.no_room);
-        let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
-        let failed = flows.failed + flows.time_wait_failed;
-        let outside = port.tunnels.map_or(0, |it| it.no_tunnel + it.too_long);
-        let unsent = no_room + outside + port.failed;
-        let was_down = port.outages > 0;
-        none_established || was_down || unsent + port.missed + failed + unmade > 0
-    });
-    if !result.errors.is_empty() {
-        status::FAILED
-    } else if is_short || result.interrupted {
-        status::SHORT
-    } else {
-        0
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Formatter};
 
-use wirestorm_control::emulation::{FlowSeries, PortReport};
+use wirestorm_control::result::FlowSeries;
 
+use super::table::Port;
 use crate::number::brief;
 use crate::traffic::shortened;
 
@@ -12,15 +13,15 @@ const LINES_MAX: usize = 12;
 
 /// A line for each of a few intervals, with two ports at most side by side; nothing of a run that
 /// is over within one.
-pub(super) fn table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    let intervals = ports.iter().map(|port| port.series.opened.len()).max().unwrap_or(0);
+pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
+    let intervals = ports.iter().map(|port| port.connections.series.opened.len()).max().unwrap_or(0);
     if intervals < 2 {
         return Ok(());
     }
     let together = intervals.div_ceil(LINES_MAX);
     write!(f, "\n{:<8}", "time, s")?;
     for port in ports {
-        write!(f, " {:>35}", shortened(&port.name, 35))?;
+        write!(f, " {:>35}", shortened(port.name(), 35))?;
     }
     write!(f, "\n{:<8}", "")?;
     for _ in ports {
@@ -28,10 +29,10 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result 
     }
     writeln!(f)?;
     for first in (0..intervals).step_by(together) {
-        let interval = ports.first().map_or(0.0, |port| port.series.interval_s);
+        let interval = ports.first().map_or(0.0, |port| port.connections.series.interval_s);
         write!(f, "{:<8}", from(first, interval))?;
         for port in ports {
-            cells(f, &port.series, first, together)?;
+            cells(f, &port.connections.series, first, together)?;
         }
         writeln!(f)?;
     }

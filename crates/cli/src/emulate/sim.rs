@@ -7,7 +7,7 @@ use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_control::plan::emulation::EmulationPlan;
 
 use super::table::Table;
-use super::{exit_status, located};
+use super::located;
 use crate::report::Output;
 use crate::status;
 
@@ -28,5 +28,5 @@ pub(crate) fn run(
         eprintln!("wirestorm: {message}");
         return Ok(ExitCode::from(status::FAILED));
     }
-    Ok(ExitCode::from(exit_status(&result)))
+    Ok(ExitCode::from(result.verdict.outcome.exit_status()))
 }

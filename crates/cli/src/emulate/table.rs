@@ -3,25 +3,58 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::emulation::{
-    EmulationResult, GroupReport, Http2Report, ImpairmentReport, PortReport, TlsReport,
-    TunnelsReport,
+use wirestorm_control::result::{
+    ConnectionsReport, FlowCountsReport, GroupReport, HistogramReport, Http2Report, ImpairmentReport,
+    Label, PortReport, ReceiveReport, RunResult, TlsReport, TransmitReport, TunnelsReport,
 };
-use wirestorm_control::result::HistogramReport;
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use super::found::found;
 use super::{followed, latency, over_time};
 use crate::number::{grouped, nanoseconds_or_none, rate, scaled, seconds};
+use crate::report::verdict;
 use crate::traffic::{clipped, shortened};
 use crate::wrap::{wrapped, wrapped_to};
 
 /// Shows a result.
-pub(super) struct Table<'a>(pub(super) &'a EmulationResult);
+pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
-/// What is shown of something, by name.
+/// A port with clients or servers, its parts at hand.
+pub(super) struct Port<'a> {
+    pub(super) report: &'a PortReport,
+    pub(super) connections: &'a ConnectionsReport,
+    flows: &'a FlowCountsReport,
+    tx: &'a TransmitReport,
+    rx: &'a ReceiveReport,
+}
+
+impl<'a> Port<'a> {
+    /// `None` of a port without clients and servers.
+    fn of(report: &'a PortReport) -> Option<Self> {
+        let connections = report.connections.as_ref()?;
+        let (tx, rx) = (report.tx.as_ref()?, report.rx.as_ref()?);
+        Some(Self { report, connections, flows: &connections.flows, tx, rx })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.report.name
+    }
+
+    fn tcp(&self, name: &str) -> u64 {
+        self.connections.tcp.get(name).copied().unwrap_or(0)
+    }
+
+    fn udp(&self, name: &str) -> u64 {
+        self.connections.udp.get(name).copied().unwrap_or(0)
+    }
+}
+
+/// A value that is shown, by name.
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
+
+/// A value of a port that is shown, by name.
+type ShownPort<Value> = (&'static str, fn(&Port<'_>) -> Value);
 
 /// What is counted as failed, by the names of templates' counters.
 const FAILURES: [&str; 10] = [
@@ -48,15 +81,16 @@ impl Display for Table<'_> {
             true => "interrupted after",
             false => "done in",
         };
-        writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
-        for ports in result.ports.chunks(PORTS_A_TABLE) {
+        writeln!(f, "{ended} {} s", seconds(result.times.elapsed_s))?;
+        let ports: Vec<Port<'_>> = result.ports.iter().filter_map(Port::of).collect();
+        for ports in ports.chunks(PORTS_A_TABLE) {
             writeln!(f)?;
             port_table(f, ports, result)?;
         }
-        for ports in result.ports.chunks(PORTS_A_TABLE) {
+        for ports in ports.chunks(PORTS_A_TABLE) {
             over_time::table(f, ports)?;
         }
-        for port in &result.ports {
+        for port in &ports {
             followed::table(f, port)?;
         }
         latency::table(f, &result.latency)?;
@@ -74,7 +108,9 @@ impl Display for Table<'_> {
         for port in &result.ports {
             writeln!(f)?;
             writeln!(f, "port {} on {}", port.name, port.interface)?;
-            writeln!(f, "{}", wrapped(&format!("  by {}: ", port.backend), &port.why))?;
+            let backend = port.backend.as_deref().unwrap_or("-");
+            let reason = port.backend_reason.as_deref().unwrap_or_default();
+            writeln!(f, "{}", wrapped(&format!("  by {backend}: "), reason))?;
         }
         for note in &result.notes {
             writeln!(f, "{}", wrapped("note      ", note))?;
@@ -82,7 +118,7 @@ impl Display for Table<'_> {
         for error in &result.errors {
             writeln!(f, "{}", wrapped("error     ", error))?;
         }
-        Ok(())
+        verdict(f, result)
     }
 }
 
@@ -92,8 +128,8 @@ const CAPTION: usize = 50;
 fn line<T: Display>(
     f: &mut Formatter<'_>,
     what: &str,
-    ports: &[PortReport],
-    value: impl Fn(&PortReport) -> T,
+    ports: &[Port<'_>],
+    value: impl Fn(&Port<'_>) -> T,
 ) -> fmt::Result {
     write!(f, "{what:<CAPTION$}")?;
     for port in ports {
@@ -123,7 +159,7 @@ fn heads(f: &mut Formatter<'_>, what: &str) -> fmt::Result {
 }
 
 /// Counters by their names.
-type Counters = BTreeMap<&'static str, u64>;
+type Counters = BTreeMap<Label, u64>;
 
 /// What such a line tells of the flows of a side.
 fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
@@ -140,7 +176,7 @@ fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
 fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
     heads(f, "groups")?;
     for GroupReport { sum, .. } in groups {
-        row(f, &named(&sum.name, sum.side), cells(&sum.flows, &sum.tcp, &sum.udp))?;
+        row(f, &named(&sum.name, &sum.side), cells(&sum.flows, &sum.tcp, &sum.udp))?;
     }
     Ok(())
 }
@@ -153,20 +189,20 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
         let group = template.group.as_ref().filter(|group| **group != template.name);
         let both = group.map(|it| format!("  {} of {it}: {}", template.name, template.side));
         let name = both.filter(|it| it.chars().count() <= NAME);
-        let name = name.unwrap_or_else(|| named(&template.name, template.side));
+        let name = name.unwrap_or_else(|| named(&template.name, &template.side));
         row(f, &name, cells(&template.flows, &template.tcp, &template.udp))?;
     }
     Ok(())
 }
 
 /// Connections that were reset as somebody's program says.
-const RESETS: [Shown<PortReport, u64>; 2] = [
+const RESETS: [ShownPort<u64>; 2] = [
     ("  reset by the program", |port| port.flows.aborted),
     ("  reset by the peer, as its program says", |port| port.flows.reset_meant),
 ];
 
 /// Why connections failed.
-const CAUSES: [Shown<PortReport, u64>; 10] = [
+const CAUSES: [ShownPort<u64>; 10] = [
     ("    refused by the peer", |port| port.flows.refused),
     ("    said to be unreachable", |port| port.flows.unreachable),
     ("    reset by the peer", |port| port.flows.reset),
@@ -180,7 +216,7 @@ const CAUSES: [Shown<PortReport, u64>; 10] = [
 ];
 
 /// What connections that are still there in the end wait for.
-const LEFT: [Shown<PortReport, u64>; 6] = [
+const LEFT: [ShownPort<u64>; 6] = [
     ("    without any answer to their SYN", |port| port.flows.syn_sent),
     ("    unfinished", |port| port.flows.unfinished),
     ("    reset as the run ended", |port| port.flows.reset_at_end),
@@ -190,7 +226,7 @@ const LEFT: [Shown<PortReport, u64>; 6] = [
 ];
 
 /// What is told only where it happened.
-const UNUSUAL: [Shown<PortReport, u64>; 34] = [
+const UNUSUAL: [ShownPort<u64>; 34] = [
     ("  with first bytes that no server waits for", |port| port.flows.no_match),
     ("  made anew: closed between two requests", |port| port.flows.reconnected),
     ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
@@ -224,28 +260,24 @@ const UNUSUAL: [Shown<PortReport, u64>; 34] = [
     ("  frames not taken out of a tunnel, or too long", |port| {
         tunnelled(port, |it| it.dropped - it.no_tunnel)
     }),
-    ("  frames not sent: interface down, or run over", |port| port.unsent),
-    ("  frames that the interface refused", |port| port.failed),
-    ("  frames missed: no room for them", |port| port.missed),
+    ("  frames not sent: interface down, or run over", |port| port.tx.unsent),
+    ("  frames that the interface refused", |port| port.tx.failed),
+    ("  frames missed: no room for them", |port| port.rx.dropped),
 ];
 
-fn impaired(port: &PortReport, count: fn(&ImpairmentReport) -> u64) -> u64 {
-    port.impairment.as_ref().map_or(0, count)
+fn impaired(port: &Port<'_>, count: fn(&ImpairmentReport) -> u64) -> u64 {
+    port.report.impairment.as_ref().map_or(0, count)
 }
 
-fn tunnelled(port: &PortReport, count: fn(&TunnelsReport) -> u64) -> u64 {
-    port.tunnels.as_ref().map_or(0, count)
-}
-
-fn tcp(port: &PortReport, name: &str) -> u64 {
-    port.tcp.get(name).copied().unwrap_or(0)
+fn tunnelled(port: &Port<'_>, count: fn(&TunnelsReport) -> u64) -> u64 {
+    port.report.tunnels.as_ref().map_or(0, count)
 }
 
 /// A line for each of these that any port has counted.
 fn counted(
     f: &mut Formatter<'_>,
-    shown: &[Shown<PortReport, u64>],
-    ports: &[PortReport],
+    shown: &[ShownPort<u64>],
+    ports: &[Port<'_>],
 ) -> fmt::Result {
     for (what, value) in shown {
         if ports.iter().any(|port| value(port) > 0) {
@@ -257,21 +289,21 @@ fn counted(
 
 fn port_table(
     f: &mut Formatter<'_>,
-    ports: &[PortReport],
-    result: &EmulationResult,
+    ports: &[Port<'_>],
+    result: &RunResult,
 ) -> fmt::Result {
     /// Where all were made at once, there is no rate.
     const LOAD_MIN_S: f64 = 0.01;
-    let count = |value: fn(&PortReport) -> u64| move |port: &PortReport| grouped(value(port));
-    let bits = |bytes: u64| scaled(bytes as f64 * 8.0 / result.elapsed_s.max(1e-9));
+    let count = |value: fn(&Port<'_>) -> u64| move |port: &Port<'_>| grouped(value(port));
+    let bits = |bytes: u64| scaled(bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9));
     let bits = |bytes: u64| bits(bytes).trim_end().to_owned();
-    let established = |value: u64| match result.load_s {
+    let established = |value: u64| match result.times.load_s.unwrap_or(0.0) {
         load if load >= LOAD_MIN_S => rate(value as f64 / load).trim_end().to_owned(),
         _ => "-".to_owned(),
     };
-    line(f, "connections", ports, |port| shortened(&port.name, 14))?;
-    line(f, "  established", ports, |port| grouped(tcp(port, "connects")))?;
-    line(f, "  established a second", ports, |port| established(tcp(port, "connects")))?;
+    line(f, "connections", ports, |port| shortened(port.name(), 14))?;
+    line(f, "  established", ports, |port| grouped(port.tcp("connects")))?;
+    line(f, "  established a second", ports, |port| established(port.tcp("connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     counted(f, &RESETS, ports)?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
@@ -286,26 +318,25 @@ fn port_table(
     http1_lines(f, ports)?;
     http2_lines(f, ports)?;
     line(f, "traffic", ports, |_| "")?;
-    line(f, "  frames sent", ports, count(|port| port.sent))?;
-    line(f, "  frames received", ports, count(|port| port.received))?;
-    let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
+    line(f, "  frames sent", ports, count(|port| port.tx.packets))?;
+    line(f, "  frames received", ports, count(|port| port.rx.packets))?;
     line(f, "  data sent, b/s", ports, |port| {
-        bits(tcp(port, "sndbyte_ok") + udp(port, "sndbyte"))
+        bits(port.tcp("sndbyte_ok") + port.udp("sndbyte"))
     })?;
-    let acknowledged = |port: &PortReport| tcp(port, "rcvackbyte");
+    let acknowledged = |port: &Port<'_>| port.tcp("rcvackbyte");
     if ports.iter().any(|port| acknowledged(port) > 0) {
         line(f, "  data acknowledged by peers, b/s", ports, |port| bits(acknowledged(port)))?;
     }
     line(f, "  data received, b/s", ports, |port| {
-        bits(tcp(port, "rcvbyte") + udp(port, "rcvbyte"))
+        bits(port.tcp("rcvbyte") + port.udp("rcvbyte"))
     })?;
-    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.cpu_s))?;
-    if ports.iter().any(|port| port.ingress_cpu_s.is_some()) {
-        let shown = |port: &PortReport| port.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
+    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.report.cpu_s.unwrap_or(0.0)))?;
+    if ports.iter().any(|port| port.report.ingress_cpu_s.is_some()) {
+        let shown = |port: &Port<'_>| port.report.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
         line(f, "  CPU time of the program at the ingress, s", ports, shown)?;
     }
     protocol_lines(f, ports)?;
-    let counter = |port: &PortReport, name: &str| port.counters.get(name).copied().unwrap_or(0);
+    let counter = |port: &Port<'_>, name: &str| port.connections.counters.get(name).copied().unwrap_or(0);
     for name in ["A", "B", "C", "D"] {
         if ports.iter().any(|port| counter(port, name) > 0) {
             let what = format!("programs' counter {name}");
@@ -316,13 +347,13 @@ fn port_table(
 }
 
 /// How long things took, where any of them happened.
-fn time_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    type Times = fn(&PortReport) -> Option<&HistogramReport>;
+fn time_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
+    type Times = for<'a> fn(&Port<'a>) -> Option<&'a HistogramReport>;
     let times: [(&str, Times); 4] = [
-        ("time to connect", |port| Some(&port.times.connect)),
-        ("time of the TLS handshake", |port| Some(&port.tls.as_ref()?.handshake)),
-        ("time to the first byte", |port| Some(&port.times.first_byte)),
-        ("round trip of a segment", |port| Some(&port.times.round_trip)),
+        ("time to connect", |port| Some(&port.connections.times.connect)),
+        ("time of the TLS handshake", |port| Some(&port.connections.tls.as_ref()?.handshake)),
+        ("time to the first byte", |port| Some(&port.connections.times.first_byte)),
+        ("round trip of a segment", |port| Some(&port.connections.times.round_trip)),
     ];
     for (what, histogram) in times {
         if ports.iter().any(|port| histogram(port).is_some_and(|it| it.count > 0)) {
@@ -330,7 +361,7 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
                 [("median", |it| it.p50_ns), ("99 %", |it| it.p99_ns), ("longest", |it| it.max_ns)];
             for (name, value) in quantiles {
                 let shown =
-                    |port: &PortReport| nanoseconds_or_none(histogram(port).and_then(value));
+                    |port: &Port<'_>| nanoseconds_or_none(histogram(port).and_then(value));
                 line(f, &format!("  {what}, {name}"), ports, shown)?;
             }
         }
@@ -339,21 +370,20 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 }
 
 /// What TCP and UDP counted.
-fn protocol_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
+fn protocol_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     line(f, "TCP", ports, |_| "")?;
     for (name, what, _) in TcpCounters::default().iter() {
-        if ports.iter().any(|port| tcp(port, name) > 0) {
+        if ports.iter().any(|port| port.tcp(name) > 0) {
             let what = format!("  {name} {what}");
-            line(f, &clipped(&what, CAPTION), ports, |port| grouped(tcp(port, name)))?;
+            line(f, &clipped(&what, CAPTION), ports, |port| grouped(port.tcp(name)))?;
         }
     }
-    let udp = |port: &PortReport, name: &str| port.udp.get(name).copied().unwrap_or(0);
-    if ports.iter().any(|port| port.udp.values().any(|count| *count > 0)) {
+    if ports.iter().any(|port| port.connections.udp.values().any(|count| *count > 0)) {
         line(f, "UDP", ports, |_| "")?;
         for (name, what, _) in UdpCounters::default().iter() {
-            if ports.iter().any(|port| udp(port, name) > 0) {
+            if ports.iter().any(|port| port.udp(name) > 0) {
                 let what = format!("  {name} {what}");
-                line(f, &clipped(&what, CAPTION), ports, |port| grouped(udp(port, name)))?;
+                line(f, &clipped(&what, CAPTION), ports, |port| grouped(port.udp(name)))?;
             }
         }
     }
@@ -361,8 +391,8 @@ fn protocol_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 }
 
 /// What became of TLS, where any port has it.
-fn tls_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    if ports.iter().all(|port| port.tls.is_none()) {
+fn tls_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
+    if ports.iter().all(|port| port.connections.tls.is_none()) {
         return Ok(());
     }
     line(f, "TLS", ports, |_| "")?;
@@ -372,22 +402,22 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
         ("  ended by the peer without close_notify", |it| it.truncated),
     ];
     for (what, value) in counts {
-        line(f, what, ports, |port| port.tls.as_ref().map_or("-".into(), |it| grouped(value(it))))?;
+        line(f, what, ports, |port| port.connections.tls.as_ref().map_or("-".into(), |it| grouped(value(it))))?;
     }
-    failure_lines(f, ports, |port| port.tls.as_ref().map(|it| &it.failures))
+    failure_lines(f, ports, |port| port.connections.tls.as_ref().map(|it| &it.failures))
 }
 
 /// Messages of HTTP/1.1, where any port's programs follow them.
-fn http1_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    if ports.iter().all(|port| port.http1.is_none()) {
+fn http1_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
+    if ports.iter().all(|port| port.connections.http1.is_none()) {
         return Ok(());
     }
     line(f, "HTTP/1.1", ports, |_| "")?;
-    let requests = |port: &PortReport| port.http1.as_ref().map(|it| it.requests);
+    let requests = |port: &Port<'_>| port.connections.http1.as_ref().map(|it| it.requests);
     line(f, "  requests received", ports, |port| grouped_or_none(requests(port)))?;
     let name = "responses received";
-    response_lines(f, name, ports, |port| port.http1.as_ref().map(|it| &it.responses))?;
-    let missing = |port: &PortReport| port.http1.as_ref().map(|it| it.missing);
+    response_lines(f, name, ports, |port| port.connections.http1.as_ref().map(|it| &it.responses))?;
+    let missing = |port: &Port<'_>| port.connections.http1.as_ref().map(|it| it.missing);
     if ports.iter().any(|port| missing(port).is_some_and(|it| it > 0)) {
         line(f, "  responses missing", ports, |port| grouped_or_none(missing(port)))?;
     }
@@ -395,18 +425,18 @@ fn http1_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 }
 
 /// What became of HTTP/2, where any port has it.
-fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
-    if ports.iter().all(|port| port.http2.is_none()) {
+fn http2_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
+    if ports.iter().all(|port| port.connections.http2.is_none()) {
         return Ok(());
     }
     let count = |value: fn(&Http2Report) -> u64| {
-        move |port: &PortReport| grouped_or_none(port.http2.as_ref().map(value))
+        move |port: &Port<'_>| grouped_or_none(port.connections.http2.as_ref().map(value))
     };
     line(f, "HTTP/2", ports, |_| "")?;
     line(f, "  requests", ports, count(|it| it.requests))?;
-    response_lines(f, "responses", ports, |port| port.http2.as_ref().map(|it| &it.responses))?;
+    response_lines(f, "responses", ports, |port| port.connections.http2.as_ref().map(|it| &it.responses))?;
     line(f, "  streams reset", ports, count(|it| it.resets))?;
-    failure_lines(f, ports, |port| port.http2.as_ref().map(|it| &it.failures))
+    failure_lines(f, ports, |port| port.connections.http2.as_ref().map(|it| &it.failures))
 }
 
 /// Responses by the class of their status: of what is no error always, of others where there are
@@ -414,11 +444,11 @@ fn http2_lines(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 fn response_lines(
     f: &mut Formatter<'_>,
     name: &str,
-    ports: &[PortReport],
-    responses: impl Fn(&PortReport) -> Option<&Counters>,
+    ports: &[Port<'_>],
+    responses: impl for<'a> Fn(&Port<'a>) -> Option<&'a Counters>,
 ) -> fmt::Result {
     for class in ["1xx", "2xx", "3xx", "4xx", "5xx"] {
-        let value = |port: &PortReport| responses(port).and_then(|it| it.get(class)).copied();
+        let value = |port: &Port<'_>| responses(port).and_then(|it| it.get(class)).copied();
         if class == "2xx" || ports.iter().any(|port| value(port).is_some_and(|it| it > 0)) {
             line(f, &format!("  {name} {class}"), ports, |port| grouped_or_none(value(port)))?;
         }
@@ -433,12 +463,12 @@ fn grouped_or_none(count: Option<u64>) -> String {
 /// How often something failed, by cause.
 fn failure_lines(
     f: &mut Formatter<'_>,
-    ports: &[PortReport],
-    failures: impl Fn(&PortReport) -> Option<&BTreeMap<&'static str, u64>>,
+    ports: &[Port<'_>],
+    failures: impl for<'a> Fn(&Port<'a>) -> Option<&'a BTreeMap<Label, u64>>,
 ) -> fmt::Result {
     let causes: BTreeSet<_> = ports.iter().filter_map(&failures).flat_map(|it| it.keys()).collect();
     for cause in causes {
-        let times = |port: &PortReport| {
+        let times = |port: &Port<'_>| {
             let times = failures(port).and_then(|it| it.get(cause));
             grouped(times.copied().unwrap_or(0))
         };

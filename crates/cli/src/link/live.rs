@@ -1,10 +1,11 @@
 //! What moves on a terminal while two interfaces are joined: a line for each direction.
 
 use indicatif::ProgressBar;
+use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::bridge::BridgeProgress;
 
 use crate::fit::{columns, row};
+use crate::foreground::View;
 use crate::number::{grouped, scaled};
 use crate::traffic::bar;
 
@@ -12,16 +13,15 @@ use crate::traffic::bar;
 pub(super) struct Live {
     bar: ProgressBar,
     duration: Duration,
-    before: BridgeProgress,
+    before: Snapshot,
 }
 
 impl Live {
     pub(super) fn new(quiet: bool, duration: Duration) -> Self {
-        Self { bar: bar(quiet, duration), duration, before: BridgeProgress::default() }
+        Self { bar: bar(quiet, duration), duration, before: Snapshot::default() }
     }
 
-    /// Shows how far it has come.
-    pub(super) fn update(&mut self, progress: &BridgeProgress) {
+    fn show(&mut self, progress: &Snapshot) {
         let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         if self.bar.is_hidden() || since < 0.2 {
             return;
@@ -34,8 +34,12 @@ impl Live {
             row(&mut text, columns, (8, name), &cells);
         };
         line("", ["frames/s", "b/s", "lost", "queue full", "held"]);
-        let directions = progress.directions.iter().zip(&self.before.directions);
-        for (name, (now, before)) in ["A to B", "B to A"].into_iter().zip(directions) {
+        // What leaves B is the way from A to B.
+        for (name, port) in [("A to B", 1), ("B to A", 0)] {
+            let of = |snapshot: &Snapshot| {
+                snapshot.ports.get(port).map(|port| port.impairment).unwrap_or_default()
+            };
+            let (now, before) = (of(progress), of(&self.before));
             let bits = rate(now.delivered_bytes, before.delivered_bytes) * 8.0;
             line(
                 name,
@@ -52,11 +56,20 @@ impl Live {
         self.bar.set_position((part.min(1.0) * 1e3) as u64);
         self.bar.set_message(text);
         self.bar.tick();
-        self.before = *progress;
+        self.before = progress.clone();
+    }
+}
+
+impl View for Live {
+    fn update(&mut self, snapshot: &Snapshot) {
+        self.show(snapshot);
     }
 
-    /// Takes it off the terminal.
-    pub(super) fn finish(self) {
+    fn line(&mut self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    fn finish(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -8,13 +8,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::bridge::{self, BridgeOptions, LinkResult};
+use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::impairment::AskedImpairment;
+use wirestorm_control::run::Plan;
 
 use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::traffic::{read_time, usage};
-use crate::{interrupt, status};
+use crate::signals::Signals;
+use crate::{foreground, status};
 use live::Live;
 use table::Table;
 
@@ -139,22 +141,21 @@ pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
         Ok(output) => output,
         Err(message) => return usage(message),
     };
-    let control = interrupt::catch();
     let mut live = Live::new(flags.quiet, options.duration);
-    let outcome = bridge::run(&options, &control, |progress| live.update(progress));
-    live.finish();
-    let result = match outcome {
+    let signals = Signals::catch();
+    let run = Plan::Impair(options);
+    let result = match foreground::run(run, String::new(), &mut live, &signals, |_| ()) {
         Ok(result) => result,
-        Err(error) => return usage(error),
+        Err(failure) => return failure.exit(),
     };
-    if let Err(message) = output.print(&result, Table(&result)) {
+    if let Err(message) = output.print(&*result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(exit_status(&result))
+    ExitCode::from(result.verdict.outcome.exit_status())
 }
 
-fn prepare(flags: &LinkFlags) -> Result<BridgeOptions, String> {
+fn prepare(flags: &LinkFlags) -> Result<ImpairOptions, String> {
     let mut both = AskedImpairment::default();
     for (word, value) in [
         ("loss", &flags.loss),
@@ -181,7 +182,7 @@ fn prepare(flags: &LinkFlags) -> Result<BridgeOptions, String> {
         Some(text) => read_time("--duration", text)?,
         None => Duration::MAX,
     };
-    Ok(BridgeOptions {
+    Ok(ImpairOptions {
         interfaces: [flags.a.clone(), flags.b.clone()],
         impairments: [one_way("--a-to-b", &flags.a_to_b)?, one_way("--b-to-a", &flags.b_to_a)?],
         backend: flags.backend.into(),
@@ -190,17 +191,4 @@ fn prepare(flags: &LinkFlags) -> Result<BridgeOptions, String> {
         held_max: flags.held_max as usize,
         force_interface: flags.force_interface,
     })
-}
-
-fn exit_status(result: &LinkResult) -> u8 {
-    let is_short = result.directions.iter().any(|direction| {
-        direction.unfit + direction.no_room + direction.failed + direction.missed > 0
-    });
-    if !result.errors.is_empty() {
-        status::FAILED
-    } else if is_short {
-        status::SHORT
-    } else {
-        0
-    }
 }

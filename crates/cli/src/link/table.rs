@@ -2,66 +2,76 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::bridge::{DirectionReport, LinkResult};
+use wirestorm_control::result::{HistogramReport, ImpairmentReport, PortReport, RunResult};
 
 use crate::number::{grouped, nanoseconds_or_none, scaled, seconds};
+use crate::report::verdict;
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
 
 /// Shows a result.
-pub(super) struct Table<'a>(pub(super) &'a LinkResult);
+pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let result = self.0;
         let ended = if result.interrupted { "interrupted after" } else { "done in" };
-        writeln!(f, "{ended} {} s, seed {}", seconds(result.elapsed_s), result.seed)?;
+        let seed = result.target.seed.unwrap_or_default();
+        writeln!(f, "{ended} {} s, seed {seed}", seconds(result.times.elapsed_s))?;
+        // Each direction ends at the port that it leaves by.
+        let ways = result.ports.iter().rev().filter_map(|to| {
+            let from = to.impairment.as_ref()?.from.as_ref()?;
+            let from = result.ports.iter().find(|port| port.name == *from)?;
+            Some(Direction { from, to, impairment: to.impairment.as_ref()? })
+        });
+        let directions: Vec<Direction<'_>> = ways.collect();
         writeln!(f)?;
         let line =
-            |f: &mut Formatter<'_>, what: &str, value: &dyn Fn(&DirectionReport) -> String| {
+            |f: &mut Formatter<'_>, what: &str, value: &dyn Fn(&Direction<'_>) -> String| {
                 write!(f, "{what:<38}")?;
-                for direction in &result.directions {
+                for direction in &directions {
                     write!(f, " {:>20}", value(direction))?;
                 }
                 writeln!(f)
             };
-        line(f, "from", &|it| shortened(&it.from, 20))?;
-        line(f, "to", &|it| shortened(&it.to, 20))?;
-        line(f, "frames in", &|it| grouped(it.entered))?;
-        line(f, "frames out", &|it| grouped(it.delivered))?;
+        line(f, "from", &|it| shortened(&it.from.name, 20))?;
+        line(f, "to", &|it| shortened(&it.to.name, 20))?;
+        line(f, "frames in", &|it| grouped(it.impairment.entered))?;
+        line(f, "frames out", &|it| grouped(it.impairment.delivered))?;
         line(f, "out, b/s", &|it| {
-            let rate = it.delivered_bytes as f64 * 8.0 / result.elapsed_s.max(1e-9);
+            let rate = it.impairment.delivered_bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9);
             scaled(rate).trim_end().to_owned()
         })?;
-        type Count = fn(&DirectionReport) -> u64;
+        type Count = fn(&Direction<'_>) -> u64;
         let counts: [(&str, Count); 10] = [
-            ("  lost", |it| it.lost),
-            ("  dropped: the queue was full", |it| it.queue_dropped),
-            ("  duplicated", |it| it.duplicated),
-            ("  corrupted", |it| it.corrupted),
-            ("  reordered", |it| it.reordered),
-            ("  still on the link in the end", |it| it.held),
-            ("  dropped: too many held (--held-max)", |it| it.no_room),
-            ("  left out: too long or too short", |it| it.unfit),
-            ("  that the interface refused", |it| it.failed),
-            ("  missed: no room for them", |it| it.missed),
+            ("  lost", |it| it.impairment.lost),
+            ("  dropped: the queue was full", |it| it.impairment.queue_dropped),
+            ("  duplicated", |it| it.impairment.duplicated),
+            ("  corrupted", |it| it.impairment.corrupted),
+            ("  reordered", |it| it.impairment.reordered),
+            ("  still on the link in the end", |it| it.impairment.held),
+            ("  dropped: too many held (--held-max)", |it| it.impairment.no_room),
+            ("  left out: too long or too short", |it| it.impairment.unfit),
+            ("  that the interface refused", |it| it.to.tx.as_ref().map_or(0, |tx| tx.failed)),
+            ("  missed: no room for them", |it| it.from.rx.as_ref().map_or(0, |rx| rx.dropped)),
         ];
         for (what, count) in counts {
-            if result.directions.iter().any(|it| count(it) > 0) {
+            if directions.iter().any(|it| count(it) > 0) {
                 line(f, what, &|it| grouped(count(it)))?;
             }
         }
-        if result.directions.iter().any(|it| it.delivered > 0) {
-            line(f, "later than asked, median", &|it| nanoseconds_or_none(it.lateness.p50_ns))?;
-            line(f, "later than asked, 99 %", &|it| nanoseconds_or_none(it.lateness.p99_ns))?;
-            line(f, "later than asked, most", &|it| nanoseconds_or_none(it.lateness.max_ns))?;
+        if directions.iter().any(|it| it.impairment.delivered > 0) {
+            line(f, "later than asked, median", &|it| nanoseconds_or_none(it.lateness(|it| it.p50_ns)))?;
+            line(f, "later than asked, 99 %", &|it| nanoseconds_or_none(it.lateness(|it| it.p99_ns)))?;
+            line(f, "later than asked, most", &|it| nanoseconds_or_none(it.lateness(|it| it.max_ns)))?;
         }
         writeln!(f)?;
-        for direction in &result.directions {
-            let head = format!("{} by {}: ", direction.from, direction.backend);
-            writeln!(f, "{}", wrapped(&head, &direction.why))?;
+        for port in &result.ports {
+            let backend = port.backend.as_deref().unwrap_or("-");
+            let reason = port.backend_reason.as_deref().unwrap_or_default();
+            writeln!(f, "{}", wrapped(&format!("{} by {backend}: ", port.name), reason))?;
         }
-        if result.directions.iter().any(|it| it.unfit > 0) {
+        if directions.iter().any(|it| it.impairment.unfit > 0) {
             let text = "hosts on virtual interfaces send long frames unless told otherwise: \
                         ethtool -K INTERFACE tx off tso off gso off gro off";
             writeln!(f, "{}", wrapped("note      ", text))?;
@@ -72,6 +82,19 @@ impl Display for Table<'_> {
         for error in &result.errors {
             writeln!(f, "{}", wrapped("error     ", error))?;
         }
-        Ok(())
+        verdict(f, result)
+    }
+}
+
+/// One way between the two ports.
+struct Direction<'a> {
+    from: &'a PortReport,
+    to: &'a PortReport,
+    impairment: &'a ImpairmentReport,
+}
+
+impl Direction<'_> {
+    fn lateness(&self, value: fn(&HistogramReport) -> Option<u64>) -> Option<u64> {
+        self.impairment.lateness.as_ref().and_then(value)
     }
 }

@@ -2,32 +2,32 @@
 
 mod receive;
 mod script;
-mod teller;
+mod terminal;
 
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Write};
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::Args;
+use wirestorm_control::Snapshot;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::pktgen::{
-    Event, PktgenResult, PktgenRun, Receiver, RunOptions, SCHEMA, Session,
-};
-use wirestorm_control::plan::pktgen::Script;
+use wirestorm_control::pktgen::{DeviceOptions, Event, PktgenPlan};
 use wirestorm_control::plan::replay::parse_catch_up;
-use wirestorm_control::plan::traffic::parse_time;
+use wirestorm_control::result::RunResult;
+use wirestorm_control::run::Plan;
 
+use crate::foreground::{self, View};
 use crate::replay::flags::BackendFlag;
+use crate::report::Output;
+use crate::signals::Signals;
+use crate::status;
+use crate::traffic::{read_time, usage};
 use crate::wrap::wrapped;
-use crate::{interrupt, status};
 use receive::ReceiveTable;
-use script::Kind;
-use teller::Teller;
+use terminal::Terminal;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,189 +99,109 @@ pub(crate) struct PktgenFlags {
     quiet: bool,
 }
 
-/// Why there is no result.
-enum Failure {
-    /// Wrong input; nothing was sent by what is wrong.
-    Usage(String),
-    /// The result could not be written.
-    Result(String),
-}
-
-fn usage(message: impl Display) -> Failure {
-    Failure::Usage(message.to_string())
-}
-
 /// Runs the command.
 pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
-    let (message, status) = match conduct(flags) {
-        Ok(status) => return ExitCode::from(status),
-        Err(Failure::Usage(message)) => (message, status::USAGE),
-        Err(Failure::Result(message)) => (message, status::FAILED),
-    };
-    eprintln!("wirestorm: {message}");
-    ExitCode::from(status)
-}
-
-fn conduct(flags: &PktgenFlags) -> Result<u8, Failure> {
-    let options = options(flags)?;
-    let duration = options.duration;
-    let script = flags.script.as_deref().map(script::read).transpose().map_err(usage)?;
-    if !flags.arguments.is_empty() && !matches!(script, Some(Kind::Program { .. })) {
-        return Err(usage(
-            "arguments are for scripts that begin with #! and their program, as in #!/bin/bash: \
-             lines of settings take none",
-        ));
-    }
-    let receiver = flags.rx.as_deref().map(Receiver::open).transpose().map_err(usage)?;
-    // A signal that a script gets as well may end its run before it comes here.
-    let caught = Arc::new(AtomicBool::new(false));
-    let control = interrupt::catch_with(&caught);
     let json_only = flags.json.as_deref() == Some(Path::new("-"));
-    let teller = Teller::new(flags.quiet, json_only);
-    let mut failure = None;
-    let mut script_status = 0;
-    let (mut result, texts) = match script {
-        Some(script) => {
-            let tell = move |event: &Event<'_>| {
-                if matches!(event, Event::Ended) {
-                    caught.store(false, Ordering::Relaxed);
-                }
-                teller.tell(event);
-            };
-            let session = Session::open(options, control, tell);
-            let session = Arc::new(session.map_err(usage)?);
-            match run_script(&session, script, flags, json_only) {
-                Ok(status) => script_status = status,
-                Err(message) => failure = Some(message),
-            }
-            session.finish()
-        }
-        None => {
-            if let Some(receiver) = &receiver {
-                receiver.wait(duration, &control, |frames| teller.received(frames));
-                teller.ended();
-            }
-            (empty_result(), Vec::new())
-        }
+    let prepared = options(flags).and_then(|options| {
+        let script = flags.script.as_deref().map(|path| script::read(path, flags, json_only));
+        Ok((options, script.transpose()?))
+    });
+    let (options, script) = match prepared {
+        Ok(prepared) => prepared,
+        Err(message) => return usage(message),
     };
-    let has_script = flags.script.is_some();
-    let sent = result.runs.iter().flat_map(|run| &run.devices).map(|device| device.packets).sum();
-    result.rx = receiver.map(|receiver| receiver.finish(sent));
-    // What was measured before the script went wrong is shown all the same.
-    if failure.is_none() || !result.runs.is_empty() {
-        print(&result, &texts, flags.json.as_deref(), has_script).map_err(Failure::Result)?;
+    let mut output = match Output::open(flags.json.as_deref()) {
+        Ok(output) => output,
+        Err(message) => return usage(message),
+    };
+    let has_script = script.is_some();
+    let signals = Signals::catch();
+    let terminal = Arc::new(Terminal::new(flags.quiet, json_only));
+    let script_status = Arc::new(AtomicU8::new(0));
+    let (tell, failed, own) = (Arc::clone(&terminal), Arc::clone(&script_status), signals.clone());
+    let name = flags.script.as_deref().unwrap_or(Path::new("-")).display().to_string();
+    let plan = PktgenPlan {
+        name,
+        script,
+        receive: flags.rx.clone(),
+        options,
+        tell: Box::new(move |event| match event {
+            // What a signal ended is over; the script goes on.
+            Event::Ended => {
+                own.forget();
+                tell.tell(event);
+            }
+            Event::ScriptFailed(status) => failed.store(*status, Ordering::Relaxed),
+            event => tell.tell(event),
+        }),
+    };
+    let mut view = TerminalView { terminal: &terminal, shows_received: !has_script };
+    let outcome = foreground::run(Plan::Pktgen(plan), String::new(), &mut view, &signals, |_| ());
+    let result = match outcome {
+        Ok(result) => result,
+        Err(failure) => return failure.exit(),
+    };
+    if let Err(message) = output.print(&*result, PktgenTable { result: &result, has_script }) {
+        eprintln!("wirestorm: {message}");
+        return ExitCode::from(status::FAILED);
     }
-    match failure {
-        Some(message) => Err(Failure::Usage(message)),
-        None if script_status != 0 => Ok(script_status),
-        None => Ok(exit_status(&result, flags.tolerance, has_script)),
+    for note in result.notes.iter().filter(|_| !json_only) {
+        eprintln!("{}", wrapped("note: ", note));
+    }
+    match script_status.load(Ordering::Relaxed) {
+        0 => ExitCode::from(result.verdict.outcome.exit_status()),
+        status => ExitCode::from(status),
     }
 }
 
-fn options(flags: &PktgenFlags) -> Result<RunOptions, Failure> {
+/// What moves on the terminal while a script runs, or arrivals are counted.
+struct TerminalView<'a> {
+    terminal: &'a Terminal,
+    shows_received: bool,
+}
+
+impl View for TerminalView<'_> {
+    fn update(&mut self, snapshot: &Snapshot) {
+        if let Some(port) = snapshot.ports.first().filter(|_| self.shows_received) {
+            self.terminal.received(port.received.received);
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn finish(&mut self) {
+        self.terminal.ended();
+    }
+}
+
+/// What is shown at the end: what the devices did is in their files.
+struct PktgenTable<'a> {
+    result: &'a RunResult,
+    has_script: bool,
+}
+
+impl Display for PktgenTable<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let ports = self.result.ports.iter();
+        let mut receiving = ports.filter_map(|port| Some((port, port.rx.as_ref()?)));
+        let has_script = self.has_script;
+        receiving.try_for_each(|(port, rx)| ReceiveTable { port, rx, has_script }.fmt(f))
+    }
+}
+
+fn options(flags: &PktgenFlags) -> Result<DeviceOptions, String> {
     let duration = match &flags.duration {
         None => Duration::MAX,
-        Some(text) => parse_time(text).ok_or_else(|| {
-            usage(format!(
-                "--duration {text:?}: expected a time with its unit, such as 30s, 500ms or 2min"
-            ))
-        })?,
+        Some(text) => read_time("--duration", text)?,
     };
-    let policy =
-        parse_catch_up(&flags.catch_up).map_err(|error| usage(format!("--catch-up {error}")))?;
-    Ok(RunOptions {
+    let policy = parse_catch_up(&flags.catch_up).map_err(|error| format!("--catch-up {error}"))?;
+    Ok(DeviceOptions {
         backend: flags.backend.into(),
         policy,
         duration,
         force_interface: flags.force_interface,
+        tolerance_ppm: flags.tolerance * 1e4,
     })
-}
-
-/// Runs a script; returns its exit status.
-fn run_script(
-    session: &Arc<Session>,
-    kind: Kind,
-    flags: &PktgenFlags,
-    json_only: bool,
-) -> Result<u8, String> {
-    let name = flags.script.as_deref().unwrap_or(Path::new("-")).display();
-    let follow = |script: &Script| {
-        session.follow(script).map(|()| 0).map_err(|error| format!("{name}: {error}"))
-    };
-    match kind {
-        Kind::Settings(script) => follow(&script),
-        Kind::Program { interpreter, readable } => {
-            script::execute(session, &interpreter, flags, json_only).or_else(|error| {
-                match readable {
-                    // A shell would be given no other commands than these.
-                    Some(script) if error.is_about_files() => {
-                        eprintln!("wirestorm: {name}: read without a shell: {error}");
-                        follow(&script)
-                    }
-                    _ => Err(error.to_string()),
-                }
-            })
-        }
-    }
-}
-
-fn empty_result() -> PktgenResult {
-    PktgenResult {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        runs: Vec::new(),
-        rx: None,
-        interrupted: false,
-        errors: Vec::new(),
-        notes: Vec::new(),
-    }
-}
-
-fn print(
-    result: &PktgenResult,
-    texts: &[String],
-    json: Option<&Path>,
-    has_script: bool,
-) -> Result<(), String> {
-    let failed = |error: io::Error| format!("cannot write the result: {error}");
-    let mut output = io::stdout().lock();
-    if let Some(path) = json {
-        let document =
-            serde_json::to_string_pretty(result).map_err(|error| failed(error.into()))?;
-        if path == Path::new("-") {
-            return writeln!(output, "{document}").map_err(failed);
-        }
-        let written = File::create(path).and_then(|mut file| writeln!(file, "{document}"));
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    for text in texts {
-        write!(output, "{text}").map_err(failed)?;
-    }
-    if let Some(rx) = &result.rx {
-        write!(output, "{}", ReceiveTable { rx, has_script }).map_err(failed)?;
-    }
-    for note in &result.notes {
-        eprintln!("{}", wrapped("note: ", note));
-    }
-    Ok(())
-}
-
-fn exit_status(result: &PktgenResult, tolerance: f64, has_script: bool) -> u8 {
-    let is_off = |ppm: f64| ppm.abs() > tolerance * 1e4;
-    let is_short = |run: &PktgenRun| {
-        run.devices.iter().any(|device| {
-            let is_off = device.rate_error_ppm.is_some_and(is_off);
-            // What was still queued at a stop is not missing.
-            device.failed > 0 || device.unsent > 0 && !run.stopped || is_off
-        })
-    };
-    let is_lost = has_script && result.rx.as_ref().is_some_and(|rx| rx.lost > 0);
-    let rx_failed = result.rx.as_ref().is_some_and(|rx| rx.error.is_some());
-    if !result.errors.is_empty() || rx_failed {
-        status::FAILED
-    } else if !result.interrupted && (result.runs.iter().any(is_short) || is_lost) {
-        status::SHORT
-    } else {
-        0
-    }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::result::ReceiveReport;
+use wirestorm_control::result::{PortReport, ReceiveReport};
 
 use crate::wrap::wrapped;
 
 /// Shows what arrived.
 pub(super) struct ReceiveTable<'a> {
+    pub(super) port: &'a PortReport,
     pub(super) rx: &'a ReceiveReport,
     /// Whether it is known what was sent.
     pub(super) has_script: bool,
@@ -16,21 +17,25 @@ pub(super) struct ReceiveTable<'a> {
 impl Display for ReceiveTable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let rx = self.rx;
-        let head = format!("RECEPTION STATISTICS of {} by {}: ", rx.interface, rx.backend);
-        writeln!(f, "{}", wrapped(&head, &rx.why))?;
-        let each = if rx.queues_are == "cpu" { "CPU" } else { "QUEUE" };
+        let backend = rx.backend.as_deref().unwrap_or("-");
+        let head = format!("RECEPTION STATISTICS of {} by {backend}: ", self.port.interface);
+        let reason = rx.backend_reason.as_deref().unwrap_or_default();
+        writeln!(f, "{}", wrapped(&head, reason))?;
+        let each = if rx.queue_kind.as_deref() == Some("cpu") { "CPU" } else { "QUEUE" };
         writeln!(f, "PER-{each} Stats")?;
         for queue in &rx.queues {
             writeln!(f, "{each} {}:", queue.queue)?;
             lines(f, queue.packets, queue.bytes, queue.elapsed_s, queue.pps)?;
         }
         writeln!(f, "Global Statistics")?;
-        lines(f, rx.packets, rx.bytes, rx.elapsed_s, rx.pps)?;
+        let (elapsed_s, pps) = (rx.elapsed_s.unwrap_or(0.0), rx.pps.unwrap_or(0.0));
+        lines(f, rx.packets, rx.bytes, elapsed_s, pps)?;
         if self.has_script {
-            writeln!(f, "    Lost: {} ({:.4}%)", rx.lost, rx.loss_percent)?;
+            let (lost, percent) = (rx.lost.unwrap_or(0), rx.loss_percent.unwrap_or(0.0));
+            writeln!(f, "    Lost: {lost} ({percent:.4}%)")?;
         }
-        if rx.missed > 0 {
-            writeln!(f, "    Missed: {} that the receiver had no room for", rx.missed)?;
+        if rx.dropped > 0 {
+            writeln!(f, "    Missed: {} that the receiver had no room for", rx.dropped)?;
         }
         match &rx.error {
             Some(error) => writeln!(f, "{}", wrapped("error: ", error)),

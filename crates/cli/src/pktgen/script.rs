@@ -1,39 +1,29 @@
 //! A script: read here, or run by a program of its own.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
-use wirestorm_control::pktgen::{Session, ShellError, run_shell};
+use wirestorm_control::pktgen::ScriptSource;
 use wirestorm_control::plan::pktgen::Script;
 
 use super::PktgenFlags;
-
-/// What a file is.
-pub(super) enum Kind {
-    /// Commands that were understood.
-    Settings(Script),
-    /// A script for another program.
-    Program {
-        /// The program, and what it is given before the script.
-        interpreter: Vec<OsString>,
-        /// What the script does, where it is simple enough to tell.
-        readable: Option<Script>,
-    },
-}
 
 /// Lines that were not understood which are told.
 const TOLD_MAX: usize = 5;
 /// More than any script has.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a file.
+/// Reads a file: settings, or a script that its interpreter runs with the arguments of the flags.
+/// With `json_only` its standard output is ours for errors.
 ///
 /// # Errors
 /// Where it cannot be read or is not understood.
-pub(super) fn read(path: &Path) -> Result<Kind, String> {
+pub(super) fn read(
+    path: &Path,
+    flags: &PktgenFlags,
+    json_only: bool,
+) -> Result<ScriptSource, String> {
     let name = path.display();
     let text = if path == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
@@ -53,11 +43,17 @@ pub(super) fn read(path: &Path) -> Result<Kind, String> {
         let readable = understood.then_some(script);
         // As the kernel does: one argument, whatever it contains.
         let words = interpreter.trim().splitn(2, char::is_whitespace).map(str::trim);
-        let interpreter = words.filter(|word| !word.is_empty()).map(OsString::from).collect();
-        return Ok(Kind::Program { interpreter, readable });
+        let interpreter: Vec<_> = words.filter(|word| !word.is_empty()).map(OsString::from).collect();
+        let command = command(&interpreter, flags, json_only);
+        return Ok(ScriptSource::Program { command, readable });
     }
     if understood {
-        return Ok(Kind::Settings(script));
+        if !flags.arguments.is_empty() {
+            return Err("arguments are for scripts that begin with #! and their program, as in \
+                        #!/bin/bash: lines of settings take none"
+                .to_owned());
+        }
+        return Ok(ScriptSource::Settings(script));
     }
     let lines = script.not_understood.iter().take(TOLD_MAX);
     let mut message: Vec<String> = lines.map(|line| format!("{name}: {line}")).collect();
@@ -68,17 +64,8 @@ pub(super) fn read(path: &Path) -> Result<Kind, String> {
     Err(message.join("\n"))
 }
 
-/// Runs a script by its interpreter; returns its exit status, 128 and the number of a signal that
-/// ended it.
-///
-/// # Errors
-/// Where it did not start.
-pub(super) fn execute(
-    session: &Arc<Session>,
-    interpreter: &[OsString],
-    flags: &PktgenFlags,
-    json_only: bool,
-) -> Result<u8, ShellError> {
+/// How an interpreter runs a script.
+fn command(interpreter: &[OsString], flags: &PktgenFlags, json_only: bool) -> Command {
     let (program, options) = match interpreter {
         [program, options @ ..] => (program.clone(), options),
         [] => (OsString::from("/bin/sh"), interpreter),
@@ -88,8 +75,5 @@ pub(super) fn execute(
     if json_only {
         command.stdout(Stdio::from(std::io::stderr()));
     }
-    let status = run_shell(session, command)?;
-    let signal = || status.signal().map_or(1, |signal| 128 + signal);
-    // Exit statuses have eight bits, signals seven.
-    Ok(status.code().unwrap_or_else(signal) as u8)
+    command
 }

@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use wirestorm_control::plan::replay::ReplayPlan;
-use wirestorm_control::replay::{self, Progress, ReplayError};
+use wirestorm_control::Snapshot;
 use wirestorm_control::result::RunResult;
+use wirestorm_control::run::Plan;
 
 use super::flags::{OutputFlags, ReplayFlags};
 use super::{hooks, lower};
-use crate::interrupt;
+use crate::foreground::{self, View};
+use crate::signals::Signals;
 
 /// What the names of the program differ in.
 pub(crate) trait FrontEnd {
@@ -21,7 +24,7 @@ pub(crate) trait FrontEnd {
     fn begin(&mut self, plan: &ReplayPlan);
 
     /// How far the run has come.
-    fn observe(&mut self, progress: &Progress);
+    fn observe(&mut self, progress: &Snapshot);
 
     /// The run has ended, or did not begin.
     fn end(&mut self) {}
@@ -35,7 +38,7 @@ pub(crate) enum Failure {
     /// The flags make no plan.
     Plan(String),
     /// The run did not begin.
-    Begin(ReplayError),
+    Begin(foreground::Failure),
     /// Something beside the run failed: a tcpdump that does not start, a result that cannot be
     /// written.
     Beside(String),
@@ -48,7 +51,7 @@ pub(crate) enum Failure {
 pub(crate) fn conduct<F: FrontEnd>(
     flags: &ReplayFlags,
     front_end: &mut F,
-) -> Result<(ReplayPlan, RunResult), Failure> {
+) -> Result<Arc<RunResult>, Failure> {
     let plan = lower::plan(flags).map_err(Failure::Plan)?;
     if !flags.output.suppress_warnings {
         for remark in lower::remarks(flags) {
@@ -58,15 +61,33 @@ pub(crate) fn conduct<F: FrontEnd>(
     if flags.output.pid {
         eprintln!("PID: {}", std::process::id());
     }
-    let control = interrupt::catch();
+    let signals = Signals::catch();
     let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Beside)?;
     front_end.begin(&plan);
-    let outcome = replay::run(&plan, &control, hooks, |progress| front_end.observe(progress));
-    front_end.end();
+    let run = Plan::Replay { plan: Box::new(plan.clone()), hooks };
+    let mut view = FrontEndView(front_end);
+    let outcome = foreground::run(run, String::new(), &mut view, &signals, |_| ());
     let result = outcome.map_err(Failure::Begin)?;
     let text = front_end.text(&plan, &result);
     print(&flags.output, &result, &text).map_err(Failure::Beside)?;
-    Ok((plan, result))
+    Ok(result)
+}
+
+/// A front end as a view of the run.
+struct FrontEndView<'a, F>(&'a mut F);
+
+impl<F: FrontEnd> View for FrontEndView<'_, F> {
+    fn update(&mut self, snapshot: &Snapshot) {
+        self.0.observe(snapshot);
+    }
+
+    fn line(&mut self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn finish(&mut self) {
+        self.0.end();
+    }
 }
 
 /// How often statistics are to be printed: whoever reads JSON from standard output wants nothing

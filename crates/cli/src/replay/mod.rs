@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use wirestorm_control::plan::replay::ReplayPlan;
-use wirestorm_control::replay::Progress;
+use wirestorm_control::Snapshot;
 use wirestorm_control::result::RunResult;
 
 use crate::{options, ports, status};
@@ -44,9 +44,9 @@ pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
         statistics: statistics_every_s(output).map(Statistics::every),
     };
     let (status, message) = match conduct(flags, &mut terminal) {
-        Ok((plan, result)) => return ExitCode::from(exit_status(&plan, &result)),
+        Ok(result) => return ExitCode::from(result.verdict.outcome.exit_status()),
         Err(Failure::Plan(message)) => (status::USAGE, message),
-        Err(Failure::Begin(error)) => (status::USAGE, error.to_string()),
+        Err(Failure::Begin(failure)) => return failure.exit(),
         Err(Failure::Beside(message)) => (status::FAILED, message),
     };
     eprintln!("wirestorm: {message}");
@@ -68,7 +68,7 @@ impl FrontEnd for Terminal {
         self.line = Some(ProgressLine::new(self.is_quiet || shows_other));
     }
 
-    fn observe(&mut self, progress: &Progress) {
+    fn observe(&mut self, progress: &Snapshot) {
         let Some(line) = &mut self.line else { return };
         if let Some(statistics) = &mut self.statistics {
             line.suspend(|| statistics.update(progress));
@@ -97,18 +97,4 @@ fn instead(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), Strin
     }
     let path = flags.options.save_opts.as_ref()?;
     Some(options::save(path, &options_files::text(matches)))
-}
-
-/// What the exit status says of a run that has a result.
-fn exit_status(plan: &ReplayPlan, result: &RunResult) -> u8 {
-    let is_off =
-        result.rate_error_ppm.is_some_and(|error| error.abs() > f64::from(plan.tolerance_ppm));
-    let lost = result.rx.as_ref().is_some_and(|rx| rx.lost > 0);
-    if !result.errors.is_empty() {
-        status::FAILED
-    } else if !result.interrupted && (is_off || lost || result.unsent > 0 || result.failed > 0) {
-        status::SHORT
-    } else {
-        0
-    }
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wirestorm_control::base::rate::Layer;
-use wirestorm_control::replay::Progress;
+use wirestorm_control::Snapshot;
 
 use crate::fit::{beside_bar, columns};
 use crate::number::scaled;
@@ -16,7 +16,7 @@ const STEPS: u64 = 10_000;
 /// error is no terminal.
 pub(super) struct ProgressLine {
     bar: ProgressBar,
-    before: Progress,
+    before: Snapshot,
 }
 
 impl ProgressLine {
@@ -27,11 +27,11 @@ impl ProgressLine {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
         bar.set_style(style("{spinner} {elapsed} {msg}"));
-        Self { bar, before: Progress::default() }
+        Self { bar, before: Snapshot::default() }
     }
 
     /// Shows how far the run has come.
-    pub(super) fn update(&mut self, progress: &Progress) {
+    pub(super) fn update(&mut self, progress: &Snapshot) {
         if self.bar.is_hidden() {
             return;
         }
@@ -42,7 +42,7 @@ impl ProgressLine {
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / since;
         let pps = rate(progress.transmitted.sent, self.before.transmitted.sent);
         let bytes = rate(progress.transmitted.sent_bytes, self.before.transmitted.sent_bytes);
-        let flows = rate(progress.counters.flows, self.before.counters.flows);
+        let flows = rate(progress.replay.flows, self.before.replay.flows);
         let bits = |layer: Layer| (bytes + pps * layer.overhead() as f64) * 8.0;
         if let Some(fraction) = progress.fraction {
             self.bar.set_style(style("{bar:16} {percent:>3}% ETA {eta:>3} {msg}"));
@@ -56,7 +56,7 @@ impl ProgressLine {
         ];
         self.bar.set_message(beside_bar(columns(), &parts));
         self.bar.tick();
-        self.before = *progress;
+        self.before = progress.clone();
     }
 
     /// Prints something else above the line.

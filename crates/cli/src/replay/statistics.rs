@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::replay::Progress;
+use wirestorm_control::Snapshot;
 
 use crate::number::{grouped, scaled, seconds, several};
 
@@ -22,7 +22,7 @@ impl Statistics {
     }
 
     /// Prints a line if one is due.
-    pub(super) fn update(&mut self, progress: &Progress) {
+    pub(super) fn update(&mut self, progress: &Snapshot) {
         let is_due = if self.interval == Duration::ZERO {
             progress.pass_ended
         } else {
@@ -32,7 +32,7 @@ impl Statistics {
             return;
         }
         // A pass that goes on, or the one that has ended.
-        let pass = progress.counters.passes + u64::from(!progress.pass_ended);
+        let pass = progress.replay.passes + u64::from(!progress.pass_ended);
         while self.interval > Duration::ZERO && self.next <= progress.elapsed {
             self.next += self.interval;
         }

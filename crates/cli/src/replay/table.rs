@@ -6,6 +6,7 @@ use wirestorm_control::result::{PortReport, ReceiveReport, RunResult};
 
 use crate::gaps::Gaps;
 use crate::number::{grouped, rate_error, rounded, seconds};
+use crate::report::verdict;
 
 /// Shows a result.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
@@ -14,10 +15,9 @@ impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let result = self.0;
         let ended = if result.interrupted { "interrupted after" } else { "done in" };
-        writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
-        for port in std::iter::once(&result.port).chain(&result.second_port) {
-            port_line(f, port)?;
-        }
+        writeln!(f, "{ended} {} s", seconds(result.times.elapsed_s))?;
+        let tx = &result.achieved.tx;
+        result.ports.iter().try_for_each(|port| port_line(f, port))?;
         writeln!(f)?;
         writeln!(
             f,
@@ -28,27 +28,28 @@ impl Display for Table<'_> {
             f,
             "{:<9} {:>13} {:>16} {:>11} {:>12} {:>12}",
             "sent",
-            grouped(result.packets),
-            grouped(result.bytes),
-            rounded(result.rates.pps),
-            megabits(result.rates.bps_l2),
-            megabits(result.rates.bps_l1),
+            grouped(tx.packets),
+            grouped(tx.bytes),
+            rounded(tx.rates.pps),
+            megabits(tx.rates.bps_l2),
+            megabits(tx.rates.bps_l1),
         )?;
-        if let Some(rx) = &result.rx {
+        for (port, rx) in result.ports.iter().filter_map(|port| Some((port, port.rx.as_ref()?))) {
             writeln!(
                 f,
                 "{:<9} {:>13} {:>16} {:>11} {:>12}",
                 "received",
                 grouped(rx.packets),
                 grouped(rx.bytes),
-                rounded(rx.pps),
-                megabits(rx.bps_l2),
+                rounded(rx.pps.unwrap_or(0.0)),
+                megabits(rx.bps_l2.unwrap_or(0.0)),
             )?;
-            writeln!(f, "{:<9} {:>13} {:>15.4}%", "lost", grouped(rx.lost), rx.loss_percent)?;
-            receive_lines(f, rx)?;
+            let (lost, percent) = (rx.lost.unwrap_or(0), rx.loss_percent.unwrap_or(0.0));
+            writeln!(f, "{:<9} {:>13} {:>15.4}%", "lost", grouped(lost), percent)?;
+            receive_lines(f, port, rx)?;
         }
         writeln!(f)?;
-        if let Some(flows) = &result.flows {
+        if let Some(flows) = &tx.flows {
             writeln!(
                 f,
                 "flows     {} ({}/s); {} flow packets, {} non-flow, {} invalid",
@@ -62,15 +63,15 @@ impl Display for Table<'_> {
         writeln!(
             f,
             "frames    {} failed, {} unsent, {} truncated, {} retried",
-            grouped(result.failed),
-            grouped(result.unsent),
-            grouped(result.truncated),
-            grouped(result.retried.no_buffers + result.retried.again),
+            grouped(tx.failed),
+            grouped(tx.unsent),
+            grouped(tx.truncated),
+            grouped(tx.retried.no_buffers + tx.retried.again),
         )?;
         if let Some(asked) = asked(result) {
             writeln!(f, "rate      {asked}")?;
         }
-        if let Some(departures) = &result.departures {
+        if let Some(departures) = &tx.departures {
             write!(f, "{}", Gaps(departures, 0))?;
         }
         for note in &result.notes {
@@ -79,32 +80,34 @@ impl Display for Table<'_> {
         for error in &result.errors {
             writeln!(f, "error     {error}")?;
         }
-        Ok(())
+        verdict(f, result)
     }
 }
 
-fn receive_lines(f: &mut Formatter<'_>, rx: &ReceiveReport) -> fmt::Result {
+fn receive_lines(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -> fmt::Result {
     writeln!(f)?;
-    writeln!(f, "arrived on {} by {}: {}", rx.interface, rx.backend, rx.why)?;
+    let backend = rx.backend.as_deref().unwrap_or("-");
+    let reason = rx.backend_reason.as_deref().unwrap_or_default();
+    writeln!(f, "arrived on {} by {backend}: {reason}", port.interface)?;
     for queue in &rx.queues {
         writeln!(
             f,
             "  {:<5} {:<1} {:>13} {:>16} {:>11}",
-            rx.queues_are,
+            rx.queue_kind.as_deref().unwrap_or("queue"),
             queue.queue,
             grouped(queue.packets),
             grouped(queue.bytes),
             rounded(queue.pps)
         )?;
     }
-    if rx.missed > 0 {
-        writeln!(f, "  {} more arrived that the receiver had no room for", grouped(rx.missed))?;
+    if rx.dropped > 0 {
+        writeln!(f, "  {} more arrived that the receiver had no room for", grouped(rx.dropped))?;
     }
-    if rx.surplus > 0 {
+    if let Some(unexpected) = rx.unexpected.filter(|count| *count > 0) {
         writeln!(
             f,
             "  {} more arrived than were sent; --verify tells whose they are",
-            grouped(rx.surplus)
+            grouped(unexpected)
         )?;
     }
     if let Some(verify) = &rx.verify {
@@ -121,7 +124,10 @@ fn receive_lines(f: &mut Formatter<'_>, rx: &ReceiveReport) -> fmt::Result {
 }
 
 fn port_line(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
-    writeln!(f, "{} by {}: {}", port.interface, port.backend, port.why)
+    let (Some(backend), Some(reason)) = (&port.backend, &port.backend_reason) else {
+        return Ok(());
+    };
+    writeln!(f, "{} by {backend}: {reason}", port.interface)
 }
 
 fn megabits(bits_per_second: f64) -> String {
@@ -131,14 +137,14 @@ fn megabits(bits_per_second: f64) -> String {
 }
 
 fn asked(result: &RunResult) -> Option<String> {
-    let error = result.rate_error_ppm?;
-    let (asked, unit) = match (result.asked.pps, result.asked.bps) {
+    let error = result.achieved.rate_error_ppm?;
+    let (asked, unit) = match (result.target.pps, result.target.bps) {
         (Some(pps), _) => (pps, "pps"),
         (_, Some(bps)) => (bps / 1e6, "Mb/s"),
         _ => return None,
     };
     let achieved = asked * (1.0 + error / 1e6);
-    let pauses = match result.paused_s {
+    let pauses = match result.times.paused_s {
         0.0 => String::new(),
         paused_s => format!(" without {} s of pauses", seconds(paused_s)),
     };

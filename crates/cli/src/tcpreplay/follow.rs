@@ -5,7 +5,7 @@ use std::io::Write;
 
 use jiff::{SignedDuration, Zoned};
 use wirestorm_control::plan::replay::ReplayPlan;
-use wirestorm_control::replay::Progress;
+use wirestorm_control::Snapshot;
 
 use super::summary::Totals;
 
@@ -38,10 +38,10 @@ impl Follow {
     }
 
     /// Shows how far the run has come.
-    pub(super) fn update(&mut self, progress: &Progress, output: &mut impl Write) {
+    pub(super) fn update(&mut self, progress: &Snapshot, output: &mut impl Write) {
         let elapsed_s = progress.elapsed.as_secs_f64();
         self.start(elapsed_s, output);
-        let done = progress.counters.passes;
+        let done = progress.replay.passes;
         let is_due = if self.interval_s == 0 {
             // The last pass has its totals at the end.
             progress.pass_ended && done < self.passes
@@ -141,17 +141,17 @@ mod tests {
         }
     }
 
-    fn progress(passes: u64, sent: u64, elapsed_ms: u64) -> Progress {
+    fn progress(passes: u64, sent: u64, elapsed_ms: u64) -> Snapshot {
         let elapsed = Duration::from_millis(elapsed_ms);
-        let mut progress = Progress { elapsed, ..Progress::default() };
-        progress.counters.passes = passes;
+        let mut progress = Snapshot { elapsed, ..Snapshot::default() };
+        progress.replay.passes = passes;
         progress.transmitted.sent = sent;
         progress.transmitted.sent_bytes = sent * 60;
         progress
     }
 
-    fn pass_end(passes: u64, sent: u64, elapsed_ms: u64) -> Progress {
-        Progress { pass_ended: true, ..progress(passes, sent, elapsed_ms) }
+    fn pass_end(passes: u64, sent: u64, elapsed_ms: u64) -> Snapshot {
+        Snapshot { pass_ended: true, ..progress(passes, sent, elapsed_ms) }
     }
 
     /// The lines with their dates left out.

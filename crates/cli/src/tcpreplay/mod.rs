@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wirestorm_control::plan::replay::ReplayPlan;
-use wirestorm_control::replay::Progress;
+use wirestorm_control::Snapshot;
 use wirestorm_control::result::RunResult;
 
 use crate::replay::conduct::{Failure, FrontEnd, conduct, statistics_every_s};
@@ -96,11 +96,11 @@ pub(crate) fn run(program: Program, arguments: Vec<OsString>) -> ExitCode {
 fn replay(flags: &ReplayFlags) -> ExitCode {
     let mut lines = Lines { output: &flags.output, follow: None };
     let result = match conduct(flags, &mut lines) {
-        Ok((_, result)) => result,
+        Ok(result) => result,
         Err(Failure::Plan(message)) => {
             return fatal(&format!("Unable to parse args: {message}"));
         }
-        Err(Failure::Begin(error)) => return fatal(&error.to_string()),
+        Err(Failure::Begin(failure)) => return fatal(&failure.error.to_string()),
         Err(Failure::Beside(message)) => return fatal(&message),
     };
     if !flags.output.suppress_warnings {
@@ -131,7 +131,7 @@ impl FrontEnd for Lines<'_> {
         self.follow = statistics_every_s(self.output).map(|every_s| Follow::new(every_s, plan));
     }
 
-    fn observe(&mut self, progress: &Progress) {
+    fn observe(&mut self, progress: &Snapshot) {
         if let Some(follow) = &mut self.follow {
             follow.update(progress, &mut io::stdout());
         }
@@ -140,7 +140,8 @@ impl FrontEnd for Lines<'_> {
     fn text(&mut self, plan: &ReplayPlan, result: &RunResult) -> String {
         let mut text = Vec::new();
         if let Some(follow) = &mut self.follow {
-            follow.finish(result.passes, result.elapsed_s, &mut text);
+            let passes = result.achieved.passes.unwrap_or(0);
+            follow.finish(passes, result.times.elapsed_s, &mut text);
         }
         let expires = plan.flows.as_ref().is_some_and(|flows| flows.expiry.is_some());
         let end = String::from_utf8_lossy(&text);

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::result::{Flows, PortReport, ReceiveReport, RunResult};
+use wirestorm_control::result::{PortReport, ReceiveReport, ReplayFlows, RunResult, TransmitReport};
 
 /// The end of a run.
 pub(super) struct Summary<'a> {
@@ -24,23 +24,23 @@ impl Display for Summary<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { result, expires } = self;
         Totals::of(result).fmt(f)?;
-        if let Some(flows) = result.flows.as_ref().filter(|flows| flows.count > 0) {
+        if let Some(flows) = result.achieved.tx.flows.as_ref().filter(|flows| flows.count > 0) {
             let mut flows = flows.clone();
-            if result.elapsed_s < 1e-6 {
+            if result.times.elapsed_s < 1e-6 {
                 flows.per_second = 0.0;
             }
             flow_line(f, &flows, *expires)?;
         }
-        device(f, &result.port)?;
-        if let Some(port) = &result.second_port {
-            device_flows(f, &result.port)?;
-            device(f, port)?;
-            device_flows(f, port)?;
+        let sending: Vec<_> =
+            result.ports.iter().filter_map(|port| Some((port, port.tx.as_ref()?))).collect();
+        for (port, tx) in &sending {
+            device(f, port, tx)?;
+            if sending.len() > 1 {
+                device_flows(f, tx)?;
+            }
         }
-        match &result.rx {
-            Some(rx) => received(f, rx),
-            None => Ok(()),
-        }
+        let mut receiving = result.ports.iter().filter_map(|port| Some((port, port.rx.as_ref()?)));
+        receiving.try_for_each(|(port, rx)| received(f, port, rx))
     }
 }
 
@@ -48,11 +48,11 @@ impl Totals {
     /// The totals of a run that has ended.
     pub(super) fn of(result: &RunResult) -> Self {
         Self {
-            packets: result.packets,
-            bytes: result.bytes,
-            elapsed_s: result.elapsed_s,
-            bytes_per_second: result.bps_frames / 8.0,
-            packets_per_second: result.rates.pps,
+            packets: result.achieved.tx.packets,
+            bytes: result.achieved.tx.bytes,
+            elapsed_s: result.times.elapsed_s,
+            bytes_per_second: result.achieved.tx.bps_frames / 8.0,
+            packets_per_second: result.achieved.tx.rates.pps,
         }
     }
 }
@@ -81,7 +81,7 @@ impl Display for Totals {
     }
 }
 
-fn flow_line(f: &mut Formatter<'_>, flows: &Flows, expires: bool) -> fmt::Result {
+fn flow_line(f: &mut Formatter<'_>, flows: &ReplayFlows, expires: bool) -> fmt::Result {
     write!(f, "Flows: {} flows, ", flows.count)?;
     if expires {
         let unique = flows.count.saturating_sub(flows.expired);
@@ -96,19 +96,19 @@ fn flow_line(f: &mut Formatter<'_>, flows: &Flows, expires: bool) -> fmt::Result
     )
 }
 
-fn device(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
+fn device(f: &mut Formatter<'_>, port: &PortReport, tx: &TransmitReport) -> fmt::Result {
     writeln!(f, "Statistics for network device: {}", port.interface)?;
-    writeln!(f, "\tSuccessful packets:        {}", port.sent)?;
-    writeln!(f, "\tFailed packets:            {}", port.failed)?;
-    writeln!(f, "\tTruncated packets:         {}", port.truncated)?;
-    writeln!(f, "\tRetried packets (ENOBUFS): {}", port.retried.no_buffers)?;
-    writeln!(f, "\tRetried packets (EAGAIN):  {}", port.retried.again)
+    writeln!(f, "\tSuccessful packets:        {}", tx.packets)?;
+    writeln!(f, "\tFailed packets:            {}", tx.failed)?;
+    writeln!(f, "\tTruncated packets:         {}", tx.truncated)?;
+    writeln!(f, "\tRetried packets (ENOBUFS): {}", tx.retried.no_buffers)?;
+    writeln!(f, "\tRetried packets (EAGAIN):  {}", tx.retried.again)
 }
 
 /// Where there are two interfaces, each has its flows. tcpreplay prints the number of expired flows
 /// for that of unique ones.
-fn device_flows(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
-    let Some(flows) = &port.flows else { return Ok(()) };
+fn device_flows(f: &mut Formatter<'_>, tx: &TransmitReport) -> fmt::Result {
+    let Some(flows) = &tx.flows else { return Ok(()) };
     writeln!(f, "\tFlows total:               {}", flows.count)?;
     writeln!(f, "\tFlows unique:              {}", flows.count.saturating_sub(flows.expired))?;
     writeln!(f, "\tFlows expired:             {}", flows.expired)?;
@@ -118,11 +118,11 @@ fn device_flows(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
 }
 
 /// tcpreplay has no such lines; they appear with `--rx` only.
-fn received(f: &mut Formatter<'_>, rx: &ReceiveReport) -> fmt::Result {
-    writeln!(f, "Statistics for receiving device: {}", rx.interface)?;
+fn received(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -> fmt::Result {
+    writeln!(f, "Statistics for receiving device: {}", port.interface)?;
     writeln!(f, "\tReceived packets:          {}", rx.packets)?;
     writeln!(f, "\tReceived bytes:            {}", rx.bytes)?;
-    writeln!(f, "\tLost packets:              {}", rx.lost)?;
+    writeln!(f, "\tLost packets:              {}", rx.lost.unwrap_or(0))?;
     if let Some(verify) = &rx.verify {
         writeln!(f, "\tIntact packets:            {}", verify.intact)?;
         writeln!(f, "\tReordered packets:         {}", verify.reordered)?;
@@ -202,7 +202,7 @@ mod tests {
         struct Line(bool);
         impl Display for Line {
             fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                let flows = Flows {
+                let flows = ReplayFlows {
                     count: 47,
                     per_second: 14.4339,
                     expired: 3,

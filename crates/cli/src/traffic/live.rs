@@ -3,12 +3,13 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wirestorm_control::Snapshot;
 use wirestorm_control::base::rate::Layer;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::traffic::Progress;
 
 use crate::fit::{beside_bar, columns, row};
+use crate::foreground::View;
 use crate::number::{scaled, signed_nanoseconds};
 
 /// Flows that have a line; few enough for any terminal.
@@ -20,7 +21,7 @@ pub(super) struct Live {
     duration: Duration,
     names: Vec<String>,
     is_measured: bool,
-    before: Progress,
+    before: Snapshot,
 }
 
 /// What moves beside a live table's first line: how much of the time is over, or that there is no
@@ -48,12 +49,11 @@ impl Live {
             duration,
             names: plan.flows.iter().map(|flow| flow.stream.name.clone()).collect(),
             is_measured: plan.flows.iter().any(|flow| flow.stream.is_measured),
-            before: Progress::default(),
+            before: Snapshot::default(),
         }
     }
 
-    /// Shows how far the run has come.
-    pub(super) fn update(&mut self, progress: &Progress) {
+    fn show(&mut self, progress: &Snapshot) {
         let since = progress.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         if self.bar.is_hidden() || since < 0.2 {
             return;
@@ -79,12 +79,12 @@ impl Live {
         self.before = progress.clone();
     }
 
-    /// Prints something else above the table.
-    pub(super) fn finish(self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn table(&self, columns: usize, progress: &Progress, rate: &dyn Fn(u64, u64) -> f64) -> String {
+    fn table(
+        &self,
+        columns: usize,
+        progress: &Snapshot,
+        rate: &dyn Fn(u64, u64) -> f64,
+    ) -> String {
         let mut text = String::new();
         let mut line = |name: &str, cells: &[&str]| {
             let cells: Vec<_> = cells.iter().map(|cell| (10, *cell)).collect();
@@ -93,17 +93,18 @@ impl Live {
         let heads = ["tx pps", "b/s L1", "rx pps", "reordered", "delay"];
         line("flow", if self.is_measured { &heads } else { &heads[..2] });
         for (index, name) in self.names.iter().enumerate().take(FLOWS_MAX) {
-            let sent = progress.flows.get(index).copied().unwrap_or_default();
-            let before = self.before.flows.get(index).copied().unwrap_or_default();
+            let flow = progress.flows.get(index).copied().unwrap_or_default();
+            let flow_before = self.before.flows.get(index).copied().unwrap_or_default();
+            let (sent, before) = (flow.sent, flow_before.sent);
             let pps = rate(sent.frames, before.frames);
             let bytes = rate(sent.bytes, before.bytes);
             let bits = (bytes + pps * Layer::Wire.overhead() as f64) * 8.0;
             let (sent, bits) = (scaled(pps), scaled(bits));
             let mut cells = vec![sent.trim_end(), bits.trim_end()];
-            let received = progress.received.get(index).copied().unwrap_or_default();
+            let received = flow.received;
             let arrived;
             if let Some(delay) = received.delay_mean_ns {
-                let before = self.before.received.get(index).copied().unwrap_or_default();
+                let before = flow_before.received;
                 let pps = rate(received.frames, before.frames);
                 arrived = [
                     scaled(pps).trim_end().to_owned(),
@@ -118,5 +119,19 @@ impl Live {
             line(&format!("{more} more"), &[]);
         }
         text
+    }
+}
+
+impl View for Live {
+    fn update(&mut self, snapshot: &Snapshot) {
+        self.show(snapshot);
+    }
+
+    fn line(&mut self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    fn finish(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

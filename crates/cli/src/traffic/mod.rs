@@ -1,9 +1,9 @@
 //! Commands that send, simulate and show streams: `run`, `sim`, `frames`, `send`, `line-rate`.
 
+mod control;
 pub(crate) mod frames;
 pub(crate) mod line_rate;
 mod live;
-mod orders;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod sim;

@@ -10,16 +10,16 @@ use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
 use wirestorm_control::port::OpenError;
-use wirestorm_control::traffic::{
-    self, RunOptions, Steering, TrafficError, TrafficResult, TrexPort, plan_of_trex,
-};
+use wirestorm_control::run::Plan;
+use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_trex};
 
 use super::live::Live;
 use super::table::Table;
-use super::{bind, orders, read_multiplier, read_plan, read_time, trex, usage};
+use super::{bind, control, read_multiplier, read_plan, read_time, trex, usage};
 use crate::replay::flags::BackendFlag;
 use crate::report::Output;
-use crate::{interrupt, status};
+use crate::signals::Signals;
+use crate::{foreground, status};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,7 +125,10 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     if let Some(plan) = trex_plan(flags) {
         // Its rates are multiplied already.
         return match plan {
-            Ok(plan) => conduct(&plan, vec![None; plan.ports.len()], &flags.how, Multiplier::ONE),
+            Ok(plan) => {
+                let interfaces = vec![None; plan.ports.len()];
+                conduct(plan, interfaces, &flags.how, Multiplier::ONE, source(&flags.plan))
+            }
             Err(message) => usage(message),
         };
     }
@@ -136,7 +139,9 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
         Ok((plan, interfaces, read_multiplier("--mult", &flags.how.mult)?))
     });
     match prepared {
-        Ok((plan, interfaces, multiplier)) => conduct(&plan, interfaces, &flags.how, multiplier),
+        Ok((plan, interfaces, multiplier)) => {
+            conduct(plan, interfaces, &flags.how, multiplier, source(&flags.plan))
+        }
         Err(message) => usage(message),
     }
 }
@@ -174,12 +179,18 @@ fn trex_plan(flags: &RunFlags) -> Option<Result<TrafficPlan, String>> {
     Some(plan)
 }
 
-/// Sends a plan and prints the result.
+/// The name of a plan's file, for the result.
+fn source(plan: &Path) -> String {
+    plan.display().to_string()
+}
+
+/// Sends a plan and prints the result; `source` is the plan's file.
 pub(super) fn conduct(
-    plan: &TrafficPlan,
+    plan: TrafficPlan,
     interfaces: Vec<Option<String>>,
     how: &HowFlags,
     multiplier: Multiplier,
+    source: String,
 ) -> ExitCode {
     if how.by_tag && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
         return usage(
@@ -188,6 +199,9 @@ pub(super) fn conduct(
     }
     // `send` names its interfaces itself.
     let is_bound = how.names_interfaces || interfaces.iter().any(Option::is_some);
+    let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
+    let bind =
+        format!("--port NAME=INTERFACE binds a port of the plan ({}) to another one", names.join(", "));
     let options = match options(interfaces, how, multiplier) {
         Ok(options) => options,
         Err(message) => return usage(message),
@@ -196,46 +210,50 @@ pub(super) fn conduct(
         Ok(output) => output,
         Err(message) => return usage(message),
     };
-    let control = interrupt::catch();
-    let steering = Arc::new(Steering::default());
-    if let Some(path) = &how.control
-        && let Err(message) = orders::follow(path, plan, &steering)
-    {
+    let signals = Signals::catch();
+    let plan = Arc::new(plan);
+    let mut live = Live::new(&plan, how.quiet, options.duration);
+    let mut commands = Ok(());
+    let run = Plan::Streams { plan: Arc::clone(&plan), options };
+    let outcome = foreground::run(run, source, &mut live, &signals, |handle| {
+        if let Some(path) = &how.control {
+            commands = control::follow(path, &plan, handle);
+        }
+    });
+    if let Err(message) = commands {
         return usage(message);
     }
-    let mut live = Live::new(plan, how.quiet, options.duration);
-    let outcome =
-        traffic::run(plan, &options, &control, &steering, |progress| live.update(progress));
-    live.finish();
     let result = match outcome {
         Ok(result) => result,
-        Err(error @ TrafficError::Open(OpenError::Link(_))) if !is_bound => {
-            let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
-            return usage(format!(
-                "{error}; --port NAME=INTERFACE binds a port of the plan ({}) to another one",
-                names.join(", ")
-            ));
+        Err(failure) => {
+            let is_missing = matches!(
+                failure.error.downcast_ref(),
+                Some(TrafficError::Open(OpenError::Link(_)))
+            );
+            if is_missing && !is_bound {
+                return usage(format!("{}; {bind}", failure.error));
+            }
+            return failure.exit();
         }
-        Err(error) => return usage(error),
     };
-    if let Err(message) = output.print(&result, Table(&result)) {
+    if let Err(message) = output.print(&*result, Table(&result)) {
         eprintln!("wirestorm: {message}");
         return ExitCode::from(status::FAILED);
     }
-    ExitCode::from(exit_status(&result, how.tolerance))
+    ExitCode::from(result.verdict.outcome.exit_status())
 }
 
 fn options(
     interfaces: Vec<Option<String>>,
     how: &HowFlags,
     multiplier: Multiplier,
-) -> Result<RunOptions, String> {
+) -> Result<StreamOptions, String> {
     let duration = match &how.duration {
         Some(text) => read_time("--duration", text)?,
         None => Duration::MAX,
     };
     let policy = parse_catch_up(&how.catch_up).map_err(|error| format!("--catch-up {error}"))?;
-    Ok(RunOptions {
+    Ok(StreamOptions {
         interfaces,
         backend: how.backend.into(),
         workers: how.workers,
@@ -243,24 +261,8 @@ fn options(
         duration,
         multiplier,
         force_interface: how.force_interface,
-        shared: None,
         is_visible: false,
         by_tag: how.by_tag,
+        tolerance_ppm: how.tolerance * 1e4,
     })
-}
-
-fn exit_status(result: &TrafficResult, tolerance: f64) -> u8 {
-    let is_off = |ppm: f64| ppm.abs() > tolerance * 1e4;
-    let off = result.flows.iter().filter_map(|flow| flow.rate_error_ppm).any(is_off);
-    let short = result.ports.iter().any(|port| {
-        port.failed + port.unsent > 0 || port.rx.as_ref().is_some_and(|rx| rx.lost > 0)
-    });
-    let lost = result.flows.iter().any(|flow| flow.lost.is_some_and(|lost| lost > 0));
-    if !result.errors.is_empty() {
-        status::FAILED
-    } else if !result.interrupted && (off || short || lost) {
-        status::SHORT
-    } else {
-        0
-    }
 }

@@ -123,7 +123,10 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
     }
     match TrafficPlan::parse(&text) {
         Ok(plan) => match read_multiplier("--mult", &flags.how.mult) {
-            Ok(multiplier) => conduct(&plan, vec![None; plan.ports.len()], &flags.how, multiplier),
+            Ok(multiplier) => {
+                let interfaces = vec![None; plan.ports.len()];
+                conduct(plan, interfaces, &flags.how, multiplier, String::new())
+            }
             Err(message) => usage(message),
         },
         Err(errors) => usage(errors),

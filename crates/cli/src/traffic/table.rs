@@ -2,14 +2,15 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::traffic::{FlowReport, MeasuredReport, PortReport, TrafficResult};
+use wirestorm_control::result::{FlowReport, MeasuredReport, PortReport, RunResult};
 
 use crate::gaps::Gaps;
 use crate::number::{grouped, rate_error, rounded, scaled, seconds, signed_nanoseconds};
+use crate::report::verdict;
 use crate::wrap::wrapped;
 
 /// Shows a result.
-pub(super) struct Table<'a>(pub(super) &'a TrafficResult);
+pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
 /// Flows that are shown one by one; of more, the rest is one line.
 const FLOWS_MAX: usize = 40;
@@ -20,7 +21,7 @@ impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let result = self.0;
         let ended = if result.interrupted { "interrupted after" } else { "done in" };
-        writeln!(f, "{ended} {} s", seconds(result.elapsed_s))?;
+        writeln!(f, "{ended} {} s", seconds(result.times.elapsed_s))?;
         writeln!(f)?;
         writeln!(
             f,
@@ -44,7 +45,7 @@ impl Display for Table<'_> {
         for error in &result.errors {
             writeln!(f, "{}", wrapped("error     ", error))?;
         }
-        Ok(())
+        verdict(f, result)
     }
 }
 
@@ -146,45 +147,45 @@ fn nanoseconds_or_dash(value: Option<i64>) -> String {
 fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     writeln!(f)?;
     writeln!(f, "port {} on {}", port.name, port.interface)?;
-    if let (Some(backend), Some(why)) = (port.backend, &port.why) {
-        writeln!(f, "{}", wrapped(&format!("  by {backend}: "), why))?;
+    if let (Some(backend), Some(reason)) = (&port.backend, &port.backend_reason) {
+        writeln!(f, "{}", wrapped(&format!("  by {backend}: "), reason))?;
+    }
+    if let Some(tx) = &port.tx {
         writeln!(
             f,
             "  sent      {} packets, {} pps, {}b/s L2, {}b/s L1",
-            grouped(port.packets),
-            rounded(port.rates.pps),
-            scaled(port.rates.bps_l2),
-            scaled(port.rates.bps_l1)
+            grouped(tx.packets),
+            rounded(tx.rates.pps),
+            scaled(tx.rates.bps_l2),
+            scaled(tx.rates.bps_l1)
         )?;
-    }
-    if port.failed + port.unsent > 0 {
-        writeln!(f, "  failed    {}, unsent {}", grouped(port.failed), grouped(port.unsent))?;
-    }
-    if let Some(departures) = &port.departures {
-        write!(f, "{}", Gaps(departures, 2))?;
-    }
-    if let Some(rx) = &port.rx {
-        writeln!(
-            f,
-            "  received  {} packets, {} pps, {}b/s L2; {} lost ({:.4}%)",
-            grouped(rx.packets),
-            rounded(rx.pps),
-            scaled(rx.bps_l2),
-            grouped(rx.lost),
-            rx.loss_percent
-        )?;
-        if rx.missed > 0 {
-            let missed = grouped(rx.missed);
-            writeln!(f, "  missed    {missed} arrived that the receiver had no room for")?;
+        if tx.failed + tx.unsent > 0 {
+            writeln!(f, "  failed    {}, unsent {}", grouped(tx.failed), grouped(tx.unsent))?;
+        }
+        if let Some(departures) = &tx.departures {
+            write!(f, "{}", Gaps(departures, 2))?;
         }
     }
-    for (count, what) in [(port.unknown, "unknown"), (port.astray, "astray")] {
+    let Some(rx) = &port.rx else { return Ok(()) };
+    writeln!(
+        f,
+        "  received  {} packets, {} pps, {}b/s L2; {} lost ({:.4}%)",
+        grouped(rx.packets),
+        rounded(rx.pps.unwrap_or(0.0)),
+        scaled(rx.bps_l2.unwrap_or(0.0)),
+        grouped(rx.lost.unwrap_or(0)),
+        rx.loss_percent.unwrap_or(0.0)
+    )?;
+    if rx.dropped > 0 {
+        let dropped = grouped(rx.dropped);
+        writeln!(f, "  dropped   {dropped} arrived that the receiver had no room for")?;
+    }
+    for (count, what, reason) in [
+        (rx.unsigned, "unsigned", "without a signature: not of a measured flow, or damaged"),
+        (rx.wrong_port, "wrong port", "of flows that should arrive at another port"),
+    ] {
         if let Some(count) = count.filter(|count| *count > 0) {
-            let why = match what {
-                "unknown" => "without a signature: not of a measured flow, or damaged",
-                _ => "of flows that should arrive elsewhere",
-            };
-            writeln!(f, "  {what:<9} {} {why}", grouped(count))?;
+            writeln!(f, "  {what:<9} {} {reason}", grouped(count))?;
         }
     }
     Ok(())

@@ -3,14 +3,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FlowDetails, FollowOptions, FollowedFlow};
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
 
 use super::report::Owner;
+use crate::result::{FlowSample, SampledFlow};
 
 /// Which flows of each port are followed: so many at a time of those that all of this is true of.
 /// When one of them is over, another one takes its place.
@@ -43,83 +42,6 @@ impl FlowChoice {
             port: self.port,
         }
     }
-}
-
-/// A flow that was followed.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct FlowReport {
-    /// The name of its template.
-    pub template: String,
-    /// `client` or `server`.
-    pub side: &'static str,
-    /// `tcp` or `udp`.
-    pub transport: &'static str,
-    /// Our address and port.
-    pub own: String,
-    /// The peer's.
-    pub peer: String,
-    /// When it began, in seconds from the start of the run.
-    pub began_s: f64,
-    /// Whether it is over: gone, or in TIME-WAIT.
-    pub ended: bool,
-    /// Its connection when it began, at the end of each interval in which it was there, and when it
-    /// was over; nothing of UDP.
-    pub samples: Vec<FlowSample>,
-}
-
-/// A connection at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct FlowSample {
-    /// When, in seconds from the start of the run.
-    pub at_s: f64,
-    /// Its state, as RFC 9293 names it.
-    pub state: &'static str,
-    /// The longest data of a segment, in bytes.
-    pub mss: u16,
-    /// The congestion window, in bytes.
-    pub cwnd: u32,
-    /// Where slow start ends, in bytes; none before the first loss.
-    pub ssthresh: Option<u32>,
-    /// What the peer has room for, in bytes.
-    pub send_window: u32,
-    /// What we have room for, in bytes.
-    pub receive_window: u32,
-    /// By how many bits the peer's windows are shifted; none where windows are not scaled.
-    pub send_scale: Option<u8>,
-    /// By how many bits ours are.
-    pub receive_scale: Option<u8>,
-    /// Whether timestamps were agreed upon.
-    pub timestamps: bool,
-    /// Whether losses are told by SACK.
-    pub sack: bool,
-    /// Whether ECN was agreed upon.
-    pub ecn: bool,
-    /// How long ago the peer was heard, in milliseconds; none where keepalive is off and there are
-    /// no timestamps.
-    pub silent_ms: Option<u32>,
-    /// Bytes that the program has handed over and that are not acknowledged.
-    pub backlog: u32,
-    /// Those of them that were never sent.
-    pub unsent: u32,
-    /// The smoothed round-trip time in microseconds; none before the first was measured.
-    pub rtt_us: Option<u32>,
-    /// How much round trips vary, in microseconds.
-    pub rttvar_us: Option<u32>,
-    /// The least round-trip time in microseconds.
-    pub rtt_min_us: Option<u32>,
-    /// The retransmission timeout in microseconds.
-    pub rto_us: u32,
-    /// Segments with data sent again. Of those within a millisecond, or 10 us for each flow that is
-    /// followed where that is more, 255 are told at most.
-    pub retransmitted: u64,
-    /// Segments with data that arrived beyond a hole, of which as many are told at most.
-    pub out_of_order: u64,
-    /// Bytes that were acknowledged.
-    pub acknowledged_bytes: u64,
-    /// Bytes that were received in sequence.
-    pub received_bytes: u64,
 }
 
 /// What was seen of the flows of a port that are followed.
@@ -210,12 +132,12 @@ impl Followed {
     }
 
     /// What was found out of each; `owners`: whose the templates are.
-    pub(super) fn reports(&self, owners: &[Owner]) -> Vec<FlowReport> {
+    pub(super) fn reports(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.flows.iter().map(|flow| flow.report(owners, self.start, &flow.samples)).collect()
     }
 
     /// The same, each with its last sample alone.
-    pub(super) fn reports_now(&self, owners: &[Owner]) -> Vec<FlowReport> {
+    pub(super) fn reports_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         let last = |flow: &SeenFlow| {
             let samples = flow.samples.last().map(std::slice::from_ref).unwrap_or_default();
             flow.report(owners, self.start, samples)
@@ -259,7 +181,7 @@ impl SeenFlow {
         let Sums { retransmitted, out_of_order, acknowledged_bytes, received_bytes } = self.sums;
         self.samples.push(FlowSample {
             at_s,
-            state: state_name(now.state),
+            state: state_name(now.state).into(),
             mss: now.segment_size,
             cwnd: now.congestion_window,
             ssthresh: Some(now.slow_start_threshold).filter(|it| *it != u32::MAX),
@@ -284,14 +206,14 @@ impl SeenFlow {
         });
     }
 
-    fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> FlowReport {
+    fn report(&self, owners: &[Owner], start: Instant, samples: &[FlowSample]) -> SampledFlow {
         let FollowedFlow { template, first: (at, first), last, .. } = &self.followed;
         let owner = owners.get(*template);
         let end = |(address, port)| SocketAddr::new(address, port).to_string();
-        FlowReport {
+        SampledFlow {
             template: owner.map(|it| it.name.clone()).unwrap_or_default(),
-            side: owner.map_or("", |it| it.side),
-            transport: if first.tcp.is_some() { "tcp" } else { "udp" },
+            side: owner.map_or("", |it| it.side).into(),
+            transport: if first.tcp.is_some() { "tcp" } else { "udp" }.into(),
             own: end(first.own),
             peer: end(first.peer),
             began_s: at.saturating_sub(first.age).saturating_since(start).as_secs_f64(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use wirestorm_tls::TlsError;
 
-use super::steer::TunnelChangeError;
-use crate::host::HostError;
+use crate::lifecycle::{Abandoned, TunnelChangeError};
+use crate::responder::HostError;
 use crate::port::OpenError;
 
 /// Why a run did not begin.
@@ -98,6 +98,15 @@ pub enum EmulationError {
     /// Tunnels that nobody has were changed before it began.
     #[error(transparent)]
     Tunnels(#[from] TunnelChangeError),
+    /// Several runs cannot receive the same frames by the backend that was asked for.
+    #[error(
+        "clients and servers on interfaces that other runs share need packet sockets: use backend \
+         af_packet or auto, or exclusive access"
+    )]
+    SharedBackend,
+    /// The run was stopped before it began.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

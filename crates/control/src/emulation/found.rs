@@ -2,48 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use wirestorm_stack::program::{Findings, Transaction, TransactionTimes};
 
-use crate::result::HistogramReport;
-
-/// Transactions of one name.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct TransactionReport {
-    /// The name that the program gives them.
-    pub name: String,
-    /// Those that started; `time.count` of them ended.
-    pub started: u64,
-    /// The shortest; null where none ended.
-    pub min_ns: Option<u64>,
-    /// On average; null where none ended.
-    pub mean_ns: Option<u64>,
-    /// From start to end.
-    pub time: HistogramReport,
-}
-
-/// Flows whose program failed at one step, for one cause.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct FailureReport {
-    /// The step, such as `program[2].expect`.
-    pub step: String,
-    /// Why.
-    pub cause: &'static str,
-    /// How many flows.
-    pub flows: u64,
-    /// Of the first of them: where what came was not what was expected, in bytes, if that is known.
-    pub offset: Option<u64>,
-    /// What was expected: a pattern, or bytes from a little before there on. Bytes that are no
-    /// printable ASCII are escaped.
-    pub expected: Option<String>,
-    /// What came.
-    pub found: String,
-    /// Whether that is known: a program that looks at no bytes keeps none.
-    pub found_is_known: bool,
-}
+use crate::result::{FailureReport, HistogramReport, TransactionReport};
 
 /// What of a program is needed to tell what it found.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +30,7 @@ impl Told {
         let names = self.transactions.iter().enumerate();
         let all = names.filter_map(|(place, name)| {
             let times = findings.transaction(Transaction::new(place)?)?;
-            Some(TransactionReport::of(name, times))
+            Some(transaction(name, times))
         });
         all.collect()
     }
@@ -81,7 +42,7 @@ impl Told {
             let expected = failure.expected.as_deref().map(shown);
             FailureReport {
                 step: step.path,
-                cause: cause.as_str(),
+                cause: cause.as_str().into(),
                 flows: failure.times,
                 offset: failure.offset,
                 expected: expected.or(step.pattern),
@@ -93,38 +54,13 @@ impl Told {
     }
 }
 
-impl FailureReport {
-    /// Whether another one is of the same step and cause, of a group of templates say, whose
-    /// programs may be alike.
-    pub(super) fn is_as(&self, other: &Self) -> bool {
-        (&self.step, self.cause, &self.expected) == (&other.step, other.cause, &other.expected)
-    }
-}
-
-impl TransactionReport {
-    fn of(name: &str, times: &TransactionTimes) -> Self {
-        let ended = times.times.count();
-        Self {
-            name: name.to_owned(),
-            started: times.begun,
-            min_ns: (ended > 0).then(|| times.min.as_nanos()),
-            mean_ns: times.sum.as_nanos().checked_div(ended),
-            time: HistogramReport::new(&times.times),
-        }
-    }
-
-    /// Adds others of this name.
-    pub(super) fn add(&mut self, other: &Self) {
-        // The name is the same, and the mean follows from the sum of both.
-        let Self { name: _, started, min_ns, mean_ns: _, time } = other;
-        let (mine, theirs) = (self.time.count, other.time.count);
-        let sum =
-            |(mean, count): (Option<u64>, u64)| u128::from(mean.unwrap_or(0)) * u128::from(count);
-        let all = sum((self.mean_ns, mine)) + sum((other.mean_ns, theirs));
-        let mean = all.checked_div((mine + theirs).into());
-        self.mean_ns = mean.map(|mean| u64::try_from(mean).unwrap_or(u64::MAX));
-        self.min_ns = self.min_ns.into_iter().chain(*min_ns).min();
-        self.started += started;
-        self.time.add(time);
+fn transaction(name: &str, times: &TransactionTimes) -> TransactionReport {
+    let ended = times.times.count();
+    TransactionReport {
+        name: name.to_owned(),
+        started: times.begun,
+        min_ns: (ended > 0).then(|| times.min.as_nanos()),
+        mean_ns: times.sum.as_nanos().checked_div(ended),
+        time: HistogramReport::new(&times.times),
     }
 }

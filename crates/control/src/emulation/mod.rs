@@ -27,7 +27,6 @@ mod remainders;
 mod report;
 mod run;
 mod simulate;
-mod steer;
 mod timeline;
 mod tls;
 mod tunnels;
@@ -35,18 +34,9 @@ mod watch;
 mod way;
 
 pub use captured::{read_captures, read_plan};
-pub use details::{FlowChoice, FlowReport, FlowSample};
+pub use details::FlowChoice;
 pub use error::EmulationError;
-pub use found::{FailureReport, TransactionReport};
-pub use groups::GroupReport;
-pub use latency::LatencyReport;
-pub use report::{
-    EmulationResult, FlowsReport, Http1Report, Http2Report, ImpairmentReport, PortReport, SCHEMA,
-    StampedReport, TemplateReport, TimesReport, TlsReport,
-};
-pub use run::{EmulationOptions, PortProgress, Progress, run};
+pub use run::EmulationOptions;
+pub(crate) use run::run;
 pub use simulate::{Part, SimulationOptions, simulate};
-pub use steer::{Detail, LoadFactor, Steering, TunnelChangeError};
-pub use timeline::FlowSeries;
-pub use tunnels::TunnelsReport;
 pub use watch::WatchOptions;

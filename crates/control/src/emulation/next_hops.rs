@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use super::error::EmulationError;
 use super::neighbours::at;
-use crate::host::{HostError, Residence, Silence, Station};
+use crate::responder::{HostError, Residence, Silence, Station};
 
 /// Hosts beside those of the ports themselves, by port.
 pub(super) struct NextHops {

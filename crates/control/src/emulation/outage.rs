@@ -4,8 +4,8 @@ use wirestorm_base::count::counted;
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::{Duration, Instant};
 
-use super::report::PortReport;
 use crate::port::Watch;
+use crate::result::PortReport;
 
 /// How long a port's interface was down, and whether that is still to be borne.
 pub(super) struct Outage {
@@ -91,7 +91,8 @@ pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
     const MOMENT_S: f64 = 0.05;
     let ports = ports.iter().filter(|port| port.outages > 0);
     ports.map(|port| {
-        let PortReport { name, interface, outages, down_s, unsent, .. } = port;
+        let PortReport { name, interface, outages, down_s, .. } = port;
+        let unsent = port.tx.as_ref().map_or(0, |tx| tx.unsent);
         let often = if *outages > 1 { format!("{outages} times, ") } else { String::new() };
         let long = match *down_s < MOMENT_S {
             true => "for a moment".to_owned(),
@@ -108,6 +109,7 @@ pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
     use crate::port::Interfaces;
     use wirestorm_testkit::net::Lab;
     use wirestorm_testkit::require::require_root;
@@ -118,7 +120,10 @@ mod tests {
             return;
         }
         let lab = Lab::new().unwrap();
-        let interfaces = Interfaces::open(&[&lab.a.port()], false, None, None).unwrap();
+        let host = Host::new();
+        let holder = LeaseHolder { run: None, owner: String::new() };
+        let lease = LeaseRequest { leases: host.leases(), access: Access::ByBackend, holder };
+        let interfaces = Interfaces::open(&[&lab.a.port()], false, &lease, None).unwrap();
         let mut outage = Outage::new(interfaces.watch().pop(), Duration::from_secs(30));
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         assert_eq!(outage.look(at(0), false), Ok(false));

@@ -10,7 +10,7 @@ use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Re
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::Datagram;
 
-use crate::host::ProbeEar;
+use crate::responder::ProbeEar;
 use crate::port::{Lasting, ReceivePort};
 
 /// Answers that wait for a free frame, at most; what is asked beyond is not answered.

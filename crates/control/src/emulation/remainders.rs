@@ -3,7 +3,7 @@
 use wirestorm_base::count::counted;
 use wirestorm_base::time::Duration;
 
-use super::report::{PortReport, TemplateReport};
+use crate::result::{PortReport, TemplateReport};
 
 /// For how long open connections are reset at the end of a run; what is open then is left open,
 /// counted and told.

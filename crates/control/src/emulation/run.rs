@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration as StdDuration;
 
-use wirestorm_base::port::{PortError, Receive, Transmit};
+use wirestorm_base::port::{PortError, Receive, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::Impaired;
 use wirestorm_engine::tunnel::{TunnelTable, Tunnelled, Untunnelled};
@@ -22,11 +22,10 @@ use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-use super::details::FlowReport;
 use super::error::EmulationError;
-use super::groups::GroupReport;
+use super::groups::groups;
 use super::kernel;
-use super::latency::{LatencyReport, Probe};
+use super::latency::Probe;
 use super::load_notes::load_notes;
 use super::lower::{Duties, duties};
 use super::moderation::Moderation;
@@ -35,16 +34,17 @@ use super::neighbours::{Neighbours, ReachedBy};
 use super::outage::{self, Outage};
 use super::probes::{Echoes, ProbedPort};
 use super::remainders::{self, RESETS_TIME_MAX, Waited};
-use super::report::{Counted, CpuTime, EmulationResult, Ended, PortReport, SCHEMA};
-use super::steer::{Detail, Follower, Steering};
+use super::report::{Counted, CpuTime, Ended, achieved};
 use super::timeline;
 use super::tls::sessions;
-use super::tunnels::{self, TunnelsReport};
+use super::tunnels;
 use super::watch::{FlowWatch, WatchOptions};
-use crate::host::ProbeTimes;
+use crate::lifecycle::{
+    ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
+};
 use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, TransmitPort, Usage};
-use crate::replay::Control;
-use crate::traffic::SharedPorts;
+use crate::responder::ProbeTimes;
+use crate::result::{PortReport, RunResult, Target};
 use crate::work::settled;
 use crate::workers::Workers;
 
@@ -78,10 +78,6 @@ pub struct EmulationOptions {
     pub seed: u64,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
-    /// What it shares with runs that go on at the same time on the same interfaces: each leaves
-    /// what belongs to none of its flows and servers to the others. They hear the same frames by
-    /// packet sockets alone.
-    pub shared: Option<Arc<SharedPorts>>,
     /// Whether the checksums of what arrives are looked at on virtual interfaces too where nobody
     /// tells which are not filled in yet: with AF_XDP.
     pub verify_checksums: bool,
@@ -99,48 +95,6 @@ impl EmulationOptions {
     pub fn drawn_seed() -> u64 {
         RandomState::new().hash_one(clock::now().as_nanos())
     }
-
-    fn backend(&self) -> Backend {
-        match self.shared {
-            Some(_) => Backend::AfPacket,
-            None => self.backend,
-        }
-    }
-}
-
-/// How far a run has come.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// Before the start: which neighbour does not answer yet, and what else will be in the way; told
-    /// once of each.
-    pub waits_for: Option<String>,
-    /// Since the start.
-    pub elapsed: Duration,
-    /// Each port that has clients or servers, in the plan's order.
-    pub ports: Vec<PortProgress>,
-    /// What probes found out so far.
-    pub latency: Vec<LatencyReport>,
-}
-
-/// How far a port has come.
-#[derive(Clone, Debug, Default)]
-pub struct PortProgress {
-    /// Its name in the plan.
-    pub name: String,
-    /// Connections that were established.
-    pub connects: u64,
-    /// Connections now.
-    pub active: u64,
-    /// Connections that ended otherwise than by both sides closing them.
-    pub failed: u64,
-    /// Bytes of data that were sent, repeats not included.
-    pub sent_bytes: u64,
-    /// Bytes of data that arrived in sequence.
-    pub received_bytes: u64,
-    /// Segments with data sent again.
-    pub retransmitted: u64,
-    /// Flows that are followed, each with its last sample alone.
-    pub followed: Vec<FlowReport>,
 }
 
 /// How often a worker publishes what it did, and looks after its interface.
@@ -202,37 +156,35 @@ impl Lane<'_> {
     }
 }
 
-/// Lets the clients and servers of a plan work; `observe` is called about ten times a second.
-/// `steering` is this run's alone.
+/// Lets the clients and servers of a plan work, as a run's supervisor thread does.
 ///
 /// # Errors
 /// Where nothing could begin. Once it has, what goes wrong is in the result.
-pub fn run(
+pub(crate) fn run(
     plan: &EmulationPlan,
     options: &EmulationOptions,
-    control: &Control,
-    steering: &Steering,
-    mut observe: impl FnMut(&Progress),
-) -> Result<EmulationResult, EmulationError> {
+    context: &Context,
+) -> Result<RunResult, EmulationError> {
+    let controls = context.controls();
+    let backend = backend(options.backend, context)?;
     let names = interface_names(plan, &options.interfaces)?;
     let sessions = sessions(plan, &options.folder)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
-    let locks = options.shared.as_deref().map(|shared| &shared.locks);
-    steering.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
-    let interfaces = Interfaces::open(&opened, options.force_interface, locks, None)?;
+    controls.load.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
+    let lease = context.lease_request();
+    let interfaces = Interfaces::open(&opened, options.force_interface, &lease, None)?;
     let mut known = vec![None; plan.ports.len()];
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
         known[port] = Some((interface.to_string(), MacAddress(mac)));
     }
-    let shared = shared_with_kernel(plan, options.backend(), &used, &interfaces);
+    let shared = shared_with_kernel(plan, backend, &used, &interfaces);
     for (_, text) in &shared {
-        observe(&Progress { waits_for: Some(text.clone()), ..Progress::default() });
+        context.wait_for(text.clone());
     }
-    let neighbours = Neighbours::find(plan, &known, &control.stop, |text| {
-        observe(&Progress { waits_for: Some(text), ..Progress::default() });
-    })?;
+    let neighbours =
+        Neighbours::find(plan, &known, &controls.stop, |text| context.wait_for(text))?;
     let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts, notes } =
         neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
@@ -258,7 +210,7 @@ pub fn run(
     let has_long_frames = has_long_frames(plan, &lanes);
     let is_visible = options.is_visible;
     let usage = |lane: &Lane<'_>| {
-        let fetched = lane.fetched(options.shared.is_some());
+        let fetched = lane.fetched(context.is_shared());
         // What is in tunnels is neither cut nor put together.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
         let hears_others = !interfaces.are_joined(&lane.interface);
@@ -270,10 +222,13 @@ pub fn run(
         busy: AtomicUsize::new(connecting),
         counting: AtomicUsize::new(lanes.len()),
     };
-    let snapshots: Vec<Mutex<PortProgress>> = lanes
-        .iter()
-        .map(|lane| Mutex::new(PortProgress { name: lane.name.into(), ..Default::default() }))
-        .collect();
+    let snapshot = |lane: &Lane<'_>| PortSnapshot {
+        name: lane.name.into(),
+        interface: lane.interface.clone(),
+        ..PortSnapshot::default()
+    };
+    let snapshots: Vec<Mutex<PortSnapshot>> =
+        lanes.iter().map(|lane| Mutex::new(snapshot(lane))).collect();
 
     let sides: usize = lanes.iter().map(|lane| lane.duties.owners.len()).sum();
     let intervals_max = timeline::intervals_max(sides);
@@ -282,16 +237,16 @@ pub fn run(
         lanes.iter().map(|lane| std::mem::take(&mut echoes[lane.port])).collect();
     let latency = || probes.iter().filter_map(Probe::report).collect();
 
-    let begun = steering.begin(lanes.len());
+    let answering = controls.load.begin(lanes.len());
     // Hosts answer until all is told.
     let (start, mut ended, _guests) = std::thread::scope(|scope| {
         let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
             let (clients, usage) = (&clients, usage(lane));
-            let duty = Duty {
+            let worker = WorkerContext {
                 options,
-                control,
-                steering,
+                controls,
+                is_shared: context.is_shared(),
                 interfaces,
                 index,
                 lane,
@@ -302,30 +257,44 @@ pub fn run(
                 reached_by: &reached_by[lane.port],
             };
             move || {
-                let (interface, link) = &duty.interfaces.links[duty.index];
-                let port = BothWays::open(options.backend(), interface, link, usage);
-                let port = port.map_err(|reason| OpenError::Port {
+                let (interface, link) = &worker.interfaces.links[worker.index];
+                let port = BothWays::open(backend, interface, link, usage);
+                let mut port = port.map_err(|reason| OpenError::Port {
                     interface: interface.to_string(),
                     reason,
                 })?;
-                Ok(move |start| duty.work(port, echoes, link, start))
+                if backend != options.backend {
+                    port.choice.why =
+                        "shared: several runs receive the same frames by packet sockets alone".into();
+                }
+                Ok(move |start| worker.work(port, echoes, link, start))
             }
         });
         let workers =
-            Workers::open(scope, "endpoint", &control.stop, openers, EmulationError::Thread)?;
+            Workers::open(scope, "endpoint", &controls.stop, openers, EmulationError::Thread)?;
+        let start = context.wait_for_start()?;
         let guests = hosts.begin()?;
-        let start = workers.start(false);
+        let start = workers.start(start, false);
+        context.running();
         probe_times.begin();
         workers.watch(|| {
             let port =
-                |it: &Mutex<PortProgress>| it.lock().map(|it| it.clone()).unwrap_or_default();
+                |it: &Mutex<PortSnapshot>| it.lock().map(|it| it.clone()).unwrap_or_default();
             let elapsed = clock::now().saturating_since(start);
-            let ports = snapshots.iter().map(port).collect();
-            observe(&Progress { waits_for: None, elapsed, ports, latency: latency() });
+            let ports: Vec<PortSnapshot> = snapshots.iter().map(port).collect();
+            let mut transmitted = TransmitCounters::default();
+            ports.iter().for_each(|port| transmitted.merge(&port.transmitted));
+            let part = || elapsed.as_secs_f64() / options.duration.as_secs_f64().max(1e-9);
+            let fraction = (options.duration != Duration::MAX).then(|| part().min(1.0));
+            let latency = latency();
+            let snapshot =
+                Snapshot { elapsed, fraction, transmitted, ports, latency, ..Snapshot::default() };
+            context.publish(snapshot);
         });
         Ok::<_, EmulationError>((start, workers.join(), guests))
     })?;
-    drop(begun);
+    drop(answering);
+    context.draining();
 
     let elapsed = clock::now().saturating_since(start);
     // Ports end one by one.
@@ -340,7 +309,7 @@ pub fn run(
     let reports = lanes.iter().zip(&ended);
     let ports: Vec<_> =
         reports.map(|(lane, ended)| lane.report(&ended.counted(), Detail::All)).collect();
-    let interrupted = control.stop.load(Ordering::Relaxed);
+    let interrupted = controls.is_stopped();
     let carried = |port: usize| {
         let lanes = lanes.iter().zip(&ended).find(|(lane, _)| lane.port == port);
         lanes.is_some_and(|(_, ended)| ended.choice.backend != "af_xdp")
@@ -355,30 +324,49 @@ pub fn run(
     let left = remainders::notes(&ports, waited, options.flows_max);
     let outages: Vec<String> = outage::notes(&ports).collect();
     let moved: Vec<String> = ended.iter().flat_map(|ended| ended.moved.notes()).collect();
-    Ok(EmulationResult {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        elapsed_s: elapsed.as_secs_f64(),
-        load_s: load_end(&lanes, &ended).saturating_since(start).as_secs_f64(),
-        groups: GroupReport::of(&ports),
+    let notes = plan
+        .notes
+        .iter()
+        .cloned()
+        .chain(interfaces.notes())
+        .chain(notes)
+        .chain(shared)
+        .chain(coarser)
+        .chain(loads)
+        .chain(left)
+        .chain(outages)
+        .chain(moved);
+    let target = Target {
+        duration_s: (options.duration != Duration::MAX).then(|| options.duration.as_secs_f64()),
+        seed: Some(options.seed),
+        ..Target::default()
+    };
+    let load_s = load_end(&lanes, &ended).saturating_since(start).as_secs_f64();
+    let mut result = RunResult {
+        target,
+        achieved: achieved(&ports, elapsed),
+        groups: groups(&ports),
         ports,
         latency: latency(),
-        interrupted,
         errors,
-        notes: plan
-            .notes
-            .iter()
-            .cloned()
-            .chain(interfaces.notes())
-            .chain(notes)
-            .chain(shared)
-            .chain(coarser)
-            .chain(loads)
-            .chain(left)
-            .chain(outages)
-            .chain(moved)
-            .collect(),
-    })
+        notes: notes.collect(),
+        ..context.result(Some(start))
+    };
+    result.times.elapsed_s = elapsed.as_secs_f64();
+    result.times.load_s = Some(load_s);
+    Ok(result)
+}
+
+/// What carries frames: several runs receive the same frames by packet sockets alone.
+///
+/// # Errors
+/// Where another backend was asked for on shared interfaces.
+fn backend(asked: Backend, context: &Context) -> Result<Backend, EmulationError> {
+    match asked {
+        asked if !context.is_shared() => Ok(asked),
+        Backend::Auto | Backend::AfPacket => Ok(Backend::AfPacket),
+        _ => Err(EmulationError::SharedBackend),
+    }
 }
 
 /// The addresses at which a port is a host, clients and servers aside, in their networks.
@@ -459,6 +447,8 @@ struct OpenPort {
     receive: Untunnelled<ProbedPort>,
     choice: Choice,
     outage: Outage,
+    /// When the run began.
+    start: Instant,
 }
 
 impl OpenPort {
@@ -494,11 +484,12 @@ impl OpenPort {
             watch,
             choice: &self.choice,
             impairment: self.link().counters(),
-            tunnels: TunnelsReport::of([self.transmit.counters(), self.receive.counters()]),
+            tunnels: tunnels::report([self.transmit.counters(), self.receive.counters()]),
             transmitted: self.transmit.transmitted(),
             received: self.receive.received(),
             outages: self.outage.count(),
             down: self.outage.time(clock::now()),
+            elapsed: clock::now().saturating_since(self.start),
             cpu: CpuTime {
                 worker: clock::thread_time(),
                 ingress: self.receive.port().ingress_time(),
@@ -534,21 +525,22 @@ impl OpenPort {
 }
 
 /// What a worker's thread needs.
-struct Duty<'a> {
+struct WorkerContext<'a> {
     options: &'a EmulationOptions,
-    control: &'a Control,
-    steering: &'a Steering,
+    controls: &'a Controls,
+    /// Whether other runs use the same interfaces.
+    is_shared: bool,
     interfaces: &'a Interfaces,
     index: usize,
     lane: &'a Lane<'a>,
     clients: &'a Clients,
-    snapshot: &'a Mutex<PortProgress>,
+    snapshot: &'a Mutex<PortSnapshot>,
     intervals_max: usize,
     probe_times: &'a ProbeTimes,
     reached_by: &'a ReachedBy,
 }
 
-impl Duty<'_> {
+impl WorkerContext<'_> {
     fn work(&self, port: BothWays, echoes: Echoes, link: &Link, start: Instant) -> Ended {
         let BothWays { transmit, receive, choice } = port;
         // Ports draw numbers of their own.
@@ -563,7 +555,7 @@ impl Duty<'_> {
         let receive = Untunnelled::new(receive, self.lane.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
         let outage = Outage::new(watch, self.options.down_max);
-        let mut open = OpenPort { transmit, receive, choice, outage };
+        let mut open = OpenPort { transmit, receive, choice, outage, start };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
                 templates: self.lane.duties.templates.clone(),
@@ -584,7 +576,7 @@ impl Duty<'_> {
             let Duties { aimed_at, grouped, .. } = &self.lane.duties;
             endpoint.live_at(MacAddress(mac), aimed_at, self.lane.addresses.clone(), grouped);
         }
-        if self.options.shared.is_some() {
+        if self.is_shared {
             endpoint.leave_strays();
         }
         let owners = &self.lane.duties.owners;
@@ -592,7 +584,7 @@ impl Duty<'_> {
         let templates = owners.len();
         let mut watch = FlowWatch::new(&self.options.watch, templates, self.intervals_max, start);
         let mut is_busy = self.lane.duties.connects;
-        let mut follower = Follower::new(self.steering, self.index);
+        let mut follower = LoadFollower::new(&self.controls.load, self.index);
         let mut moved = Moved::new(self.lane.name, start);
         let (watched, follows) = (&mut watch, (&mut follower, &mut moved));
         let outcome = self.serve(&mut endpoint, &mut open, start, &mut is_busy, watched, follows);
@@ -604,9 +596,9 @@ impl Duty<'_> {
         // What arrives from here on is no part of the run.
         let received = open.receive.received();
         self.reset_connections(&mut endpoint, &mut open);
-        self.publish(&endpoint, &watch);
+        self.publish(&endpoint, &open, &watch);
         let transmitted = settled(open.bare().0, outcome.is_err());
-        let Counted { impairment, tunnels, outages, down, cpu, .. } =
+        let Counted { impairment, tunnels, outages, down, elapsed, cpu, .. } =
             open.counted(&endpoint, &watch);
         let error = outcome.err().map(|error| self.interfaces.settle(error));
         let error = error.map(|error| open.outage.explain(&error));
@@ -620,6 +612,7 @@ impl Duty<'_> {
             received,
             outages,
             down,
+            elapsed,
             cpu,
             error,
             moved,
@@ -704,7 +697,7 @@ impl Duty<'_> {
         start: Instant,
         is_busy: &mut bool,
         watched: &mut FlowWatch,
-        (follower, moved): (&mut Follower<'_>, &mut Moved),
+        (follower, moved): (&mut LoadFollower<'_>, &mut Moved),
     ) -> Result<(), PortError> {
         let mut publish_at = start;
         // Probes time what the port takes to answer, and so do those who ask here.
@@ -721,14 +714,14 @@ impl Duty<'_> {
                 // What cannot be told stays as it is.
                 let _ = endpoint.set_load_scale(numerator, denominator, now);
             }
-            if let Some(off) = follower.clients_off() {
+            if let Some(off) = follower.clients_off(self.controls.is_paused()) {
                 endpoint.switch_off(&off);
             }
             if let Some(tunnels) = follower.tunnels() {
                 open.transmit.change(tunnels);
             }
             // Before it breathes: what it made now would be dropped before an answer came.
-            let is_interrupted = self.control.stop.load(Ordering::Relaxed);
+            let is_interrupted = self.controls.is_stopped();
             if (is_interrupted || follower.has_ended()) && until.is_none() {
                 endpoint.stop();
                 until = Some(now.saturating_add(self.options.linger));
@@ -747,7 +740,7 @@ impl Duty<'_> {
             }
             if now >= publish_at {
                 publish_at = now.saturating_add(PUBLISH_INTERVAL);
-                self.publish(endpoint, watched);
+                self.publish(endpoint, open, watched);
             }
             let late = now.saturating_since(start).saturating_sub(self.options.duration);
             let is_over = now.saturating_since(start) >= self.options.duration
@@ -781,15 +774,19 @@ impl Duty<'_> {
         }
     }
 
-    fn publish(&self, endpoint: &Endpoint, watched: &FlowWatch) {
+    fn publish(&self, endpoint: &Endpoint, open: &OpenPort, watched: &FlowWatch) {
         let Ok(mut snapshot) = self.snapshot.lock() else { return };
         let (tcp, flows) = (endpoint.tcp(), endpoint.counters());
-        snapshot.connects = tcp.connects;
-        snapshot.active = flows.active;
-        snapshot.failed = flows.failed();
-        snapshot.sent_bytes = tcp.sndbyte_ok;
-        snapshot.received_bytes = tcp.rcvbyte;
-        snapshot.retransmitted = tcp.sndrexmitpack;
-        snapshot.followed = watched.flows_now(&self.lane.duties.owners);
+        snapshot.connections = ConnectionSnapshot {
+            established: tcp.connects,
+            active: flows.active,
+            failed: flows.failed(),
+            sent_bytes: tcp.sndbyte_ok,
+            received_bytes: tcp.rcvbyte,
+            retransmitted: tcp.sndrexmitpack,
+        };
+        snapshot.transmitted = open.transmit.transmitted();
+        snapshot.received = open.receive.received();
+        snapshot.sampled = watched.flows_now(&self.lane.duties.owners);
     }
 }

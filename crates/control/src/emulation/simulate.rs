@@ -12,17 +12,18 @@ use wirestorm_stack::endpoint::{EndpointOptions, LinkHeader};
 use wirestorm_wire::packet::MacAddress;
 
 use super::error::EmulationError;
-use super::groups::GroupReport;
+use super::groups::groups;
 use super::load_notes::load_notes;
 use super::lower::{Reached, duties};
 use super::moved::Moved;
 use super::remainders::{self, Waited};
-use super::report::{CpuTime, EmulationResult, Ended, SCHEMA};
-use super::steer::Detail;
+use super::report::{CpuTime, Ended, achieved};
 use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
+use crate::lifecycle::{Detail, judged};
 use crate::port::Choice;
+use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
 use crate::traffic::with_name;
 
 /// What is simulated.
@@ -68,7 +69,7 @@ pub enum Part {
 pub fn simulate(
     plan: &EmulationPlan,
     options: &SimulationOptions,
-) -> Result<(EmulationResult, Vec<PathBuf>), EmulationError> {
+) -> Result<(RunResult, Vec<PathBuf>), EmulationError> {
     let plan = &part(plan, options);
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
@@ -142,6 +143,7 @@ pub fn simulate(
             received: ended.received,
             outages: 0,
             down: Duration::ZERO,
+            elapsed,
             cpu: CpuTime::default(),
             impairment: ended.impairment,
             tunnels: None,
@@ -160,34 +162,45 @@ pub fn simulate(
     let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
         "nobody is there to be asked for next hops: frames go straight to the other side".to_owned()
     });
-    let ports: Vec<_> = reports.collect();
+    let ports: Vec<PortReport> = reports.collect();
     let waited = match elapsed < options.duration {
         true => Waited::Silence,
         false => Waited::Simulated { duration: options.duration, linger: options.linger },
     };
     let left = remainders::notes(&ports, waited, options.flows_max);
-    let result = EmulationResult {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        elapsed_s: elapsed.as_secs_f64(),
-        load_s: load_end.saturating_since(Instant::ZERO).as_secs_f64(),
-        groups: GroupReport::of(&ports),
+    let notes = plan
+        .notes
+        .iter()
+        .cloned()
+        .chain(untunnelled)
+        .chain(unasked)
+        .chain(unresolved)
+        .chain(coarser)
+        .chain(left)
+        .chain(loads);
+    let result = judged(RunResult {
+        schema: SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        kind: Kind::Emulation,
+        clock: ClockKind::Virtual,
+        target: Target {
+            duration_s: (options.duration != Duration::MAX)
+                .then(|| options.duration.as_secs_f64()),
+            seed: Some(options.seed),
+            ..Target::default()
+        },
+        achieved: achieved(&ports, elapsed),
+        times: Times {
+            elapsed_s: elapsed.as_secs_f64(),
+            load_s: Some(load_end.saturating_since(Instant::ZERO).as_secs_f64()),
+            ..Times::default()
+        },
+        host: HostFacts::read(),
+        groups: groups(&ports),
         ports,
-        latency: Vec::new(),
-        interrupted: false,
-        errors: Vec::new(),
-        notes: plan
-            .notes
-            .iter()
-            .cloned()
-            .chain(untunnelled)
-            .chain(unasked)
-            .chain(unresolved)
-            .chain(coarser)
-            .chain(left)
-            .chain(loads)
-            .collect(),
-    };
+        notes: notes.collect(),
+        ..RunResult::default()
+    });
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }
 

@@ -1,85 +1,10 @@
 //! Flows over time: what each template of a port has counted by the ends of intervals of equal
 //! length.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, Tally};
 
-/// What happened to flows over time, in intervals of equal length from the start of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct FlowSeries {
-    /// How long each interval is, in seconds.
-    pub interval_s: f64,
-    /// How long the last one is, in which the run ended: up to a tenth longer than the others,
-    /// with what would be too short to have rates of its own.
-    pub last_s: f64,
-    /// Flows that began in each.
-    pub opened: Vec<u64>,
-    /// Flows at the end of each, those in TIME-WAIT not counted.
-    pub held: Vec<u64>,
-    /// Flows that ended in each as they should, those included whose programs reset them. One that
-    /// was in TIME-WAIT ends with that, and is no more among those held before.
-    pub closed: Vec<u64>,
-    /// Flows that ended otherwise.
-    pub failed: Vec<u64>,
-    /// Bytes of data sent in each, repeats not included.
-    pub sent_bytes: Vec<u64>,
-    /// Bytes of data that the peers acknowledged in each, over TCP.
-    pub acknowledged_bytes: Vec<u64>,
-    /// The same in bits a second: goodput of what was sent.
-    pub sent_goodput_bps: Vec<f64>,
-    /// Bytes of data received in sequence in each.
-    pub received_bytes: Vec<u64>,
-    /// The same in bits a second: goodput of what was received.
-    pub goodput_bps: Vec<f64>,
-}
-
-impl FlowSeries {
-    /// Adds what others did in the same intervals, as all ports of a run have them.
-    pub(super) fn add(&mut self, other: &Self) {
-        let Self {
-            interval_s: _,
-            last_s: _,
-            opened,
-            held,
-            closed,
-            failed,
-            sent_bytes,
-            acknowledged_bytes,
-            // Follow from the bytes.
-            sent_goodput_bps: _,
-            received_bytes,
-            goodput_bps: _,
-        } = other;
-        let mine = [
-            (&mut self.opened, opened),
-            (&mut self.held, held),
-            (&mut self.closed, closed),
-            (&mut self.failed, failed),
-            (&mut self.sent_bytes, sent_bytes),
-            (&mut self.acknowledged_bytes, acknowledged_bytes),
-            (&mut self.received_bytes, received_bytes),
-        ];
-        for (mine, theirs) in mine {
-            mine.resize(mine.len().max(theirs.len()), 0);
-            mine.iter_mut().zip(theirs).for_each(|(sum, count)| *sum += count);
-        }
-        self.sent_goodput_bps = self.rates(&self.acknowledged_bytes);
-        self.goodput_bps = self.rates(&self.received_bytes);
-    }
-
-    /// Bytes of each interval in bits a second.
-    fn rates(&self, of_each: &[u64]) -> Vec<f64> {
-        let rate = |(place, bytes): (usize, &u64)| {
-            let is_last = place + 1 == of_each.len();
-            let seconds = if is_last { self.last_s } else { self.interval_s };
-            *bytes as f64 * 8.0 / seconds.max(1e-9)
-        };
-        of_each.iter().enumerate().map(rate).collect()
-    }
-}
+use crate::result::FlowSeries;
 
 /// Intervals of all templates together, at most.
 const ROWS_MAX: usize = 1 << 15;

@@ -3,68 +3,32 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use wirestorm_engine::tunnel::{TunnelCounters, TunnelTable};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::traffic::Port;
 
-/// What became of frames in tunnels of GTP-U, where a port has any.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct TunnelsReport {
-    /// Frames that were put into a tunnel.
-    pub encapsulated: u64,
-    /// Frames that were taken out of one.
-    pub decapsulated: u64,
-    /// Frames that were not sent or taken; the sum of the eleven that follow.
-    pub dropped: u64,
-    /// Frames that were not sent, for neither sender nor receiver has a tunnel.
-    pub no_tunnel: u64,
-    /// Frames that were not sent, for they are too long with a tunnel's headers.
-    pub too_long: u64,
-    /// Frames that arrived with a damaged IP header.
-    pub bad_ip: u64,
-    /// Datagrams around a packet whose checksum is wrong.
-    pub bad_checksum: u64,
-    /// Fragments of what is around a packet.
-    pub fragments: u64,
-    /// Frames of TCP that arrived in no tunnel.
-    pub not_udp: u64,
-    /// Datagrams that arrived in no tunnel: at another port than 2152.
-    pub other_port: u64,
-    /// Messages of GTP of other versions or types than users' packets.
-    pub other_message: u64,
-    /// Frames that end before what is in them, as they say.
-    pub cut_short: u64,
-    /// Tunnels with anything but a packet of IP in them.
-    pub bad_inner: u64,
-    /// Packets that met congestion in a tunnel, and cannot be told so.
-    pub not_ecn_capable: u64,
-}
+use crate::result::TunnelsReport;
 
-impl TunnelsReport {
-    /// Of both ends of a port, the one where frames leave and the one where they arrive.
-    pub(super) fn of(ends: [Option<TunnelCounters>; 2]) -> Option<Self> {
-        let [Some(mut all), Some(arrived)] = ends else { return None };
-        all.merge(&arrived);
-        Some(Self {
-            encapsulated: all.encapsulated,
-            decapsulated: all.decapsulated,
-            dropped: all.dropped(),
-            no_tunnel: all.no_tunnel,
-            too_long: all.too_long,
-            bad_ip: all.bad_ip,
-            bad_checksum: all.bad_checksum,
-            fragments: all.fragments,
-            not_udp: all.not_udp,
-            other_port: all.other_port,
-            other_message: all.other_message,
-            cut_short: all.cut_short,
-            bad_inner: all.bad_inner,
-            not_ecn_capable: all.not_ecn_capable,
-        })
-    }
+/// What happened at both ends of a port: where frames leave and where they arrive.
+pub(super) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<TunnelsReport> {
+    let [Some(mut all), Some(arrived)] = ends else { return None };
+    all.merge(&arrived);
+    Some(TunnelsReport {
+        encapsulated: all.encapsulated,
+        decapsulated: all.decapsulated,
+        dropped: all.dropped(),
+        no_tunnel: all.no_tunnel,
+        too_long: all.too_long,
+        bad_ip: all.bad_ip,
+        bad_checksum: all.bad_checksum,
+        fragments: all.fragments,
+        not_udp: all.not_udp,
+        other_port: all.other_port,
+        other_message: all.other_message,
+        cut_short: all.cut_short,
+        bad_inner: all.bad_inner,
+        not_ecn_capable: all.not_ecn_capable,
+    })
 }
 
 /// The tunnels of a port, where it has any.

@@ -3,9 +3,10 @@
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FollowOptions};
 
-use super::details::{FlowChoice, FlowReport, Followed};
+use super::details::{FlowChoice, Followed};
 use super::report::Owner;
 use super::timeline::Timeline;
+use crate::result::SampledFlow;
 
 /// What is to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +87,12 @@ impl FlowWatch {
     }
 
     /// What was found out of flows that are followed.
-    pub(super) fn flows(&self, owners: &[Owner]) -> Vec<FlowReport> {
+    pub(super) fn flows(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports(owners)
     }
 
     /// The same, each with its last sample alone.
-    pub(super) fn flows_now(&self, owners: &[Owner]) -> Vec<FlowReport> {
+    pub(super) fn flows_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports_now(owners)
     }
 }

@@ -8,7 +8,7 @@ use wirestorm_stack::{Host, Route};
 use wirestorm_wire::packet::MacAddress;
 
 use super::neighbours::{ReachedBy, at};
-use crate::host::{HostError, Silence, Station};
+use crate::responder::{HostError, Silence, Station};
 
 /// Servers of one template that are asked for, at most, beside the usual one.
 const SERVERS_MAX: usize = 1_024;

@@ -15,17 +15,16 @@ use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
 use wirestorm_wire::stream::{Speed, Stream};
 
 use super::stamp::Stamping;
-use crate::port::cpu::CpuPlan;
+use crate::lifecycle::{Context, Controls, Start};
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
-use crate::replay::Control;
 use crate::work::{
-    Stamped, departures, drain, generator_options, rest, settled, wait_while_suspended,
+    Stamped, departures, drain, generator_options, rest, settled, wait_while_paused,
 };
 use crate::workers::Workers;
 
 /// How devices send, beside what scripts say.
 #[derive(Clone, Debug)]
-pub struct RunOptions {
+pub struct DeviceOptions {
     /// What carries the frames.
     pub backend: Backend,
     /// What becomes of late frames.
@@ -34,11 +33,13 @@ pub struct RunOptions {
     pub duration: Duration,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
+    /// How far a rate may be off before the run falls short, in millionths.
+    pub tolerance_ppm: f64,
 }
 
 /// Why devices did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum DeviceError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -63,7 +64,7 @@ pub enum RunError {
 }
 
 /// How a device's run went. Nothing but the name of its speed is there of one that never sends.
-pub(super) struct Outcome {
+pub(super) struct DeviceOutcome {
     pub(super) sent: Option<Sent>,
     /// Since the common start.
     pub(super) elapsed: Duration,
@@ -82,7 +83,7 @@ pub(super) struct Sent {
 /// How all devices' runs went, in the order of the devices.
 pub(super) struct Ran {
     pub(super) start: Instant,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<DeviceOutcome>,
     /// What one should know of the CPUs.
     pub(super) notes: Vec<String>,
 }
@@ -96,17 +97,18 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Sends what devices send; `observe` is called about ten times a second.
 pub(super) fn run(
     devices: &[LoweredDevice],
-    options: &RunOptions,
-    control: &Control,
+    options: &DeviceOptions,
+    context: &Context,
     mut observe: impl FnMut(&Progress),
-) -> Result<Ran, RunError> {
+) -> Result<Ran, DeviceError> {
     let mut names: Vec<&str> = devices.iter().map(|device| device.interface.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let interfaces =
-        Interfaces::open(&names, options.force_interface, None, Some(options.backend))?;
-    let senders = senders(devices, &interfaces, &names, options, control)?;
-    let cpus = CpuPlan::new(options.backend, senders.len());
+    let lease = context.lease_request();
+    let interfaces = Interfaces::open(&names, options.force_interface, &lease, Some(options.backend))?;
+    let controls = context.controls();
+    let senders = senders(devices, &interfaces, &names, options, controls)?;
+    let cpus = context.host.cpus().reserve(options.backend, senders.len());
 
     let (start, mut outcomes) = std::thread::scope(|scope| {
         let openers = senders.iter().enumerate().map(|(index, sender)| {
@@ -117,16 +119,16 @@ pub(super) fn run(
                 Ok(move |start| (sender.device, sender.work(port, choice, start)))
             }
         });
-        let workers = Workers::open(scope, "pktgen", &control.stop, openers, RunError::Thread)?;
-        let start = workers.start(senders.iter().any(Sender::is_paced));
+        let workers = Workers::open(scope, "pktgen", &controls.stop, openers, DeviceError::Thread)?;
+        let start = workers.start(Start { at: None }, senders.iter().any(Sender::is_paced));
         workers.watch(|| observe(&progress(devices.len(), &senders)));
-        Ok::<_, RunError>((start, workers.join()))
+        Ok::<_, DeviceError>((start, workers.join()))
     })?;
 
     for device in 0..devices.len() {
         if !outcomes.iter().any(|(known, _)| *known == device) {
             let (elapsed, idle) = (Duration::ZERO, Duration::ZERO);
-            outcomes.push((device, Outcome { sent: None, elapsed, idle, error: None }));
+            outcomes.push((device, DeviceOutcome { sent: None, elapsed, idle, error: None }));
         }
     }
     outcomes.sort_by_key(|(device, _)| *device);
@@ -139,9 +141,9 @@ fn senders<'a>(
     devices: &'a [LoweredDevice],
     interfaces: &'a Interfaces,
     names: &[&str],
-    options: &'a RunOptions,
-    control: &'a Control,
-) -> Result<Vec<Sender<'a>>, RunError> {
+    options: &'a DeviceOptions,
+    controls: &'a Controls,
+) -> Result<Vec<Sender<'a>>, DeviceError> {
     let mut senders: Vec<Sender<'a>> = Vec::new();
     for (index, device) in devices.iter().enumerate() {
         let Some(stream) = device.streams.first() else { continue };
@@ -150,7 +152,7 @@ fn senders<'a>(
         let (interface, link) = &interfaces.links[place];
         let length_max = link.frame_length_max();
         if stream.template.len() > length_max {
-            return Err(RunError::TooLong {
+            return Err(DeviceError::TooLong {
                 device: device.name.clone(),
                 length: stream.template.len(),
                 interface: interface.to_string(),
@@ -167,7 +169,7 @@ fn senders<'a>(
             // As many as devices, of which there are few.
             queue: queue as u32,
             options,
-            control,
+            controls,
             frames: AtomicU64::new(0),
             errors: AtomicU64::new(0),
         });
@@ -195,8 +197,8 @@ struct Sender<'a> {
     place: usize,
     /// The interface's queue, where the port is for one.
     queue: u32,
-    options: &'a RunOptions,
-    control: &'a Control,
+    options: &'a DeviceOptions,
+    controls: &'a Controls,
     frames: AtomicU64,
     errors: AtomicU64,
 }
@@ -221,7 +223,7 @@ impl Sender<'_> {
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })
     }
 
-    fn work(&self, mut port: TransmitPort, choice: Choice, start: Instant) -> Outcome {
+    fn work(&self, mut port: TransmitPort, choice: Choice, start: Instant) -> DeviceOutcome {
         let (policy, duration) = (self.options.policy, self.options.duration);
         let options = generator_options(Share::ALL, policy, duration);
         let mut generator = Generator::new(slice::from_ref(self.stream), options, start);
@@ -229,7 +231,7 @@ impl Sender<'_> {
         let mut paused = Duration::ZERO;
         let ended = self.send(&mut generator, &mut port, &mut idle, &mut paused);
         let handed_over = clock::now();
-        let stop = &self.control.stop;
+        let stop = &self.controls.stop;
         let ended = ended.and_then(|()| drain(slice::from_mut(&mut port), stop, |_| {}));
         let now = clock::now();
         if self.is_paced() {
@@ -238,7 +240,7 @@ impl Sender<'_> {
         }
         let elapsed = now.saturating_since(start).saturating_sub(paused);
         let departures = departures(generator.departures().clone(), slice::from_ref(&port));
-        Outcome {
+        DeviceOutcome {
             sent: Some(Sent {
                 choice,
                 transmitted: settled(&mut port, ended.is_err()),
@@ -251,7 +253,7 @@ impl Sender<'_> {
     }
 
     /// Sends until all is sent or sending is to stop; adds what is waited to `idle`, and the time
-    /// for which it is suspended to `paused`.
+    /// for which it is paused to `paused`.
     fn send(
         &self,
         generator: &mut Generator,
@@ -266,7 +268,7 @@ impl Sender<'_> {
         loop {
             let now = clock::now();
             let state = self.breathe(generator, now, realtime, port)?.state;
-            if state == WorkerState::Done || self.control.stop.load(Ordering::Relaxed) {
+            if state == WorkerState::Done || self.controls.is_stopped() {
                 return Ok(());
             }
             if now.saturating_since(looked) >= LOOK_INTERVAL {
@@ -277,8 +279,8 @@ impl Sender<'_> {
                 self.frames.store(transmitted.sent, Ordering::Relaxed);
                 self.errors.store(transmitted.failed, Ordering::Relaxed);
             }
-            if self.control.suspend.load(Ordering::Relaxed) != 0 {
-                let span = wait_while_suspended(self.control);
+            if self.controls.is_paused() {
+                let span = wait_while_paused(self.controls);
                 generator.postpone(span);
                 *paused = paused.saturating_add(span);
                 continue;

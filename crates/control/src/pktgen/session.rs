@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wirestorm_plan::pktgen::{
     Action, Counters, Effect, LowerError, LoweredDevice, Pktgen, PktgenError, Script,
 };
 
 use super::machine;
-use super::report::{DeviceReport, PktgenResult, PktgenRun, SCHEMA};
-use super::run::{self, Outcome, Ran, RunError, RunOptions};
-use crate::replay::Control;
+use super::report;
+use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, Ran};
+use crate::lifecycle::Context;
+use crate::result::DeviceRun;
 
 /// What happens while a script is at work.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ pub enum Event<'a> {
     Progress(u64),
     /// All devices have ended.
     Ended,
+    /// What the file of a device shows that has run, where the script has not read it.
+    Unread(&'a str),
+    /// The script has ended with this exit status, which is not 0.
+    ScriptFailed(u8),
 }
 
 /// Why devices did not start.
@@ -46,7 +51,7 @@ pub enum StartError {
     Lower(#[from] LowerError),
     /// Nothing could be sent.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] DeviceError),
 }
 
 /// Why a file of settings was not followed to its end.
@@ -70,11 +75,14 @@ pub enum StepError {
     },
 }
 
+/// Who is told what happens while a script is at work.
+pub type Tell = Box<dyn Fn(&Event<'_>) + Send + Sync>;
+
 /// All of pktgen for one script.
-pub struct Session {
-    options: RunOptions,
-    control: Control,
-    tell: Box<dyn Fn(&Event<'_>) + Send + Sync>,
+pub(super) struct Session {
+    options: DeviceOptions,
+    context: Arc<Context>,
+    tell: Tell,
     state: Mutex<State>,
 }
 
@@ -84,7 +92,7 @@ struct State {
     /// Whether it was a command that ended the run.
     is_told_to_stop: bool,
     is_interrupted: bool,
-    runs: Vec<PktgenRun>,
+    runs: Vec<DeviceRun>,
     /// What the files of devices show that have run, where nobody has read them since. The script
     /// may have removed the devices.
     unread: BTreeMap<String, String>,
@@ -98,10 +106,10 @@ impl Session {
     ///
     /// # Errors
     /// Where the interfaces cannot be listed.
-    pub fn open(
-        options: RunOptions,
-        control: Control,
-        tell: impl Fn(&Event<'_>) + Send + Sync + 'static,
+    pub(super) fn open(
+        options: DeviceOptions,
+        context: Arc<Context>,
+        tell: Tell,
     ) -> Result<Self, String> {
         let links = machine::links().map_err(|error| error.to_string())?;
         let state = State {
@@ -115,7 +123,7 @@ impl Session {
             errors: Vec::new(),
             notes: BTreeSet::new(),
         };
-        Ok(Self { options, control, tell: Box::new(tell), state: Mutex::new(state) })
+        Ok(Self { options, context, tell, state: Mutex::new(state) })
     }
 
     /// Does what a file of settings says, up to the first command that is refused. Behind a run
@@ -123,7 +131,7 @@ impl Session {
     ///
     /// # Errors
     /// Where a command is refused, or devices do not start.
-    pub fn follow(&self, script: &Script) -> Result<(), StepError> {
+    pub(super) fn follow(&self, script: &Script) -> Result<(), StepError> {
         for step in &script.steps {
             let line = step.line;
             match &step.action {
@@ -175,7 +183,7 @@ impl Session {
         let effect = state.pktgen.write(file, text);
         if matches!(effect, Ok(Effect::Stop | Effect::Removed(_))) && state.is_running {
             state.is_told_to_stop = true;
-            self.control.stop.store(true, Ordering::Relaxed);
+            self.context.controls().stop.store(true, Ordering::Relaxed);
         }
         effect
     }
@@ -188,7 +196,7 @@ impl Session {
     /// Ends the run under way, if there is one: a signal came to the one who started it.
     pub(super) fn interrupt(&self) {
         if self.lock().is_running {
-            self.control.stop.store(true, Ordering::Relaxed);
+            self.context.controls().stop.store(true, Ordering::Relaxed);
         }
     }
 
@@ -199,7 +207,7 @@ impl Session {
     /// Where none of them started.
     pub(super) fn start(&self) -> Result<(), StartError> {
         let devices = self.begin()?;
-        let ran = run::run(&devices, &self.options, &self.control, |progress| {
+        let ran = run::run(&devices, &self.options, &self.context, |progress| {
             self.note_progress(&devices, progress);
         });
         (self.tell)(&Event::Ended);
@@ -231,7 +239,7 @@ impl Session {
         state.pktgen.begin();
         state.is_running = true;
         state.is_told_to_stop = false;
-        self.control.stop.store(false, Ordering::Relaxed);
+        self.context.controls().stop.store(false, Ordering::Relaxed);
         Ok(devices)
     }
 
@@ -253,17 +261,17 @@ impl Session {
             .collect();
         let mut state = self.lock();
         state.is_running = false;
-        let stopped = self.control.stop.load(Ordering::Relaxed);
+        let stopped = self.context.controls().is_stopped();
         state.is_interrupted |= stopped && !state.is_told_to_stop;
         state.notes.extend(ran.notes.iter().cloned());
-        let mut run = PktgenRun { stopped, ..PktgenRun::default() };
+        let mut run = DeviceRun { stopped, ..DeviceRun::default() };
         let mut errors = Vec::new();
         for ((device, outcome), counters) in devices.iter().zip(&ran.outcomes).zip(&counters) {
             let result = state.pktgen.finish(device, counters);
             if let Ok(text) = state.pktgen.show(&device.name) {
                 state.unread.insert(device.name.clone(), text);
             }
-            run.devices.push(DeviceReport::new(device, outcome, counters, result));
+            run.devices.push(report::device(device, outcome, counters, result));
             errors.extend(outcome.error.as_ref().map(|it| format!("{}: {it}", device.name)));
         }
         state.runs.push(run);
@@ -277,21 +285,24 @@ impl Session {
         self.lock().errors.push(error);
     }
 
-    /// What all came to, and what the files of devices show that have run and that nobody has
-    /// read since.
-    pub fn finish(&self) -> (PktgenResult, Vec<String>) {
+    /// What all devices did. What the files of devices show that have run, and that nobody has read
+    /// since, is an event.
+    pub(super) fn finish(&self) -> SessionOutcome {
         let mut state = self.lock();
-        let texts = std::mem::take(&mut state.unread).into_values().collect();
-        let result = PktgenResult {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
+        let unread = std::mem::take(&mut state.unread);
+        let outcome = SessionOutcome {
             runs: state.runs.clone(),
-            rx: None,
             interrupted: state.is_interrupted,
             errors: state.errors.clone(),
             notes: state.notes.iter().cloned().collect(),
         };
-        (result, texts)
+        drop(state);
+        unread.values().for_each(|text| self.tell(&Event::Unread(text)));
+        outcome
+    }
+
+    pub(super) fn tell(&self, event: &Event<'_>) {
+        (self.tell)(event);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -299,8 +310,16 @@ impl Session {
     }
 }
 
+/// What all devices of a script did.
+pub(super) struct SessionOutcome {
+    pub(super) runs: Vec<DeviceRun>,
+    pub(super) interrupted: bool,
+    pub(super) errors: Vec<String>,
+    pub(super) notes: Vec<String>,
+}
+
 /// What a device's file is told.
-fn counters(device: &LoweredDevice, outcome: &Outcome, ran: &Ran) -> Counters {
+fn counters(device: &LoweredDevice, outcome: &DeviceOutcome, ran: &Ran) -> Counters {
     let transmitted = outcome.sent.as_ref().map(|sent| sent.transmitted).unwrap_or_default();
     Counters {
         frames: transmitted.sent,

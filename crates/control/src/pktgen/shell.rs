@@ -40,7 +40,7 @@ pub enum ShellError {
 
 impl ShellError {
     /// Whether it is the files that the script cannot be given.
-    pub fn is_about_files(&self) -> bool {
+    pub(super) fn is_about_files(&self) -> bool {
         matches!(self, Self::Files { .. })
     }
 }
@@ -57,7 +57,7 @@ enum Message {
 ///
 /// # Errors
 /// Where it did not start.
-pub fn run_shell(session: &Arc<Session>, command: Command) -> Result<ExitStatus, ShellError> {
+pub(super) fn run_shell(session: &Arc<Session>, command: Command) -> Result<ExitStatus, ShellError> {
     let failed = |operation| move |reason| ShellError::Files { operation, reason };
     let connection = Connection::open().map_err(failed("/dev/fuse"))?;
     let (teller, told) = channel();

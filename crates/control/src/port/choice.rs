@@ -11,7 +11,7 @@ use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_io::xdp;
 use wirestorm_plan::backend::Backend;
 
-use super::cpu;
+use crate::host;
 
 /// The first kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender is made of.
 pub const XDP_KERNEL: KernelVersion = KernelVersion { major: 5, minor: 18 };
@@ -61,7 +61,7 @@ pub(crate) struct Conditions {
 impl Conditions {
     /// Those of one port that sends from this process.
     pub(crate) fn of_one_port() -> Self {
-        Self { own_cpu: cpu::allowed().len() > 1, kernel: KernelVersion::running() }
+        Self { own_cpu: host::allowed().len() > 1, kernel: KernelVersion::running() }
     }
 }
 

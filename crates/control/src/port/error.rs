@@ -4,6 +4,8 @@ use wirestorm_io::link::LinkError;
 use wirestorm_io::lock::LockError;
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 
+use crate::host::LeaseHolder;
+
 /// Why an interface cannot be sent on.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -16,6 +18,17 @@ pub enum OpenError {
     /// Somebody else sends on it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Another run of this process has it.
+    #[error(
+        "{interface} is in use by {holder}: wait for it to end, stop it, or give both runs shared \
+         access"
+    )]
+    Leased {
+        /// The interface.
+        interface: InterfaceName,
+        /// Who has it.
+        holder: LeaseHolder,
+    },
     /// One interface for two ports.
     #[error("{0} is named twice: each port needs an interface of its own")]
     Twice(InterfaceName),

@@ -1,28 +1,21 @@
 //! The interfaces of a run: found, locked, watched.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_peer};
-use wirestorm_io::lock::Access;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_plan::backend::Backend;
 
 use super::choice::{Conditions, candidates};
 use super::error::OpenError;
-use super::lease::RunLock;
+use crate::host::{Lease, LeaseRequest};
 
-/// The interfaces of a run, locked.
+/// The interfaces of a run, leased.
 pub(crate) struct Interfaces {
     pub(crate) links: Vec<(InterfaceName, Link)>,
-    _locks: Vec<Arc<RunLock>>,
+    _leases: Vec<Lease>,
 }
-
-/// The locks that several runs share, each of an interface by its name and index.
-#[derive(Debug, Default)]
-pub(crate) struct SharedLocks(Mutex<Vec<(InterfaceName, u32, Weak<RunLock>)>>);
 
 impl Interfaces {
     /// Whether the virtual cable of one of them leads to another one.
@@ -31,17 +24,19 @@ impl Interfaces {
         own.is_some_and(|own| self.links.iter().any(|other| are_one_pair(own, other)))
     }
 
-    /// Opens them by name; `force`: also one that carries the default route. `shared`: also those
-    /// that other runs with the same locks send on. `backend`: what is asked to send, where others
-    /// may send beside it if that is packet sockets.
+    /// Opens them by name; `force`: also one that carries the default route. `sender`: what is asked
+    /// to send, where nothing answers; packet sockets share an interface.
+    ///
+    /// # Errors
+    /// Where one does not exist, is down, or another run has it.
     pub(crate) fn open(
         names: &[&str],
         force: bool,
-        shared: Option<&SharedLocks>,
-        backend: Option<Backend>,
+        lease: &LeaseRequest<'_>,
+        sender: Option<Backend>,
     ) -> Result<Self, OpenError> {
         let mut links = Vec::new();
-        let mut locks = Vec::new();
+        let mut leases = Vec::new();
         for name in names {
             let interface: InterfaceName = name.parse()?;
             if links.iter().any(|(other, _)| *other == interface) {
@@ -54,16 +49,11 @@ impl Interfaces {
             if link.default_route && !force {
                 return Err(OpenError::DefaultRoute(interface));
             }
-            locks.push(match shared {
-                Some(shared) => shared.acquire(&interface, link.index)?,
-                None => {
-                    let access = backend.map_or(Access::Exclusive, |it| access(it, &link));
-                    RunLock::take(&interface, link.index, access)?
-                }
-            });
+            let by_packet_sockets = sender.is_some_and(|it| is_packet_sockets(it, &link));
+            leases.push(lease.take(&interface, link.index, by_packet_sockets)?);
             links.push((interface, link));
         }
-        Ok(Self { links, _locks: locks })
+        Ok(Self { links, _leases: leases })
     }
 
     /// Watches them from now on.
@@ -126,10 +116,9 @@ impl Interfaces {
     }
 }
 
-/// Who else may send on an interface that a backend sends on: others by packet sockets, where
-/// that is what sends here or what `auto` will choose.
-fn access(backend: Backend, link: &Link) -> Access {
-    let is_shared = match backend {
+/// Whether a backend sends by packet sockets: it is that, or `auto` will choose it.
+fn is_packet_sockets(backend: Backend, link: &Link) -> bool {
+    match backend {
         Backend::AfPacket => true,
         Backend::Auto => {
             let candidates = candidates(link, &Conditions::of_one_port());
@@ -137,8 +126,7 @@ fn access(backend: Backend, link: &Link) -> Access {
             chosen.is_some_and(|candidate| candidate.backend == Backend::AfPacket)
         }
         Backend::Memory | Backend::AfXdp | Backend::Xdp => false,
-    };
-    if is_shared { Access::Shared } else { Access::Exclusive }
+    }
 }
 
 /// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
@@ -150,20 +138,6 @@ pub(crate) fn are_one_pair(a: &(InterfaceName, Link), b: &(InterfaceName, Link))
     let found = find_peer(&name.namespace, facts, std::slice::from_ref(&b.0.namespace));
     // Numbers of interfaces are those of their namespaces.
     found.is_some_and(|(place, peer)| place == b.0.namespace && peer.index == b.1.index)
-}
-
-impl SharedLocks {
-    fn acquire(&self, interface: &InterfaceName, index: u32) -> Result<Arc<RunLock>, OpenError> {
-        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        locks.retain(|(_, _, lock)| lock.strong_count() > 0);
-        let known = locks.iter().find(|(name, of, _)| name == interface && *of == index);
-        if let Some(lock) = known.and_then(|(_, _, lock)| lock.upgrade()) {
-            return Ok(lock);
-        }
-        let lock = RunLock::take(interface, index, Access::Exclusive)?;
-        locks.push((interface.clone(), index, Arc::downgrade(&lock)));
-        Ok(lock)
-    }
 }
 
 /// How long an interface that went down may take to be gone.
@@ -208,6 +182,7 @@ mod tests {
     use wirestorm_testkit::require::require_root;
 
     use super::*;
+    use crate::host::{Access, Host, LeaseHolder};
 
     #[test]
     fn the_ends_of_a_cable_are_joined_and_one_end_is_not() {
@@ -216,12 +191,16 @@ mod tests {
         }
         let lab = Lab::new().unwrap();
         let (a, b) = (lab.a.port(), lab.b.port());
-        let alone = Interfaces::open(&[&a], false, None, None).unwrap();
+        let host = Host::new();
+        let holder = LeaseHolder { run: None, owner: String::new() };
+        let lease = LeaseRequest { leases: host.leases(), access: Access::ByBackend, holder };
+        let open = |names: &[&str]| Interfaces::open(names, false, &lease, None);
+        let alone = open(&[&a]).unwrap();
         // Each is the first of its namespace: the number of one is that of the other.
         assert_eq!(alone.links[0].1.peer.map(|peer| peer.index), Some(alone.links[0].1.index));
         assert!(!alone.are_joined(&a));
         drop(alone);
-        let both = Interfaces::open(&[&a, &b], false, None, None).unwrap();
+        let both = open(&[&a, &b]).unwrap();
         assert!(both.are_joined(&a) && both.are_joined(&b));
     }
 }

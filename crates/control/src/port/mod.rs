@@ -2,11 +2,9 @@
 
 mod both;
 pub mod choice;
-pub mod cpu;
 mod error;
 mod interfaces;
 mod lasting;
-mod lease;
 mod receive;
 
 use std::ops::Range;
@@ -30,9 +28,8 @@ use choice::{Candidate, Conditions, KernelVersion, candidates, name};
 
 pub(crate) use both::{BothWays, Usage};
 pub use error::OpenError;
-pub(crate) use interfaces::{Interfaces, SharedLocks, Watch, are_one_pair};
+pub(crate) use interfaces::{Interfaces, Watch, are_one_pair};
 pub(crate) use lasting::Lasting;
-pub use lease::Lease;
 pub(crate) use receive::ReceivePort;
 
 /// A port that sends, whatever carries it.
@@ -216,7 +213,7 @@ pub(crate) fn try_open(
     let options = PortOptions {
         policy: DeparturePolicy::default(),
         paced: false,
-        cpu: cpu::allowed().last().copied(),
+        cpu: crate::host::allowed().last().copied(),
         queue: 0,
         store_bytes: 0,
         is_visible: false,

@@ -19,6 +19,7 @@ use wirestorm_plan::replay::ReceivePlan;
 
 use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
 
+use crate::lifecycle::Context;
 use crate::port::{ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
@@ -45,7 +46,7 @@ struct Opened {
 
 /// The ends that several runs share: an interface has one at a time.
 #[derive(Default)]
-pub(crate) struct SharedEnds(Mutex<Vec<Weak<End>>>);
+pub(crate) struct SharedReceivers(Mutex<Vec<Weak<End>>>);
 
 /// Asks what was measured at a receiving end so far.
 #[derive(Clone, Debug)]
@@ -101,14 +102,14 @@ const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
 
 impl Arrivals {
     /// Opens the receiving end. `times_all` asks for the distribution of arrival gaps.
-    /// `shared`: other runs with the same ends may have it too.
+    /// Runs with shared access have it together.
     ///
     /// # Errors
     /// What was tried, and what the system said.
     pub(crate) fn open(
         plan: &ReceivePlan,
         times_all: bool,
-        shared: Option<&SharedEnds>,
+        context: &Context,
     ) -> Result<Self, String> {
         let interface = parse(&plan.interface)?;
         let open = || {
@@ -136,7 +137,7 @@ impl Arrivals {
                 Err(error) => Err(format!("--rx {interface}: {error}")),
             }
         };
-        let end = End::find_or_open(&interface, shared, open)?;
+        let end = End::find_or_open(&interface, context, open)?;
         Ok(Self { end, measures: None })
     }
 
@@ -146,11 +147,11 @@ impl Arrivals {
     /// What was tried, and what the system said.
     pub(crate) fn open_measuring(
         interface: &str,
-        shared: Option<&SharedEnds>,
+        context: &Context,
     ) -> Result<Self, String> {
         let interface = parse(interface)?;
         let open = || Opened::measuring(&interface, Vec::new(), None);
-        let end = End::find_or_open(&interface, shared, open)?;
+        let end = End::find_or_open(&interface, context, open)?;
         end.lock().fetch(&interface)?;
         Ok(Self { end, measures: None })
     }
@@ -220,6 +221,11 @@ impl Arrivals {
             measuring.ask(|it| it.records().iter().map(|record| record.tallies().frames).sum())
         });
         counted.unwrap_or_else(|| self.packets())
+    }
+
+    /// The interface.
+    pub(crate) fn interface(&self) -> String {
+        self.end.interface.to_string()
     }
 
     /// Waits for the last of `sent` frames, then reports; also what was measured.
@@ -305,21 +311,25 @@ impl Arrivals {
             None => sent.saturating_sub(packets),
         };
         ReceiveReport {
-            interface: self.end.interface.to_string(),
-            backend: opened.backend,
-            why: opened.why.clone(),
-            stamped: stamp_name(opened.stamp),
+            backend: Some(opened.backend.into()),
+            backend_reason: Some(opened.why.clone()),
+            stamped: Some(stamp_name(opened.stamp).into()),
             packets,
             bytes,
-            elapsed_s,
-            pps: rate.pps,
-            bps_l2: rate.bits_per_second(Layer::FrameWithFcs),
-            lost,
-            loss_percent: if sent > 0 { lost as f64 * 100.0 / sent as f64 } else { 0.0 },
-            surplus: if verified.is_some() { 0 } else { packets.saturating_sub(sent) },
-            missed,
+            elapsed_s: Some(elapsed_s),
+            pps: Some(rate.pps),
+            bps_l2: Some(rate.bits_per_second(Layer::FrameWithFcs)),
+            lost: Some(lost),
+            loss_percent: Some(if sent > 0 { lost as f64 * 100.0 / sent as f64 } else { 0.0 }),
+            unexpected: Some(match verified {
+                Some(_) => 0,
+                None => packets.saturating_sub(sent),
+            }),
+            unsigned: None,
+            wrong_port: None,
+            dropped: missed,
             neighbour_packets: queues.iter().map(|queue| queue.neighbour_packets).sum(),
-            verify: verified.map(|(counters, _)| VerifyReport {
+            verify: verified.as_ref().map(|(counters, _)| VerifyReport {
                 intact: counters.intact,
                 reordered: counters.reordered,
                 reordering_extent_max: counters.reordering_extent_max,
@@ -328,10 +338,10 @@ impl Arrivals {
                 unverified: counters.unverified,
             }),
             gaps: (gaps.count() > 0).then(|| HistogramReport::new(&gaps)),
-            queues_are: match opened.source {
-                Source::Counter(_) => "cpu",
-                Source::Fetcher(_) | Source::Ready(..) | Source::Ended(_) => "queue",
-            },
+            queue_kind: Some(match opened.source {
+                Source::Counter(_) => "cpu".into(),
+                Source::Fetcher(_) | Source::Ready(..) | Source::Ended(_) => "queue".into(),
+            }),
             queues: queues
                 .iter()
                 .map(|queue| {
@@ -365,16 +375,18 @@ impl Drop for Arrivals {
 impl End {
     fn find_or_open(
         interface: &InterfaceName,
-        shared: Option<&SharedEnds>,
+        context: &Context,
         open: impl FnOnce() -> Result<Opened, String>,
     ) -> Result<Arc<Self>, String> {
         let new = |opened| {
             let opened = Mutex::new(opened);
-            let is_shared = shared.is_some();
+            let is_shared = context.is_shared();
             Arc::new(Self { interface: interface.clone(), is_shared, opened })
         };
-        let Some(shared) = shared else { return open().map(new) };
-        let mut ends = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !context.is_shared() {
+            return open().map(new);
+        }
+        let mut ends = context.host.receivers().0.lock().unwrap_or_else(PoisonError::into_inner);
         ends.retain(|end| end.strong_count() > 0);
         let mut known = ends.iter().filter_map(Weak::upgrade);
         let is_it = |end: &Arc<Self>| end.interface == *interface && !end.lock().source.has_ended();

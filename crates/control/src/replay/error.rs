@@ -7,6 +7,7 @@ use wirestorm_plan::replay::PlanConflict;
 
 use super::input::InputError;
 use super::reader::ReadError;
+use crate::lifecycle::Abandoned;
 use crate::port::OpenError;
 
 /// Why a replay did not begin.
@@ -43,6 +44,9 @@ pub enum ReplayError {
     /// The receiving end does not open.
     #[error("{0}")]
     Receive(String),
+    /// The run was stopped before it began.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -10,33 +10,38 @@ use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
-use wirestorm_plan::replay::{ReplayPlan, Target};
+use wirestorm_plan::replay::{ReplayPlan, Target as SendTo};
 
 use super::reader::{ReadError, ReaderCounters};
 use super::work::WorkerOutcome;
 use crate::port::{Choice, Interfaces, stamp_name};
 use crate::result::{
-    Asked, DepartureReport, Flows, FrameRate, PortReport, ReceiveReport, Refused, Retried,
-    RunResult, SCHEMA, layer_name,
+    Achieved, DepartureReport, FrameRate, PortReport, ReceiveReport, RefusedReport, ReplayFlows,
+    RetriedReport, RunResult, Target, TransmitReport, layer_name,
 };
 use crate::work::departures_of_all;
 
 /// A run that has ended.
-pub(super) struct Ended {
+pub(super) struct ReplayOutcome {
     pub(super) captures: Vec<String>,
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) read_counters: Arc<ReaderCounters>,
     pub(super) read_error: Option<ReadError>,
-    pub(super) rx: Option<ReceiveReport>,
+    /// The interface where arrivals were counted, and what arrived.
+    pub(super) rx: Option<(String, ReceiveReport)>,
     /// What one should know of how it was run.
     pub(super) notes: Vec<String>,
-    pub(super) interrupted: bool,
 }
 
-impl Ended {
-    /// The result.
-    pub(super) fn report(self, plan: &ReplayPlan, interfaces: &Interfaces) -> RunResult {
+impl ReplayOutcome {
+    /// The result, which begins as `result`.
+    pub(super) fn report(
+        self,
+        result: RunResult,
+        plan: &ReplayPlan,
+        interfaces: &Interfaces,
+    ) -> RunResult {
         let Self {
             captures,
             start,
@@ -45,7 +50,6 @@ impl Ended {
             read_error,
             rx,
             notes: noted,
-            interrupted,
         } = self;
         let mut counters = [ReplayCounters::default(); 2];
         let mut transmitted = [TransmitCounters::default(); 2];
@@ -68,11 +72,11 @@ impl Ended {
             }
         }
         errors.extend(read_error.iter().map(ToString::to_string));
-        errors.extend(rx.iter().filter_map(|rx| rx.error.clone()));
+        errors.extend(rx.iter().filter_map(|(_, rx)| rx.error.clone()));
         // A file's time stamps are the schedule; what took time is to write it.
         let departures = outcomes.iter().filter_map(|outcome| outcome.departures.clone());
         let departures = departures_of_all(departures)
-            .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, Target::File(_)));
+            .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, SendTo::File(_)));
         let (mut sum, mut sent) = (counters[0], transmitted[0]);
         sum.merge(&counters[1]);
         sent.merge(&transmitted[1]);
@@ -83,65 +87,89 @@ impl Ended {
         sent.failed += missing * sum.passes.max(1);
         let lasted = finished.saturating_since(start);
         let (rate, elapsed_s) = achieved(&sent, lasted, departures.as_ref().map(|(r, _)| r));
-        let mut reports = choices.iter().enumerate().map(|(position, choice)| {
+        let port = |(position, choice): (usize, &&Choice)| {
             let interface = interfaces.links.get(position);
             let (counters, transmitted) = (&counters[position], &transmitted[position]);
+            let interface =
+                interface.map_or_else(|| target_name(plan), |(name, _)| name.to_string());
             PortReport {
-                interface: interface
-                    .map_or_else(|| target_name(plan), |(name, _)| name.to_string()),
-                backend: choice.backend,
-                why: choice.why.clone(),
-                sent: transmitted.sent,
-                sent_bytes: transmitted.sent_bytes,
-                failed: failed(counters, transmitted),
-                refused: refused(counters),
-                truncated: counters.truncated,
-                retried: retried(transmitted),
-                unsent: transmitted.unsent + counters.unsent,
-                flows: flows(plan, counters, elapsed_s),
+                name: interface.clone(),
+                interface,
+                backend: Some(choice.backend.into()),
+                backend_reason: Some(choice.why.clone()),
+                tx: Some(transmit(plan, counters, transmitted, elapsed_s)),
+                ..PortReport::default()
             }
-        });
-        RunResult {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            command: "replay",
-            captures,
-            asked: asked(plan),
-            elapsed_s,
-            paused_s: paused.as_secs_f64(),
-            packets: sent.sent,
-            bytes: sent.sent_bytes,
-            rates: rate.into(),
-            bps_frames: rate.bits_per_second(Layer::Frame),
-            rate_error_ppm: rate_error_ppm(plan, &rate, elapsed_s, paused),
-            flows: flows(plan, &sum, elapsed_s),
-            failed: failed(&sum, &sent),
-            refused: refused(&sum),
-            truncated: sum.truncated,
-            retried: retried(&sent),
-            unsent: sent.unsent + sum.unsent,
-            left_out: sum.left_out,
-            passes: sum.passes,
-            starved: sum.starved,
-            departures: departures
-                .as_ref()
-                .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp))),
-            port: reports.next().unwrap_or_default(),
-            second_port: reports.next(),
-            rx,
-            interrupted,
+        };
+        let mut ports: Vec<PortReport> = choices.iter().enumerate().map(port).collect();
+        if let Some((interface, rx)) = rx {
+            match ports.iter_mut().find(|port| port.interface == interface) {
+                Some(port) => port.rx = Some(rx),
+                None => ports.push(PortReport {
+                    name: interface.clone(),
+                    interface,
+                    rx: Some(rx),
+                    ..PortReport::default()
+                }),
+            }
+        }
+        let mut tx = transmit(plan, &sum, &sent, elapsed_s);
+        tx.rates = rate.into();
+        tx.bps_frames = rate.bits_per_second(Layer::Frame);
+        tx.departures = departures
+            .as_ref()
+            .map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp)));
+        let mut result = RunResult {
+            plan: captures,
+            target: target(plan),
+            achieved: Achieved {
+                tx,
+                rate_error_ppm: rate_error_ppm(plan, &rate, elapsed_s, paused),
+                passes: Some(sum.passes),
+                filtered: Some(sum.left_out),
+                underruns: Some(sum.starved),
+            },
+            ports,
             errors,
             notes: noted
                 .into_iter()
                 .chain(cut_off.iter().map(|cut| format!("{}: {}", cut.input, cut.reason)))
                 .chain(notes(&sum, interfaces, &read_counters))
                 .collect(),
-        }
+            ..result
+        };
+        result.times.elapsed_s = elapsed_s;
+        result.times.paused_s = paused.as_secs_f64();
+        result
     }
 }
 
-fn flows(plan: &ReplayPlan, counters: &ReplayCounters, elapsed_s: f64) -> Option<Flows> {
-    plan.flows.map(|_| Flows {
+/// What was sent, at a rate over the time that the run took.
+fn transmit(
+    plan: &ReplayPlan,
+    counters: &ReplayCounters,
+    transmitted: &TransmitCounters,
+    elapsed_s: f64,
+) -> TransmitReport {
+    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, elapsed_s);
+    TransmitReport {
+        packets: transmitted.sent,
+        bytes: transmitted.sent_bytes,
+        rates: rate.into(),
+        bps_frames: rate.bits_per_second(Layer::Frame),
+        failed: failed(counters, transmitted),
+        refused: refused(counters),
+        truncated: counters.truncated,
+        retried: retried(transmitted),
+        unsent: transmitted.unsent + counters.unsent,
+        flows: flows(plan, counters, elapsed_s),
+        stamped: None,
+        departures: None,
+    }
+}
+
+fn flows(plan: &ReplayPlan, counters: &ReplayCounters, elapsed_s: f64) -> Option<ReplayFlows> {
+    plan.flows.map(|_| ReplayFlows {
         count: counters.flows,
         per_second: counters.flows as f64 / elapsed_s.max(1e-9),
         expired: counters.flows_expired,
@@ -155,8 +183,8 @@ const fn failed(counters: &ReplayCounters, transmitted: &TransmitCounters) -> u6
     transmitted.failed + counters.too_long + counters.too_short + counters.unconvertible
 }
 
-const fn refused(counters: &ReplayCounters) -> Refused {
-    Refused {
+const fn refused(counters: &ReplayCounters) -> RefusedReport {
+    RefusedReport {
         too_long: counters.too_long,
         too_long_max: counters.too_long_max,
         too_short: counters.too_short,
@@ -164,8 +192,8 @@ const fn refused(counters: &ReplayCounters) -> Refused {
     }
 }
 
-const fn retried(transmitted: &TransmitCounters) -> Retried {
-    Retried { no_buffers: transmitted.retried_no_buffers, again: transmitted.retried_again }
+const fn retried(transmitted: &TransmitCounters) -> RetriedReport {
+    RetriedReport { no_buffers: transmitted.retried_no_buffers, again: transmitted.retried_again }
 }
 
 /// What one should know of the frames that did not leave, and what to do about it.
@@ -212,8 +240,8 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
 /// What a run that has no interface sends to.
 fn target_name(plan: &ReplayPlan) -> String {
     match &plan.target {
-        Target::File(path) => path.display().to_string(),
-        Target::Memory { .. } | Target::Interfaces { .. } => "memory".to_owned(),
+        SendTo::File(path) => path.display().to_string(),
+        SendTo::Memory { .. } | SendTo::Interfaces { .. } => "memory".to_owned(),
     }
 }
 
@@ -238,31 +266,32 @@ fn achieved(
     }
 }
 
-fn asked(plan: &ReplayPlan) -> Asked {
-    let mut asked = Asked {
+fn target(plan: &ReplayPlan) -> Target {
+    let mut target = Target {
         packets: (plan.limits.packets < u64::MAX).then_some(plan.limits.packets),
         duration_s: (plan.limits.duration < Duration::MAX)
             .then(|| plan.limits.duration.as_secs_f64()),
         passes: (plan.limits.passes < u64::MAX).then_some(plan.limits.passes),
-        ..Asked::default()
+        tolerance_ppm: f64::from(plan.tolerance_ppm),
+        ..Target::default()
     };
     match plan.pace {
-        Pace::TopSpeed => asked.pace = "topspeed",
+        Pace::TopSpeed => target.pace = Some("topspeed".into()),
         Pace::Capture { multiplier, .. } => {
-            asked.pace = "capture";
-            asked.multiplier = Some(multiplier.digits as f64 / multiplier.denominator as f64);
+            target.pace = Some("capture".into());
+            target.multiplier = Some(multiplier.digits as f64 / multiplier.denominator as f64);
         }
         Pace::Packets { rate, .. } => {
-            asked.pace = "pps";
-            asked.pps = Some(rate.per_second());
+            target.pace = Some("pps".into());
+            target.pps = Some(rate.per_second());
         }
         Pace::Bits { rate, layer } => {
-            asked.pace = "bps";
-            asked.bps = Some(rate.per_second());
-            asked.layer = Some(layer_name(layer));
+            target.pace = Some("bps".into());
+            target.bps = Some(rate.per_second());
+            target.bps_layer = Some(layer_name(layer).into());
         }
     }
-    asked
+    target
 }
 
 /// The rate that is asked for is that of the time in which frames are to be sent: pauses that are
@@ -274,7 +303,7 @@ fn rate_error_ppm(
     paused: Duration,
 ) -> Option<f64> {
     // A file has the rate that was asked for by its time stamps, however fast it was written.
-    if matches!(plan.target, Target::File(_)) {
+    if matches!(plan.target, SendTo::File(_)) {
         return None;
     }
     let (asked, achieved) = match plan.pace {

@@ -5,59 +5,43 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use wirestorm_base::pace::Pace;
-use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_io::clock;
 use wirestorm_plan::replay::{PlanConflict, ReplayPlan, SideChoice, Target};
 
 use super::compile;
-use super::control::{Control, Hooks};
 use super::error::ReplayError;
+use super::hooks::Hooks;
 use super::input::{Input, expand_inputs};
 use super::reader::{ReadError, Reader, ReaderCounters};
-use super::report::Ended;
+use super::report::ReplayOutcome;
 use super::target;
-use super::work::{Duty, PassEnd, Snapshot};
+use super::work::{PassEnd, Snapshot, WorkerContext};
+use crate::lifecycle::{self, Context};
 use crate::port::Interfaces;
-use crate::port::cpu::CpuPlan;
 use crate::receive::Arrivals;
 use crate::result::RunResult;
 use crate::workers::{OBSERVE_INTERVAL, Workers};
 
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Since the first frame was due.
-    pub elapsed: Duration,
-    /// The part of the run that is done, 0 to 1; `None` where its end is not known.
-    pub fraction: Option<f64>,
-    /// Frames given to ports, and what else the workers count.
-    pub counters: ReplayCounters,
-    /// What the ports did.
-    pub transmitted: TransmitCounters,
-    /// Whether this is the end of a pass ([`Hooks::passes`]).
-    pub pass_ended: bool,
-}
-
-/// Ends of passes that wait for the observer at most; then the worker waits too.
+/// Ends of passes that wait for the supervisor at most; then the worker waits too.
 const PASS_ENDS_MAX: usize = 64;
 
-/// Replays; `observe` is called about ten times a second, and at the end.
+/// Replays captures, as a run's supervisor thread does.
 ///
 /// # Errors
 /// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the
 /// result, beside what was measured.
-pub fn run(
+pub(crate) fn run(
     plan: &ReplayPlan,
-    control: &Control,
     hooks: Hooks,
-    mut observe: impl FnMut(&Progress),
+    context: &Context,
 ) -> Result<RunResult, ReplayError> {
     plan.check()?;
+    let controls = context.controls();
     // Before the captures are looked at: who cannot send need not read.
+    let lease = context.lease_request();
     let names = target::interfaces(plan);
-    let interfaces = Interfaces::open(&names, plan.force_interface, None, Some(plan.backend))?;
+    let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(plan.backend))?;
     let inputs = expand_inputs(&plan.captures)?;
     if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
         return Err(PlanConflict::OddCaptures { captures: inputs.len() }.into());
@@ -68,12 +52,13 @@ pub fn run(
     let arrivals = match &plan.receive {
         None => None,
         Some(receive) => {
-            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed, None);
+            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed, context);
             Some(opened.map_err(ReplayError::Receive)?)
         }
     };
     let interfaces = interfaces.read_again()?;
-    let cpus = CpuPlan::new(plan.backend, interfaces.links.len() * usize::from(plan.workers));
+    let senders = interfaces.links.len() * usize::from(plan.workers);
+    let cpus = context.host.cpus().reserve(plan.backend, senders);
     cpus.apply();
     let (reader, feeds) =
         Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
@@ -86,9 +71,9 @@ pub fn run(
     let (start, outcomes) = std::thread::scope(|scope| {
         let (tell, told) = mpsc::sync_channel(PASS_ENDS_MAX);
         let openers = feeds.into_iter().enumerate().map(|(index, feed)| {
-            let duty = Duty {
+            let worker = WorkerContext {
                 plan,
-                control,
+                controls,
                 interfaces: &interfaces,
                 index,
                 snapshot: &snapshots[index],
@@ -102,31 +87,33 @@ pub fn run(
             move || {
                 let ports = target::open_ports(plan, interfaces, cpus, index, store_bytes)?;
                 Ok(move |start| {
-                    let outcome = duty.work(feed, ports, start);
+                    let outcome = worker.work(feed, ports, start);
                     // The observer has nothing to wait for when all workers have let go of it.
                     drop(alive);
                     outcome
                 })
             }
         });
-        let workers = Workers::open(scope, "worker", &control.stop, openers, ReplayError::Thread)?;
+        let workers = Workers::open(scope, "worker", &controls.stop, openers, ReplayError::Thread)?;
         drop(tell);
         let paced = matches!(plan.target, Target::Interfaces { .. }) && plan.pace != Pace::TopSpeed;
-        let start = workers.start(paced);
+        let start = workers.start(context.wait_for_start()?, paced);
+        context.running();
         let progress = |pass_end: Option<PassEnd>| {
             progress(plan, extent, reader.counters(), start, &snapshots, pass_end)
         };
         loop {
             match told.recv_timeout(OBSERVE_INTERVAL) {
-                Ok(pass_end) => observe(&progress(Some(pass_end))),
-                Err(RecvTimeoutError::Timeout) => observe(&progress(None)),
+                Ok(pass_end) => context.publish(progress(Some(pass_end))),
+                Err(RecvTimeoutError::Timeout) => context.publish(progress(None)),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        observe(&progress(None));
+        context.publish(progress(None));
         Ok::<_, ReplayError>((start, workers.join()))
     })?;
 
+    context.draining();
     let read_counters = Arc::clone(reader.counters());
     let sent: u64 =
         outcomes.iter().flat_map(|it| &it.counters).map(|counters| counters.packets).sum();
@@ -141,8 +128,8 @@ pub fn run(
         }
     }
     let left = outcomes.iter().flat_map(|outcome| &outcome.ports).map(|p| p.transmitted.sent).sum();
-    let rx = arrivals.map(|arrivals| arrivals.finish(left).0);
-    let ended = Ended {
+    let rx = arrivals.map(|arrivals| (arrivals.interface(), arrivals.finish(left).0));
+    let outcome = ReplayOutcome {
         captures,
         start,
         outcomes,
@@ -150,9 +137,8 @@ pub fn run(
         read_error,
         rx,
         notes: interfaces.notes().chain(cpus.note()).collect(),
-        interrupted: control.stop.load(Ordering::Relaxed),
     };
-    Ok(ended.report(plan, &interfaces))
+    Ok(outcome.report(context.result(Some(start)), plan, &interfaces))
 }
 
 /// How far a run has come: now, or at the end of a pass of the first worker.
@@ -163,18 +149,19 @@ fn progress(
     start: Instant,
     snapshots: &[Mutex<Snapshot>],
     pass_end: Option<PassEnd>,
-) -> Progress {
+) -> lifecycle::Snapshot {
     let now = pass_end.map_or_else(clock::now, |pass_end| pass_end.at);
     let elapsed = now.saturating_since(start);
     let pass_ended = pass_end.is_some();
-    let mut progress = Progress { elapsed, pass_ended, ..Progress::default() };
+    let mut progress =
+        lifecycle::Snapshot { elapsed, pass_ended, ..lifecycle::Snapshot::default() };
     for (index, snapshot) in snapshots.iter().enumerate() {
         let snapshot = match (pass_end, snapshot.lock()) {
             (Some(pass_end), _) if index == 0 => pass_end.snapshot,
             (_, Ok(snapshot)) => *snapshot,
             (_, Err(_)) => continue,
         };
-        progress.counters.merge(&snapshot.counters);
+        progress.replay.merge(&snapshot.counters);
         progress.transmitted.merge(&snapshot.transmitted);
     }
     let limits = &plan.limits;
@@ -191,7 +178,7 @@ fn progress(
             Some(bytes) if limits.passes == 1 => {
                 read.bytes.load(Ordering::Relaxed) as f64 / bytes.max(1) as f64
             }
-            _ => progress.counters.passes as f64,
+            _ => progress.replay.passes as f64,
         };
         if limits.passes > 1 || extent.is_some() {
             fractions.push(within / limits.passes as f64);

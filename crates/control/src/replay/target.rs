@@ -3,7 +3,7 @@
 use wirestorm_base::pace::Pace;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
-use crate::port::cpu::CpuPlan;
+use crate::host::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
 
 /// The names of the interfaces.

@@ -13,8 +13,9 @@ use wirestorm_io::clock;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use super::compile;
-use super::control::{Ask, Control, ShowFrame};
+use super::hooks::{Ask, ShowFrame};
 use super::reader::ReaderFeed;
+use crate::lifecycle::Controls;
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
 use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_suspended};
@@ -55,9 +56,9 @@ pub(super) struct PortOutcome {
 }
 
 /// What a worker's thread needs.
-pub(super) struct Duty<'a> {
+pub(super) struct WorkerContext<'a> {
     pub(super) plan: &'a ReplayPlan,
-    pub(super) control: &'a Control,
+    pub(super) controls: &'a Controls,
     pub(super) interfaces: &'a Interfaces,
     pub(super) index: usize,
     pub(super) snapshot: &'a Mutex<Snapshot>,
@@ -74,7 +75,7 @@ const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 /// How often a worker looks whether its interfaces are still up.
 const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 
-impl Duty<'_> {
+impl WorkerContext<'_> {
     /// Breathes until all is sent, a port fails, or somebody says stop.
     pub(super) fn work(
         mut self,
@@ -94,9 +95,9 @@ impl Duty<'_> {
         let held = worker.into_held();
         let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
         let outcome = outcome.and_then(|()| {
-            drain(&mut ports, &self.control.stop, |ports| {
+            drain(&mut ports, &self.controls.stop, |ports| {
                 // An interrupted pass has not ended.
-                let stops = self.control.stop.load(Ordering::Relaxed);
+                let stops = self.controls.is_stopped();
                 if let Some(pass_ends) = self.pass_ends.as_ref().filter(|_| !stops) {
                     passes.tell(ports, pass_ends);
                 }
@@ -169,8 +170,8 @@ impl Duty<'_> {
                 passes.note(worker.counters());
                 passes.tell(ports, pass_ends);
             }
-            let is_over = state == WorkerState::Done || now > end_max;
-            if is_over || self.control.stop.load(Ordering::Relaxed) {
+            let is_over = now > end_max.saturating_add(worker.paused());
+            if state == WorkerState::Done || is_over || self.controls.is_stopped() {
                 return Ok(());
             }
             if now.saturating_since(published) >= PUBLISH_INTERVAL {
@@ -181,8 +182,8 @@ impl Duty<'_> {
                 watched = now;
                 watches.iter_mut().try_for_each(Watch::check)?;
             }
-            if self.control.suspend.load(Ordering::Relaxed) != 0 {
-                worker.postpone(wait_while_suspended(self.control));
+            if self.controls.is_paused() {
+                worker.postpone(wait_while_paused(self.controls));
             } else if state == WorkerState::Held {
                 match self.ask.as_mut().and_then(|ask| ask(worker.next_packet())) {
                     Some(packets) => worker.allow(packets),
@@ -201,7 +202,7 @@ impl Duty<'_> {
         let _ = sent_log.send(Noted::Unsent(held.into_iter().skip(left).collect()));
     }
 
-    /// When sending ends at the latest. A capture file has its own time.
+    /// When sending ends at the latest, pauses aside. A capture file has its own time.
     fn end_max(&self, start: Instant) -> Instant {
         let duration = self.plan.limits.duration;
         match self.plan.target {

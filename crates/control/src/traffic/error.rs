@@ -4,7 +4,8 @@ use std::io;
 
 use wirestorm_plan::traffic::PlanErrors;
 
-use crate::host::HostError;
+use crate::lifecycle::Abandoned;
+use crate::responder::HostError;
 use crate::port::OpenError;
 
 /// Why a run did not begin.
@@ -52,6 +53,9 @@ pub enum TrafficError {
     /// The receiving end does not open.
     #[error("{0}")]
     Receive(String),
+    /// The run was stopped before it began.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -9,7 +9,7 @@ use wirestorm_wire::mark;
 use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
-use super::numbers::{Numbers, TakenNumbers};
+use crate::host::{RunStreamIds, StreamIds};
 use crate::port::{Choice, Interfaces};
 use crate::work::Stamped;
 
@@ -40,7 +40,7 @@ pub(super) struct LaneOutcome {
 pub(super) struct WorkerOutcome {
     pub(super) lanes: Vec<LaneOutcome>,
     pub(super) finished: Instant,
-    /// For how long it was suspended.
+    /// For how long it was paused.
     pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
@@ -85,10 +85,10 @@ pub(super) fn lanes(
 pub(super) fn number(
     lanes: &mut [Lane],
     workers: usize,
-    taken: &TakenNumbers,
-) -> Result<Numbers, TrafficError> {
+    stream_ids: &StreamIds,
+) -> Result<RunStreamIds, TrafficError> {
     let count = lanes.iter().map(|lane| lane.streams.len() * workers).sum::<usize>();
-    let numbers = u32::try_from(count).ok().and_then(|count| taken.take(count));
+    let numbers = u32::try_from(count).ok().and_then(|count| stream_ids.take(count));
     let numbers = numbers.ok_or(TrafficError::TooMany(count as u64))?;
     for lane in lanes {
         lane.numbered_from += numbers.first();

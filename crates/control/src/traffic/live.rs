@@ -1,13 +1,15 @@
-//! What was measured so far, told when it is asked for.
+//! What was measured of a run's flows so far.
 
 use std::sync::Arc;
 
-use super::measured::{Expected, MeasuredReport, Received};
+use super::measured::Expected;
+use crate::lifecycle::MeasuredSnapshot;
 use crate::receive::Measuring;
+use crate::result::MeasuredReport;
 
-/// Tells what was measured of a run's flows while it goes on.
+/// Answers what was measured of a run's flows while it goes on.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub(super) struct LiveMeasurement {
     ends: Arc<[LiveEnd]>,
 }
 
@@ -17,7 +19,7 @@ struct LiveEnd {
     measuring: Measuring,
 }
 
-impl Live {
+impl LiveMeasurement {
     pub(super) fn new(ends: impl IntoIterator<Item = (Arc<Expected>, Measuring)>) -> Self {
         let end = |(streams, measuring)| LiveEnd { streams, measuring };
         Self { ends: ends.into_iter().map(end).collect() }
@@ -25,7 +27,7 @@ impl Live {
 
     /// How far the measurement has come at each end, by the places of port and flow in the plan;
     /// nothing of ends that receive no more.
-    pub(super) fn received(&self) -> Vec<((usize, usize), Received)> {
+    pub(super) fn received(&self) -> Vec<((usize, usize), MeasuredSnapshot)> {
         let at = |end: &LiveEnd| {
             let (port, streams) = (end.streams.port, Arc::clone(&end.streams));
             let received = end.measuring.ask(move |receiver| streams.received(receiver));
@@ -40,7 +42,7 @@ impl Live {
     ///
     /// The thread that receives tells it, and fetches no frames while it does so: 10 to 100
     /// microseconds, more with thousands of VLAN tags.
-    pub fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
+    pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
         let at = |end: &LiveEnd| {
             let place = end.streams.place_of(flow)?;
             let streams = Arc::clone(&end.streams);

@@ -7,7 +7,7 @@ use wirestorm_plan::traffic::{PlanError, TrafficPlan};
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6};
 
 use super::error::TrafficError;
-use crate::host::{Guests, HostError, Station};
+use crate::responder::{Guests, HostError, Station};
 
 /// The hosts of the plan's ports, and the addresses that they found.
 pub(super) struct NextHops {

@@ -1,15 +1,11 @@
-//! What a run of streams reports.
-//!
-//! The JSON form is `wirestorm.run/1`, described by `schemas/wirestorm.run.1.json`. Units are
-//! those of `wirestorm.result/1`.
+//! From what the workers and receivers counted to the result.
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use wirestorm_base::count::counted;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
+use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
 use wirestorm_engine::stream::StreamCounters;
@@ -17,123 +13,26 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::{Mode, Speed};
 
 use super::lane::{Lane, WorkerOutcome};
-use super::measured::{Expected, MeasuredReport};
+use super::measured::Expected;
+use super::run::StreamOptions;
 use crate::port::stamp_name;
-use crate::result::{DepartureReport, FrameRate, Rates, ReceiveReport, layer_name};
+use crate::result::{
+    Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport,
+    RetriedReport, RunResult, Target, TransmitReport, layer_name,
+};
 use crate::work::departures_of_all;
 
-/// The name and version of the document's form.
-pub const SCHEMA: &str = "wirestorm.run/1";
-
-/// The result of a run of streams.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct TrafficResult {
-    /// The name and version of this document's form.
-    #[schemars(extend("const" = SCHEMA))]
-    pub schema: &'static str,
-    /// The program's version.
-    pub version: &'static str,
-    /// From the start to the last departure, in seconds.
-    pub elapsed_s: f64,
-    /// Each flow, in the plan's order.
-    pub flows: Vec<FlowReport>,
-    /// Each port of the plan that sent or received.
-    pub ports: Vec<PortReport>,
-    /// Whether it was ended by a signal.
-    pub interrupted: bool,
-    /// What went wrong; what was measured before stands.
-    pub errors: Vec<String>,
-    /// What one should know.
-    pub notes: Vec<String>,
-}
-
-/// One flow.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct FlowReport {
-    /// Its name in the plan.
-    pub name: String,
-    /// The port that it left.
-    pub tx: String,
-    /// The ports where it should arrive.
-    pub rx: Vec<String>,
-    /// Frames given to the port.
-    pub packets: u64,
-    /// Their bytes without FCS.
-    pub bytes: u64,
-    /// Frames left out because they were late.
-    pub unsent: u64,
-    /// How fast they went.
-    #[serde(flatten)]
-    pub rates: Rates,
-    /// Frames a second that were asked for; none where it was as fast as it goes, or bits.
-    pub asked_pps: Option<f64>,
-    /// Bits a second that were asked for; none where it was as fast as it goes, or frames.
-    pub asked_bps: Option<f64>,
-    /// What `asked_bps` counts: `frames`, `l2` or `l1`.
-    pub asked_layer: Option<&'static str>,
-    /// How far the rate was from what was asked, in millionths; for continuous flows that were not
-    /// told something else while they were sent.
-    pub rate_error_ppm: Option<f64>,
-    /// Frames that left and arrived nowhere; none where the flow is not measured.
-    pub lost: Option<u64>,
-    /// The same in hundredths of what left.
-    pub loss_percent: Option<f64>,
-    /// What was measured on each port where it should arrive.
-    pub measured: Vec<MeasuredReport>,
-}
-
-/// One port.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct PortReport {
-    /// Its name in the plan.
-    pub name: String,
-    /// Its interface.
-    pub interface: String,
-    /// What carried its frames; none where it sent none.
-    pub backend: Option<&'static str>,
-    /// Why that.
-    pub why: Option<String>,
-    /// Where departures were stamped; none where it sent none. SCTP's checksum covers the stamp,
-    /// so that of its frames is always the process's.
-    pub stamped: Option<&'static str>,
-    /// Frames that left.
-    pub packets: u64,
-    /// Their bytes without FCS.
-    pub bytes: u64,
-    /// How fast they went.
-    #[serde(flatten)]
-    pub rates: Rates,
-    /// Frames that the interface refused.
-    pub failed: u64,
-    /// Frames left out because they were late, or queued at an interruption.
-    pub unsent: u64,
-    /// How departures kept to the schedule; none where all was sent as fast as it goes.
-    pub departures: Option<DepartureReport>,
-    /// What arrived; none where nobody looked.
-    pub rx: Option<ReceiveReport>,
-    /// Frames that arrived without a signature: of flows that are not measured, of others,
-    /// damaged in it or cut before it; none where nothing was measured.
-    pub unknown: Option<u64>,
-    /// Frames with the signature of a flow that should arrive elsewhere.
-    pub astray: Option<u64>,
-}
-
-/// What a run has come to.
-pub(super) struct Ended<'a> {
+/// What came of a run.
+pub(super) struct TrafficOutcome<'a> {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
     /// What was measured, and of which streams.
     pub(super) measured: Vec<(Receiver, &'a Expected)>,
     pub(super) notes: Vec<String>,
-    pub(super) interrupted: bool,
-    /// How long it was to last.
-    pub(super) duration: Duration,
-    /// Flows that were told something else than the plan while they were sent.
-    pub(super) steered: BTreeSet<usize>,
+    pub(super) options: &'a StreamOptions,
+    /// Flows that commands changed while they were sent.
+    pub(super) changed_flows: BTreeSet<usize>,
 }
 
 pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
@@ -143,13 +42,15 @@ pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
     sum.starts = sum.starts.max(other.starts);
 }
 
-impl Ended<'_> {
+impl TrafficOutcome<'_> {
+    /// The result, which begins as `result`.
     pub(super) fn report(
         self,
+        result: RunResult,
         plan: &TrafficPlan,
         interfaces: &[String],
         lanes: &[Lane],
-    ) -> TrafficResult {
+    ) -> RunResult {
         let finished = self.outcomes.iter().map(|outcome| outcome.finished).max();
         let elapsed_s = finished.unwrap_or(self.start).saturating_since(self.start).as_secs_f64();
         let paused = self.outcomes.iter().map(|outcome| outcome.paused).max();
@@ -157,6 +58,7 @@ impl Ended<'_> {
         let mut flows = vec![StreamCounters::default(); plan.flows.len()];
         let mut speeds = vec![None; plan.flows.len()];
         let mut spans = vec![elapsed_s; plan.flows.len()];
+        let mut sum = TransmitCounters::default();
         let mut ports: Vec<PortReport> = plan
             .ports
             .iter()
@@ -171,11 +73,12 @@ impl Ended<'_> {
             let mut transmitted = TransmitCounters::default();
             let mut records = Vec::new();
             let report = &mut ports[lane.port];
+            let mut stamped = None;
             for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
                 transmitted.merge(&outcome.transmitted);
-                report.backend.get_or_insert(outcome.choice.backend);
-                report.stamped.get_or_insert(stamp_name(outcome.stamp));
-                report.why.get_or_insert_with(|| outcome.choice.why.clone());
+                report.backend.get_or_insert(outcome.choice.backend.into());
+                report.backend_reason.get_or_insert_with(|| outcome.choice.why.clone());
+                stamped.get_or_insert(stamp_name(outcome.stamp));
                 records.extend(outcome.departures.clone());
                 for (&flow, counters) in lane.flows.iter().zip(&outcome.counters) {
                     add(&mut flows[flow], counters);
@@ -188,14 +91,13 @@ impl Ended<'_> {
                 speeds[flow] = Some(stream.transmission.speed);
                 spans[flow] = span_s;
             }
-            report.packets = transmitted.sent;
-            report.bytes = transmitted.sent_bytes;
-            report.failed = transmitted.failed;
-            report.unsent = transmitted.unsent;
-            report.rates = FrameRate::over(transmitted.sent, transmitted.sent_bytes, span_s).into();
-            report.departures = departures
+            let departures = departures
                 .filter(|(record, _)| record.frames > 0)
                 .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
+            let tx = transmit(&transmitted, span_s);
+            sum.merge(&transmitted);
+            report.tx =
+                Some(TransmitReport { stamped: stamped.map(Into::into), departures, ..tx });
         }
         for (port, arrived) in self.arrived {
             ports[port].rx = Some(arrived);
@@ -203,8 +105,9 @@ impl Ended<'_> {
         let mut measured = vec![Vec::new(); plan.flows.len()];
         let mut beyond_tags = 0;
         for (receiver, streams) in &self.measured {
-            ports[streams.port].unknown = Some(receiver.unknown().frames);
-            ports[streams.port].astray = Some(receiver.foreign().frames);
+            let rx = ports[streams.port].rx.get_or_insert_default();
+            rx.unsigned = Some(receiver.unknown().frames);
+            rx.wrong_port = Some(receiver.foreign().frames);
             beyond_tags += receiver.beyond_tags().frames;
             for (flow, report) in streams.reports(receiver) {
                 measured[flow].push(report);
@@ -218,10 +121,11 @@ impl Ended<'_> {
                 && transmission.self_start
                 && !transmission.start_paused;
             // What follows a flow's last frame until the end belongs to its time as well.
-            let whole = is_judged && self.duration != Duration::MAX && !self.interrupted;
-            let least = if whole { self.duration.as_secs_f64() } else { 0.0 };
+            let duration = self.options.duration;
+            let whole = is_judged && duration != Duration::MAX && !result.interrupted;
+            let least = if whole { duration.as_secs_f64() } else { 0.0 };
             let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
-            // Nothing was to be sent while the run was suspended.
+            // Nothing was to be sent while the run was paused.
             let span = spans[index];
             let span = if span > paused_s { span - paused_s } else { span }.max(least);
             let span = if span > delay { span - delay } else { span };
@@ -236,9 +140,9 @@ impl Ended<'_> {
                 bytes: counters.bytes,
                 unsent: counters.unsent,
                 rates: rate.into(),
-                asked_pps: None,
-                asked_bps: None,
-                asked_layer: None,
+                target_pps: None,
+                target_bps: None,
+                target_layer: None,
                 rate_error_ppm: None,
                 lost: None,
                 loss_percent: None,
@@ -252,22 +156,22 @@ impl Ended<'_> {
             }
             let ratio = match speeds[index] {
                 Some(Speed::Frames(asked)) => {
-                    report.asked_pps = Some(asked.per_second());
+                    report.target_pps = Some(asked.per_second());
                     Some(rate.pps / asked.per_second())
                 }
                 Some(Speed::Bits(asked, layer)) => {
-                    report.asked_bps = Some(asked.per_second());
-                    report.asked_layer = Some(layer_name(layer));
+                    report.target_bps = Some(asked.per_second());
+                    report.target_layer = Some(layer_name(layer).into());
                     Some(rate.bits_per_second(layer) / asked.per_second())
                 }
                 Some(Speed::Max) | None => None,
             };
-            let is_as_asked = is_judged && !self.steered.contains(&index);
+            let is_as_asked = is_judged && !self.changed_flows.contains(&index);
             report.rate_error_ppm = ratio.filter(|_| is_as_asked).map(|ratio| (ratio - 1.0) * 1e6);
             report
         };
         let mut notes = self.notes;
-        let kept: u64 = ports.iter().map(|port| port.failed + port.unsent).sum();
+        let kept = sum.failed + sum.unsent;
         if kept > 0 && !self.measured.is_empty() {
             notes.push(format!(
                 "{} made that no port sent: lost in the counts of flows",
@@ -275,7 +179,7 @@ impl Ended<'_> {
             ));
         }
         let missed: u64 =
-            ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.missed).sum();
+            ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.dropped).sum();
         if missed > 0 && !self.measured.is_empty() {
             notes.push(format!(
                 "{} arrived that the receiver had no room for: lost in the counts of flows",
@@ -289,23 +193,45 @@ impl Ended<'_> {
                 counted(beyond_tags, "frame", "frames")
             ));
         }
-        TrafficResult {
-            schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            elapsed_s,
-            flows: flows.iter().enumerate().map(&mut flow_report).collect(),
-            ports: ports
-                .into_iter()
-                .filter(|port| port.backend.is_some() || port.rx.is_some())
-                .collect(),
-            interrupted: self.interrupted,
-            errors: self
-                .outcomes
-                .iter()
-                .filter_map(|outcome| outcome.error.as_ref().map(ToString::to_string))
-                .collect(),
+        let flows = flows.iter().enumerate().map(&mut flow_report).collect();
+        let used = |port: &PortReport| port.tx.is_some() || port.rx.is_some();
+        let errors = self.outcomes.iter().filter_map(|outcome| outcome.error.as_ref());
+        let receive_errors = ports.iter().filter_map(|port| port.rx.as_ref()?.error.clone());
+        let mut result = RunResult {
+            target: Target {
+                duration_s: (self.options.duration != Duration::MAX)
+                    .then(|| self.options.duration.as_secs_f64()),
+                tolerance_ppm: self.options.tolerance_ppm,
+                ..Target::default()
+            },
+            achieved: Achieved { tx: transmit(&sum, elapsed_s), ..Achieved::default() },
+            errors: errors.map(ToString::to_string).chain(receive_errors).collect(),
+            flows,
             notes,
-        }
+            ports: ports.into_iter().filter(used).collect(),
+            ..result
+        };
+        result.times.elapsed_s = elapsed_s;
+        result.times.paused_s = paused_s;
+        result
+    }
+}
+
+/// What was sent within so many seconds.
+pub(super) fn transmit(transmitted: &TransmitCounters, span_s: f64) -> TransmitReport {
+    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, span_s);
+    TransmitReport {
+        packets: transmitted.sent,
+        bytes: transmitted.sent_bytes,
+        rates: rate.into(),
+        bps_frames: rate.bits_per_second(Layer::Frame),
+        failed: transmitted.failed,
+        unsent: transmitted.unsent,
+        retried: RetriedReport {
+            no_buffers: transmitted.retried_no_buffers,
+            again: transmitted.retried_again,
+        },
+        ..TransmitReport::default()
     }
 }
 

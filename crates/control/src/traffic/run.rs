@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::slice;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use wirestorm_base::departure::DeparturePolicy;
@@ -19,25 +18,24 @@ use wirestorm_wire::stream::Speed;
 
 use super::error::TrafficError;
 use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
-use super::live::Live;
-use super::measured::{Expected, Received, is_recognised};
+use super::flow_follower::FlowFollower;
+use super::live::LiveMeasurement;
+use super::measured::{self, Expected, is_recognised};
 use super::next_hop::NextHops;
-use super::numbers::TakenNumbers;
-use super::report::{Ended, TrafficResult};
-use super::shared::SharedPorts;
-use super::steer::{Follower, Steering};
-use crate::port::cpu::CpuPlan;
+use super::report::TrafficOutcome;
+use crate::host::CpuPlan;
+use crate::lifecycle::{Context, Controls, PortSnapshot, Snapshot};
 use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
 use crate::receive::Arrivals;
-use crate::replay::Control;
+use crate::result::RunResult;
 use crate::work::{
-    departures, drain, generator_options, late_end_max, rest, settled, wait_while_suspended,
+    departures, drain, generator_options, late_end_max, rest, settled, wait_while_paused,
 };
 use crate::workers::Workers;
 
-/// What a run is beside its plan.
+/// How a plan of streams is sent.
 #[derive(Clone, Debug)]
-pub struct RunOptions {
+pub struct StreamOptions {
     /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
     pub interfaces: Vec<Option<String>>,
     /// What carries the frames.
@@ -52,82 +50,61 @@ pub struct RunOptions {
     pub multiplier: Multiplier,
     /// Whether to send also on the interface that carries the default route.
     pub force_interface: bool,
-    /// What it shares with other runs on the same interfaces; none where it has them for itself.
-    pub shared: Option<Arc<SharedPorts>>,
     /// Whether packet sockets on this host, such as tcpdump's, see what leaves. Then it leaves by a
     /// packet socket, whatever was asked for, and by the queueing discipline: slower.
     pub is_visible: bool,
     /// Whether arrivals of measured flows are counted by their VLAN tags too.
     pub by_tag: bool,
+    /// How far a rate may be off before the run falls short, in millionths.
+    pub tolerance_ppm: f64,
 }
 
-impl RunOptions {
+impl StreamOptions {
     /// What carries the frames in the end.
     pub const fn backend(&self) -> Backend {
         if self.is_visible { Backend::AfPacket } else { self.backend }
     }
 }
 
-/// How far a run has come.
-#[derive(Clone, Debug, Default)]
-pub struct Progress {
-    /// Since the first frame was due.
-    pub elapsed: Duration,
-    /// What was sent of each flow, in the plan's order.
-    pub flows: Vec<StreamCounters>,
-    /// What arrived of each flow, in the plan's order; nothing of those that are not measured.
-    pub received: Vec<Received>,
-    /// What the ports did.
-    pub transmitted: TransmitCounters,
-    /// CPU time that the workers took so far, all together. What ports do in the kernel by threads
-    /// of their own is no part of it.
-    pub worker_time: Duration,
-    /// Tells what was measured of a flow so far.
-    pub live: Live,
-}
 
 /// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a worker has done so far.
 #[derive(Default)]
-struct Snapshot {
+struct WorkerSnapshot {
     /// What it sent of each stream of each lane.
     lanes: Vec<(Vec<StreamCounters>, TransmitCounters)>,
     /// The CPU time that it took.
     time: Duration,
 }
 
-/// Sends the flows of a plan and measures what arrives of them; `observe` is called about ten
-/// times a second.
+/// Sends the flows of a plan and measures what arrives of them, as a run's supervisor thread does.
 ///
 /// # Errors
 /// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the result.
-pub fn run(
+pub(crate) fn run(
     plan: &TrafficPlan,
-    options: &RunOptions,
-    control: &Control,
-    steering: &Steering,
-    mut observe: impl FnMut(&Progress),
-) -> Result<TrafficResult, TrafficError> {
+    options: &StreamOptions,
+    context: &Context,
+) -> Result<RunResult, TrafficError> {
+    let controls = context.controls();
     let names = interface_names(plan, &options.interfaces)?;
     let transmitting = transmitting_ports(plan);
     let sending: Vec<&str> = transmitting.iter().map(|&port| names[port].as_str()).collect();
-    let shared = options.shared.as_deref();
-    let locks = shared.map(|shared| &shared.locks);
-    let interfaces =
-        Interfaces::open(&sending, options.force_interface, locks, Some(options.backend()))?;
+    let lease = context.lease_request();
+    let sender = Some(options.backend());
+    let interfaces = Interfaces::open(&sending, options.force_interface, &lease, sender)?;
     let is_paced = plan.flows.iter().any(|flow| flow.stream.transmission.speed != Speed::Max);
-    let ends = shared.map(|shared| &shared.ends);
     let mut arrivals = Vec::new();
     for port in receiving_ports(plan) {
         let measures =
             plan.flows.iter().any(|flow| is_recognised(flow) && flow.receive.contains(&port));
         let opened = if measures {
-            Arrivals::open_measuring(&names[port], ends)
+            Arrivals::open_measuring(&names[port], context)
         } else {
             let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-            Arrivals::open(&receive, is_paced, ends)
+            Arrivals::open(&receive, is_paced, context)
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
@@ -141,8 +118,7 @@ pub fn run(
             next_hops.write(*flow, &mut stream.template);
         }
     }
-    let taken = shared.map_or_else(TakenNumbers::default, |shared| shared.numbers.clone());
-    let _numbers = number(&mut lanes, workers, &taken)?;
+    let _stream_ids = number(&mut lanes, workers, context.host.stream_ids())?;
     let lanes = lanes;
     let mut expected = Vec::new();
     let mut measuring = Vec::new();
@@ -155,36 +131,40 @@ pub fn run(
             expected.push(streams);
         }
     }
-    let live = Live::new(measuring);
-    let cpus = CpuPlan::new(options.backend(), lanes.len() * workers);
+    let live = LiveMeasurement::new(measuring);
+    let asked = live.clone();
+    controls.set_live(Arc::new(move |flow| asked.measured(flow)));
+    let cpus = context.host.cpus().reserve(options.backend(), lanes.len() * workers);
     cpus.apply();
-    let snapshots: Vec<Mutex<Snapshot>> = (0..workers).map(|_| Mutex::default()).collect();
+    let snapshots: Vec<Mutex<WorkerSnapshot>> = (0..workers).map(|_| Mutex::default()).collect();
 
     let (start, outcomes) = std::thread::scope(|scope| {
         let openers = snapshots.iter().enumerate().map(|(index, snapshot)| {
             let interfaces = &interfaces;
-            let duty = Duty { options, control, steering, interfaces, index, snapshot };
+            let worker = WorkerContext { options, controls, interfaces, index, snapshot };
             let (lanes, cpus) = (&lanes, &cpus);
             move || {
-                let ports = duty.open_ports(lanes, cpus, is_paced)?;
-                Ok(move |start| duty.work(lanes, ports, start))
+                let ports = worker.open_ports(lanes, cpus, is_paced)?;
+                Ok(move |start| worker.work(lanes, ports, start))
             }
         });
-        let workers = Workers::open(scope, "worker", &control.stop, openers, TrafficError::Thread)?;
-        let start = workers.start(is_paced);
+        let workers = Workers::open(scope, "worker", &controls.stop, openers, TrafficError::Thread)?;
+        let start = workers.start(context.wait_for_start()?, is_paced);
+        context.running();
         let mut received = BTreeMap::new();
         workers.watch(|| {
             received.extend(live.received());
-            let mut progress = progress(plan, &lanes, start, &snapshots);
+            let mut snapshot = snapshot(plan, &names, &lanes, start, &snapshots);
             for ((_, flow), received) in &received {
-                progress.received[*flow].add(received);
+                measured::add(&mut snapshot.flows[*flow].received, received);
             }
-            progress.live = live.clone();
-            observe(&progress);
+            snapshot.fraction = fraction(snapshot.elapsed, options.duration);
+            context.publish(snapshot);
         });
         Ok::<_, TrafficError>((start, workers.join()))
     })?;
 
+    context.draining();
     let left = |port: usize| expected_at(plan, &lanes, &outcomes, port);
     let mut arrived = Vec::new();
     let mut measured = Vec::new();
@@ -197,17 +177,16 @@ pub fn run(
             measured.push((receiver, &**streams));
         }
     }
-    let ended = Ended {
+    let outcome = TrafficOutcome {
         start,
         outcomes,
         arrived,
         measured,
         notes: interfaces.notes().chain(cpus.note()).collect(),
-        interrupted: control.stop.load(Ordering::Relaxed),
-        duration: options.duration,
-        steered: steering.flows(),
+        options,
+        changed_flows: controls.flows.changed_flows(),
     };
-    Ok(ended.report(plan, &names, &lanes))
+    Ok(outcome.report(context.result(Some(start)), plan, &names, &lanes))
 }
 
 /// The interface of every port of the plan that is used.
@@ -264,44 +243,55 @@ fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], p
     expected
 }
 
-fn progress(
+/// The part of a run that is over; `None` where it has no end.
+fn fraction(elapsed: Duration, duration: Duration) -> Option<f64> {
+    let part = || elapsed.as_secs_f64() / duration.as_secs_f64().max(1e-9);
+    (duration != Duration::MAX).then(|| part().min(1.0))
+}
+
+fn snapshot(
     plan: &TrafficPlan,
+    names: &[String],
     lanes: &[Lane],
     start: Instant,
-    snapshots: &[Mutex<Snapshot>],
-) -> Progress {
-    let mut progress = Progress {
-        elapsed: clock::now().saturating_since(start),
-        flows: vec![StreamCounters::default(); plan.flows.len()],
-        received: vec![Received::default(); plan.flows.len()],
-        transmitted: TransmitCounters::default(),
-        worker_time: Duration::ZERO,
-        live: Live::default(),
+    workers: &[Mutex<WorkerSnapshot>],
+) -> Snapshot {
+    let port = |lane: &Lane| PortSnapshot {
+        name: plan.ports[lane.port].name.clone(),
+        interface: names[lane.port].clone(),
+        ..PortSnapshot::default()
     };
-    for snapshot in snapshots {
-        let Ok(snapshot) = snapshot.lock() else { continue };
-        progress.worker_time += snapshot.time;
-        for (lane, (counters, transmitted)) in lanes.iter().zip(&snapshot.lanes) {
-            progress.transmitted.merge(transmitted);
+    let mut snapshot = Snapshot {
+        elapsed: clock::now().saturating_since(start),
+        ports: lanes.iter().map(port).collect(),
+        flows: vec![Default::default(); plan.flows.len()],
+        ..Snapshot::default()
+    };
+    for worker in workers {
+        let Ok(worker) = worker.lock() else { continue };
+        snapshot.worker_time += worker.time;
+        let lanes = lanes.iter().zip(&worker.lanes).zip(&mut snapshot.ports);
+        for ((lane, (counters, transmitted)), port) in lanes {
+            snapshot.transmitted.merge(transmitted);
+            port.transmitted.merge(transmitted);
             for (&flow, counters) in lane.flows.iter().zip(counters) {
-                super::report::add(&mut progress.flows[flow], counters);
+                super::report::add(&mut snapshot.flows[flow].sent, counters);
             }
         }
     }
-    progress
+    snapshot
 }
 
 /// What a worker's thread needs.
-struct Duty<'a> {
-    options: &'a RunOptions,
-    control: &'a Control,
-    steering: &'a Steering,
+struct WorkerContext<'a> {
+    options: &'a StreamOptions,
+    controls: &'a Controls,
     interfaces: &'a Interfaces,
     index: usize,
-    snapshot: &'a Mutex<Snapshot>,
+    snapshot: &'a Mutex<WorkerSnapshot>,
 }
 
-impl Duty<'_> {
+impl WorkerContext<'_> {
     fn open_ports(
         &self,
         lanes: &[Lane],
@@ -348,7 +338,7 @@ impl Duty<'_> {
             .collect();
         let outcome = self
             .send(lanes, start, &mut generators, &mut ports)
-            .and_then(|paused| drain(&mut ports, &self.control.stop, |_| {}).map(|()| paused));
+            .and_then(|paused| drain(&mut ports, &self.controls.stop, |_| {}).map(|()| paused));
         let finished = clock::now();
         let has_failed = outcome.is_err();
         let lanes =
@@ -369,7 +359,7 @@ impl Duty<'_> {
         }
     }
 
-    /// Sends until all is sent or sending is to end; returns for how long it was suspended.
+    /// Sends until all is sent or sending is to end; returns for how long it was paused.
     fn send(
         &self,
         lanes: &[Lane],
@@ -377,7 +367,7 @@ impl Duty<'_> {
         generators: &mut [Generator],
         ports: &mut [TransmitPort],
     ) -> Result<Duration, PortError> {
-        let mut follower = Follower::new(self.steering, start);
+        let mut follower = FlowFollower::new(&self.controls.flows, start);
         let holds_departures = ports.iter().all(|port| port.capabilities().holds_departure);
         let mut watches = self.interfaces.watch();
         let mut published = Instant::ZERO;
@@ -410,7 +400,7 @@ impl Duty<'_> {
                 state = sooner(state, WorkerState::Waiting(due));
             }
             let is_done = is_over || state == WorkerState::Done;
-            if is_done || self.control.stop.load(Ordering::Relaxed) {
+            if is_done || self.controls.is_stopped() {
                 self.publish(generators, ports);
                 return Ok(paused);
             }
@@ -419,8 +409,8 @@ impl Duty<'_> {
                 self.publish(generators, ports);
                 watches.iter_mut().try_for_each(Watch::check)?;
             }
-            if self.control.suspend.load(Ordering::Relaxed) != 0 {
-                let span = wait_while_suspended(self.control);
+            if self.controls.is_paused() {
+                let span = wait_while_paused(self.controls);
                 generators.iter_mut().for_each(|generator| generator.postpone(span));
                 paused = paused.saturating_add(span);
                 continue;

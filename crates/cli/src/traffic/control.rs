@@ -1,30 +1,29 @@
-//! Changes to flows while they are sent, told line by line.
+//! Commands to flows while they are sent, a line each.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::sync::Arc;
 
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
-use wirestorm_control::traffic::{Order, Steering};
+use wirestorm_control::{Command, FlowCommand, RunHandle};
 
 /// What a line may be.
 const EXPECTED: &str = "pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLOW RATE or scale \
                         FLOW FACTOR; FLOW may be `all`";
 
-/// Reads orders from a file, a named pipe or standard input (`-`) and gives them, until it ends;
-/// says on standard error what it does not understand.
+/// Reads commands from a file, a named pipe or standard input (`-`) and gives them to a run, until
+/// the file ends; prints to standard error what it does not understand.
 ///
 /// # Errors
 /// Where the file does not open or no thread starts.
 pub(super) fn follow(
     path: &Path,
     plan: &TrafficPlan,
-    steering: &Arc<Steering>,
+    run: &RunHandle,
 ) -> Result<(), String> {
     let names: Vec<String> = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
-    let steering = Arc::clone(steering);
+    let run = run.clone();
     let name = path.display().to_string();
     let path = path.to_owned();
     let failed = format!("--control {name}");
@@ -40,20 +39,24 @@ pub(super) fn follow(
         };
         for (number, line) in input.lines().map_while(Result::ok).enumerate() {
             match parse(&line, &names) {
-                Ok(Some((flows, order))) => steering.give(&flows, order),
                 Ok(None) => {}
+                Ok(Some((flows, command))) => {
+                    if let Err(error) = run.command(Command::Flows { flows, command }) {
+                        eprintln!("wirestorm: --control {name}, line {}: {error}", number + 1);
+                    }
+                }
                 Err(message) => {
                     eprintln!("wirestorm: --control {name}, line {}: {message}", number + 1);
                 }
             }
         }
     };
-    let thread = std::thread::Builder::new().name("orders".into()).spawn(read);
+    let thread = std::thread::Builder::new().name("control".into()).spawn(read);
     thread.map(|_| ()).map_err(|error| format!("{failed}: cannot start a thread: {error}"))
 }
 
 /// The flows, by their places in the plan, and what is asked of them; none on an empty line.
-fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, Order)>, String> {
+fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand)>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let Some((verb, rest)) = line.split_once(char::is_whitespace) else {
         return if line.is_empty() { Ok(None) } else { Err(wrong(line)) };
@@ -80,13 +83,13 @@ fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, Order)>, St
             }
         }
     };
-    let order = match verb {
-        "pause" => Order::Pause,
-        "resume" => Order::Resume,
-        "start" => Order::Start,
-        "stop" => Order::Stop,
+    let command = match verb {
+        "pause" => FlowCommand::Pause,
+        "resume" => FlowCommand::Resume,
+        "start" => FlowCommand::Start,
+        "stop" => FlowCommand::Stop,
         "rate" => match parse_rate(value) {
-            Some(AskedRate::Speed(speed)) => Order::SetSpeed(speed),
+            Some(AskedRate::Speed(speed)) => FlowCommand::SetSpeed(speed),
             _ => {
                 return Err(format!(
                     "found {value:?}, expected a rate such as 1Mpps, 10G-l1, 10G-l2 or max"
@@ -102,14 +105,14 @@ fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, Order)>, St
             let factor = factor.ok_or_else(|| {
                 format!("found {value:?}, expected a factor of the plan's rate such as 0.5 or 50%")
             })?;
-            Order::Scale {
+            FlowCommand::Scale {
                 numerator: factor.digits,
                 denominator: factor.denominator.saturating_mul(divisor),
             }
         }
         _ => return Err(wrong(line)),
     };
-    Ok(Some((flows, order)))
+    Ok(Some((flows, command)))
 }
 
 fn wrong(line: &str) -> String {
@@ -122,20 +125,20 @@ mod tests {
     use wirestorm_control::base::rate::{Layer, Rate};
     use wirestorm_control::wire::stream::Speed;
 
-    fn read(line: &str) -> Result<Option<(Vec<usize>, Order)>, String> {
+    fn read(line: &str) -> Result<Option<(Vec<usize>, FlowCommand)>, String> {
         parse(line, &["voice".into(), "bulk data".into()])
     }
 
     #[test]
     fn a_line_names_what_to_do_and_with_which_flow() {
-        assert_eq!(read("pause voice"), Ok(Some((vec![0], Order::Pause))));
-        assert_eq!(read("  resume   bulk data  # again"), Ok(Some((vec![1], Order::Resume))));
-        assert_eq!(read("stop all"), Ok(Some((vec![0, 1], Order::Stop))));
-        assert_eq!(read("start all"), Ok(Some((vec![0, 1], Order::Start))));
-        let scaled = Order::Scale { numerator: 50, denominator: 100 };
+        assert_eq!(read("pause voice"), Ok(Some((vec![0], FlowCommand::Pause))));
+        assert_eq!(read("  resume   bulk data  # again"), Ok(Some((vec![1], FlowCommand::Resume))));
+        assert_eq!(read("stop all"), Ok(Some((vec![0, 1], FlowCommand::Stop))));
+        assert_eq!(read("start all"), Ok(Some((vec![0, 1], FlowCommand::Start))));
+        let scaled = FlowCommand::Scale { numerator: 50, denominator: 100 };
         assert_eq!(read("scale bulk data 50%"), Ok(Some((vec![1], scaled))));
         let rate = Rate::parse_per_second("2G", 1).unwrap();
-        let speed = Order::SetSpeed(Speed::Bits(rate, Layer::Wire));
+        let speed = FlowCommand::SetSpeed(Speed::Bits(rate, Layer::Wire));
         assert_eq!(read("rate voice 2G-l1"), Ok(Some((vec![0], speed))));
         assert_eq!(read("  # nothing"), Ok(None));
     }

@@ -1,40 +1,40 @@
-//! The numbers that streams have in signatures.
+//! The ids that streams have in signatures.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wirestorm_engine::measure::Signature;
 
-/// Those that several runs have at present, in ascending order. What two of them send can arrive
-/// at the same port, so no two have the same.
+/// The ids that the runs of a host use, in ascending order. Frames of two runs can arrive at the
+/// same port, so no two streams have the same id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TakenNumbers(Arc<Mutex<Vec<Range<u32>>>>);
+pub(crate) struct StreamIds(Arc<Mutex<Vec<Range<u32>>>>);
 
-/// The numbers of a run's streams; free again when this is dropped.
-pub(super) struct Numbers {
+/// The ids of a run's streams; free again when this is dropped.
+pub(crate) struct RunStreamIds {
     range: Range<u32>,
-    taken: TakenNumbers,
+    taken: StreamIds,
 }
 
-impl TakenNumbers {
-    /// Takes the lowest so many in a row that are free; none where there are not as many.
-    pub(super) fn take(&self, count: u32) -> Option<Numbers> {
+impl StreamIds {
+    /// Takes the lowest `count` consecutive ids that are free; `None` where there are fewer.
+    pub(crate) fn take(&self, count: u32) -> Option<RunStreamIds> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (place, first) = free(&taken, count)?;
         let range = first..first + count;
         taken.insert(place, range.clone());
-        Some(Numbers { range, taken: self.clone() })
+        Some(RunStreamIds { range, taken: self.clone() })
     }
 }
 
-impl Numbers {
+impl RunStreamIds {
     /// The first of them.
-    pub(super) fn first(&self) -> u32 {
+    pub(crate) fn first(&self) -> u32 {
         self.range.start
     }
 }
 
-impl Drop for Numbers {
+impl Drop for RunStreamIds {
     fn drop(&mut self) {
         let mut taken = self.taken.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = taken.iter().position(|range| *range == self.range) {
@@ -43,7 +43,7 @@ impl Drop for Numbers {
     }
 }
 
-/// Where so many in a row are free: behind how many of those taken, and the first.
+/// The first gap of `count` free ids: its place among the taken ranges, and its first id.
 fn free(taken: &[Range<u32>], count: u32) -> Option<(usize, u32)> {
     let ends = taken.iter().map(|numbers| numbers.end);
     let firsts = [0].into_iter().chain(ends);
@@ -75,8 +75,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_free_again_when_their_run_has_ended() {
-        let taken = TakenNumbers::default();
+    fn ids_are_free_again_when_their_run_has_ended() {
+        let taken = StreamIds::default();
         let first = taken.take(7).expect("a few are free");
         let second = taken.take(7).expect("a few are free");
         assert_eq!((first.first(), second.first()), (0, 7));

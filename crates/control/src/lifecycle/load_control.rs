@@ -1,6 +1,6 @@
-//! What a run is told, and asked, while it goes on.
+//! Commands to the clients and servers of a run, and questions about what they have counted.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,11 +11,11 @@ use wirestorm_engine::tunnel::TunnelTable;
 use wirestorm_stack::endpoint::AddressSet;
 use wirestorm_wire::tunnel::ClientTunnels;
 
-use super::report::PortReport;
+use crate::result::PortReport;
 
-/// Steers one run: ends its load, changes it, asks for what was counted so far.
+/// Changes the load of a run, and asks what it has counted so far.
 #[derive(Debug, Default)]
-pub struct Steering {
+pub(crate) struct LoadControl {
     has_ended: AtomicBool,
     /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
     scale: AtomicU64,
@@ -39,7 +39,7 @@ pub enum TunnelChangeError {
     /// There are too many.
     #[error(
         "tunnels that were changed would be more than {most} ranges: change whole ranges",
-        most = Steering::RANGES_MAX
+        most = LoadControl::RANGES_MAX
     )]
     TooMany,
     /// Nobody would follow.
@@ -99,29 +99,29 @@ impl LoadFactor {
     }
 }
 
-impl Steering {
+impl LoadControl {
     /// Workers look for questions every 20 ms: one that takes so much longer does not answer.
     const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
     /// No connection is made from now on, as at the end of the duration.
-    pub fn end_load(&self) {
+    pub(crate) fn end_load(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
     /// Multiplies the loads that the plan has: rates, numbers of flows held, throughputs. A rate
     /// that becomes too small or too great to be told stays as it is.
-    pub fn set_load(&self, factor: LoadFactor) {
+    pub(crate) fn set_load(&self, factor: LoadFactor) {
         self.scale.store(factor.pack(), Ordering::Relaxed);
     }
 
     /// The most ranges of clients that are switched off, or have other tunnels.
-    pub const RANGES_MAX: usize = 1 << 20;
+    pub(crate) const RANGES_MAX: usize = 1 << 20;
 
     /// Switches clients off, or on again, by their first and last addresses: one that is off makes
     /// no connections, and those that it has go on. Workers follow within 20 ms. Returns whether it
     /// was possible: beyond [`Self::RANGES_MAX`] all stays as it is.
     #[must_use]
-    pub fn switch_clients(&self, ranges: &[(IpAddr, IpAddr)], on: bool) -> bool {
+    pub(crate) fn switch_clients(&self, ranges: &[(IpAddr, IpAddr)], on: bool) -> bool {
         self.off.change(|off| {
             match on {
                 true => off.remove(ranges.iter().copied()),
@@ -132,7 +132,7 @@ impl Steering {
     }
 
     /// Clients that are switched off.
-    pub fn clients_off(&self) -> Arc<AddressSet> {
+    pub(crate) fn clients_off(&self) -> Arc<AddressSet> {
         self.off.now()
     }
 
@@ -143,7 +143,7 @@ impl Steering {
     /// # Errors
     /// Where ranges of tunnels that were changed would be more than [`Self::RANGES_MAX`], or no port
     /// of a run that has begun has tunnels; then all stays as it is.
-    pub fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> Result<(), TunnelChangeError> {
+    pub(crate) fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> Result<(), TunnelChangeError> {
         if self.has_tunnels.get() == Some(&false) {
             return Err(TunnelChangeError::NoTunnels);
         }
@@ -158,7 +158,7 @@ impl Steering {
     ///
     /// # Errors
     /// Where some are changed and there are none.
-    pub(super) fn know_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
+    pub(crate) fn know_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
         let _ = self.has_tunnels.set(has_tunnels);
         match has_tunnels || self.tunnels.now().ranges() == 0 {
             true => Ok(()),
@@ -168,7 +168,7 @@ impl Steering {
 
     /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
     /// in the run's result.
-    pub fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
+    pub(crate) fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let question = (self.asked.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
         self.asked.store(question << DETAIL_BITS | detail as u64, Ordering::Relaxed);
@@ -187,9 +187,9 @@ impl Steering {
     }
 
     /// So many ports answer from now on, until what is returned is dropped.
-    pub(super) fn begin(&self, ports: usize) -> Begun<'_> {
+    pub(crate) fn begin(&self, ports: usize) -> Answering<'_> {
         self.lock().ports = vec![None; ports];
-        Begun(self)
+        Answering(self)
     }
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
@@ -242,10 +242,19 @@ impl<Table: Clone> Changing<Table> {
     }
 }
 
-/// A run that goes on.
-pub(super) struct Begun<'a>(&'a Steering);
+/// All clients that there can be.
+fn everybody() -> AddressSet {
+    let mut all = AddressSet::default();
+    let v4 = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
+    let v6 = (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into());
+    all.add([v4, v6]);
+    all
+}
 
-impl Drop for Begun<'_> {
+/// A run whose ports answer questions.
+pub(crate) struct Answering<'a>(&'a LoadControl);
+
+impl Drop for Answering<'_> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.answered.notify_all();
@@ -253,29 +262,30 @@ impl Drop for Begun<'_> {
 }
 
 /// How a port's worker follows.
-pub(super) struct Follower<'a> {
-    steering: &'a Steering,
+pub(crate) struct LoadFollower<'a> {
+    control: &'a LoadControl,
     port: usize,
     scale: u64,
     switched: u64,
+    is_paused: bool,
     tunnelled: u64,
     answered: u64,
 }
 
-impl<'a> Follower<'a> {
+impl<'a> LoadFollower<'a> {
     /// `port`: its place among those of the run.
-    pub(super) fn new(steering: &'a Steering, port: usize) -> Self {
-        Self { steering, port, scale: 0, switched: 0, tunnelled: 0, answered: 0 }
+    pub(crate) fn new(control: &'a LoadControl, port: usize) -> Self {
+        Self { control, port, scale: 0, switched: 0, is_paused: false, tunnelled: 0, answered: 0 }
     }
 
     /// Whether no more connections are to be made.
-    pub(super) fn has_ended(&self) -> bool {
-        self.steering.has_ended.load(Ordering::Relaxed)
+    pub(crate) fn has_ended(&self) -> bool {
+        self.control.has_ended.load(Ordering::Relaxed)
     }
 
     /// What loads are to be multiplied by, where that was said anew: numerator and denominator.
-    pub(super) fn scale(&mut self) -> Option<(NonZeroU32, NonZeroU32)> {
-        let packed = self.steering.scale.load(Ordering::Relaxed);
+    pub(crate) fn scale(&mut self) -> Option<(NonZeroU32, NonZeroU32)> {
+        let packed = self.control.scale.load(Ordering::Relaxed);
         if packed == self.scale {
             return None;
         }
@@ -283,20 +293,27 @@ impl<'a> Follower<'a> {
         LoadFactor::unpack(packed).map(|it| (it.numerator, it.denominator))
     }
 
-    /// Clients that are to be off, where that was said anew.
-    pub(super) fn clients_off(&mut self) -> Option<Arc<AddressSet>> {
-        self.steering.off.since(&mut self.switched)
+    /// Clients that are to be off, where that has changed: all of them while the run is paused.
+    pub(crate) fn clients_off(&mut self, is_paused: bool) -> Option<Arc<AddressSet>> {
+        let changed = self.control.off.since(&mut self.switched);
+        let was_paused = std::mem::replace(&mut self.is_paused, is_paused);
+        match (is_paused, was_paused) {
+            (true, true) => None,
+            (true, false) => Some(Arc::new(everybody())),
+            (false, true) => Some(self.control.off.now()),
+            (false, false) => changed,
+        }
     }
 
     /// Tunnels that are others than the plan's, where that was said anew.
-    pub(super) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
-        self.steering.tunnels.since(&mut self.tunnelled)
+    pub(crate) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
+        self.control.tunnels.since(&mut self.tunnelled)
     }
 
     /// Answers, where something was asked.
     #[inline]
-    pub(super) fn answer(&mut self, report: impl FnOnce(Detail) -> PortReport) {
-        let asked = self.steering.asked.load(Ordering::Relaxed);
+    pub(crate) fn answer(&mut self, report: impl FnOnce(Detail) -> PortReport) {
+        let asked = self.control.asked.load(Ordering::Relaxed);
         if asked != self.answered {
             self.answered = asked;
             let detail = match asked & ((1 << DETAIL_BITS) - 1) {
@@ -309,15 +326,15 @@ impl<'a> Follower<'a> {
     }
 
     /// Leaves what answers all that will be asked.
-    pub(super) fn leave(self, report: PortReport) {
+    pub(crate) fn leave(self, report: PortReport) {
         self.put(u64::MAX, report);
     }
 
     fn put(&self, question: u64, report: PortReport) {
-        if let Some(place) = self.steering.lock().ports.get_mut(self.port) {
+        if let Some(place) = self.control.lock().ports.get_mut(self.port) {
             *place = Some((question, report));
         }
-        self.steering.answered.notify_all();
+        self.control.answered.notify_all();
     }
 }
 
@@ -343,10 +360,10 @@ mod tests {
 
     #[test]
     fn a_factor_is_told_once_to_each_worker() {
-        let steering = Steering::default();
-        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
+        let control = LoadControl::default();
+        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert_eq!(first.scale(), None);
-        steering.set_load(LoadFactor::new(Decimal::parse("2.5").unwrap()).unwrap());
+        control.set_load(LoadFactor::new(Decimal::parse("2.5").unwrap()).unwrap());
         let said = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
         assert_eq!(first.scale(), Some(said));
         assert_eq!((first.scale(), second.scale()), (None, Some(said)));
@@ -354,23 +371,39 @@ mod tests {
 
     #[test]
     fn clients_are_switched_for_each_worker() {
-        let steering = Steering::default();
-        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
-        assert!(first.clients_off().is_none());
+        let control = LoadControl::default();
+        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
+        assert!(first.clients_off(false).is_none());
         let address = |last: u8| IpAddr::from([16, 0, 0, last]);
-        assert!(steering.switch_clients(&[(address(1), address(9))], false));
-        assert!(steering.switch_clients(&[(address(4), address(4))], true));
+        assert!(control.switch_clients(&[(address(1), address(9))], false));
+        assert!(control.switch_clients(&[(address(4), address(4))], true));
         for follower in [&mut first, &mut second] {
-            let off = follower.clients_off().unwrap();
+            let off = follower.clients_off(false).unwrap();
             assert!(off.contains(address(3)) && !off.contains(address(4)));
-            assert!(follower.clients_off().is_none());
+            assert!(follower.clients_off(false).is_none());
         }
     }
 
     #[test]
+    fn a_pause_switches_all_clients_off_and_what_follows_restores_them() {
+        let control = LoadControl::default();
+        let mut follower = LoadFollower::new(&control, 0);
+        let address = |last: u8| IpAddr::from([16, 0, 0, last]);
+        assert!(control.switch_clients(&[(address(1), address(1))], false));
+        assert!(follower.clients_off(false).is_some());
+        let off = follower.clients_off(true).unwrap();
+        assert!(off.contains(address(7)) && off.contains("2001:db8::1".parse().unwrap()));
+        assert!(control.switch_clients(&[(address(2), address(2))], false));
+        assert!(follower.clients_off(true).is_none());
+        let off = follower.clients_off(false).unwrap();
+        assert!(off.contains(address(1)) && off.contains(address(2)) && !off.contains(address(7)));
+        assert!(follower.clients_off(false).is_none());
+    }
+
+    #[test]
     fn tunnels_are_changed_for_each_worker() {
-        let steering = Steering::default();
-        let (mut first, mut second) = (Follower::new(&steering, 0), Follower::new(&steering, 1));
+        let control = LoadControl::default();
+        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert!(first.tunnels().is_none());
         let address = |last: u8| IpAddr::from([16, 0, 0, last]);
         let tunnel = |last: u8, teid: u32| ClientTunnels {
@@ -382,9 +415,9 @@ mod tests {
             to: address(255),
             source_port: None,
         };
-        assert_eq!(steering.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]), Ok(()));
-        assert_eq!(steering.know_tunnels(true), Ok(()));
-        assert_eq!(steering.change_tunnels(&[tunnel(2, 7)]), Ok(()));
+        assert_eq!(control.change_tunnels(&[tunnel(1, 5), tunnel(2, 9)]), Ok(()));
+        assert_eq!(control.know_tunnels(true), Ok(()));
+        assert_eq!(control.change_tunnels(&[tunnel(2, 7)]), Ok(()));
         for follower in [&mut first, &mut second] {
             let tunnels = follower.tunnels().unwrap();
             let teid = |last: u8| tunnels.of(address(last)).map(|it| it.teid);
@@ -392,12 +425,12 @@ mod tests {
             assert!(follower.tunnels().is_none());
         }
         // Of a run whose ports have none, some are changed before that is known, or later.
-        let steering = Steering::default();
-        assert_eq!(steering.change_tunnels(&[tunnel(1, 5)]), Ok(()));
-        assert_eq!(steering.know_tunnels(false), Err(TunnelChangeError::NoTunnels));
-        let steering = Steering::default();
-        assert_eq!(steering.know_tunnels(false), Ok(()));
-        assert_eq!(steering.change_tunnels(&[tunnel(1, 5)]), Err(TunnelChangeError::NoTunnels));
+        let control = LoadControl::default();
+        assert_eq!(control.change_tunnels(&[tunnel(1, 5)]), Ok(()));
+        assert_eq!(control.know_tunnels(false), Err(TunnelChangeError::NoTunnels));
+        let control = LoadControl::default();
+        assert_eq!(control.know_tunnels(false), Ok(()));
+        assert_eq!(control.change_tunnels(&[tunnel(1, 5)]), Err(TunnelChangeError::NoTunnels));
     }
 
     #[test]
@@ -433,9 +466,9 @@ mod tests {
 
     #[test]
     fn nothing_is_told_of_a_run_that_has_not_begun_or_is_over() {
-        let steering = Steering::default();
-        assert!(steering.reports(Detail::All).is_none());
-        drop(steering.begin(1));
-        assert!(steering.reports(Detail::All).is_none());
+        let control = LoadControl::default();
+        assert!(control.reports(Detail::All).is_none());
+        drop(control.begin(1));
+        assert!(control.reports(Detail::All).is_none());
     }
 }

@@ -9,7 +9,7 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{ImpairmentCounters, Link};
 use wirestorm_io::clock;
 
-use super::report::Ended;
+use super::report::DirectionOutcome;
 use crate::port::{Interfaces, ReceivePort, TransmitPort, Watch};
 use crate::work::{drain, settled};
 
@@ -36,7 +36,7 @@ pub(super) struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    pub(super) fn work(mut self, start: Instant) -> Ended {
+    pub(super) fn work(mut self, start: Instant) -> DirectionOutcome {
         let (mut unfit, mut lateness) = (0, Histogram::new());
         let carried = self.carry(start, &mut unfit, &mut lateness);
         // What has left the link is sent yet, however the run ends.
@@ -48,7 +48,7 @@ impl Direction<'_> {
         }
         self.publish();
         let transmitted = settled(&mut self.transmit, outcome.is_err());
-        Ended {
+        DirectionOutcome {
             counters: *self.link.counters(),
             unfit,
             transmitted,

@@ -1,4 +1,4 @@
-//! What a script's user is told while it is at work: on standard error, texts on standard output.
+//! What a script's user sees while it runs: events on standard error, texts on standard output.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -10,8 +10,8 @@ use crate::fit::{beside_bar, columns};
 use crate::number::several;
 use crate::wrap::wrapped;
 
-/// Tells events.
-pub(super) struct Teller {
+/// Prints events.
+pub(super) struct Terminal {
     quiet: bool,
     /// Whether standard output is for the result alone.
     json_only: bool,
@@ -19,7 +19,7 @@ pub(super) struct Teller {
     line: Mutex<Option<ProgressBar>>,
 }
 
-impl Teller {
+impl Terminal {
     pub(super) fn new(quiet: bool, json_only: bool) -> Self {
         Self { quiet, json_only, line: Mutex::new(None) }
     }
@@ -33,12 +33,14 @@ impl Teller {
             }
             Event::Failed(error) => eprintln!("wirestorm: {error}"),
             Event::Text(text) if self.json_only => eprint!("{text}"),
-            Event::Text(text) => {
+            Event::Unread(_) if self.json_only => {}
+            Event::Text(text) | Event::Unread(text) => {
                 // Whoever reads it may stop before the end, as `head` does.
                 let _ = std::io::stdout().lock().write_all(text.as_bytes());
             }
             Event::Progress(frames) => self.moved(*frames, "sent"),
             Event::Ended => self.ended(),
+            Event::ScriptFailed(_) => {}
         }
     }
 

@@ -10,24 +10,23 @@ mod report;
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
+use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Duration;
-use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
+use wirestorm_engine::impairment::{HeldOptions, Link};
 use wirestorm_io::clock;
 use wirestorm_plan::backend::Backend;
 use wirestorm_wire::impairment::Impairment;
 
+use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
 use crate::port::{BothWays, Interfaces, OpenError, Usage, are_one_pair};
-use crate::replay::Control;
+use crate::result::{Achieved, RunResult, Target};
 use crate::workers::Workers;
 use direction::Direction;
 
-pub use report::{DirectionReport, LinkResult, SCHEMA};
-
 /// What joins two interfaces.
 #[derive(Clone, Debug)]
-pub struct BridgeOptions {
+pub struct ImpairOptions {
     /// Both interfaces, by name.
     pub interfaces: [String; 2],
     /// What is done to frames from the first to the second, and from the second to the first.
@@ -44,18 +43,9 @@ pub struct BridgeOptions {
     pub force_interface: bool,
 }
 
-/// How far a link has come.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BridgeProgress {
-    /// Since the start.
-    pub elapsed: Duration,
-    /// Both directions.
-    pub directions: [ImpairmentCounters; 2],
-}
-
 /// Why nothing was joined.
 #[derive(Debug, thiserror::Error)]
-pub enum BridgeError {
+pub enum ImpairError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -65,27 +55,28 @@ pub enum BridgeError {
          ever; give an end of another pair, or of another cable"
     )]
     Loop(String, String),
+    /// The run was stopped before it began.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// A thread does not start.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// Joins the interfaces until the time is over, or somebody says stop; `observe` is called about
-/// ten times a second.
+/// Joins the interfaces until the time is over or the run is stopped, as a run's supervisor thread
+/// does.
 ///
 /// # Errors
 /// Where nothing could begin. Once it has, what goes wrong is in the result.
-pub fn run(
-    options: &BridgeOptions,
-    control: &Control,
-    mut observe: impl FnMut(&BridgeProgress),
-) -> Result<LinkResult, BridgeError> {
+pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResult, ImpairError> {
+    let controls = context.controls();
     let names = options.interfaces.each_ref().map(String::as_str);
-    let interfaces = Interfaces::open(&names, options.force_interface, None, None)?;
+    let interfaces =
+        Interfaces::open(&names, options.force_interface, &context.lease_request(), None)?;
     if let [a, b] = interfaces.links.as_slice()
         && are_one_pair(a, b)
     {
-        return Err(BridgeError::Loop(a.0.to_string(), b.0.to_string()));
+        return Err(ImpairError::Loop(a.0.to_string(), b.0.to_string()));
     }
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
@@ -116,31 +107,49 @@ pub fn run(
                 duration: options.duration,
                 interfaces: &interfaces,
                 index,
-                stop: &control.stop,
+                stop: &controls.stop,
                 snapshot: &snapshots[index],
             };
             move || Ok(move |start| direction.work(start))
         });
-        let workers = Workers::open(scope, "link", &control.stop, openers, BridgeError::Thread)?;
-        let start = workers.start(false);
+        let workers = Workers::open(scope, "link", &controls.stop, openers, ImpairError::Thread)?;
+        let start = workers.start(context.wait_for_start()?, false);
+        context.running();
         workers.watch(|| {
             let direction = |it: &Mutex<_>| it.lock().map(|it| *it).unwrap_or_default();
+            // What leaves a port is the direction that begins at the other one.
+            let port = |place: usize| PortSnapshot {
+                name: names[place].to_owned(),
+                interface: names[place].to_owned(),
+                impairment: direction(&snapshots[1 - place]),
+                ..PortSnapshot::default()
+            };
             let elapsed = clock::now().saturating_since(start);
-            observe(&BridgeProgress { elapsed, directions: snapshots.each_ref().map(direction) });
+            let part = || elapsed.as_secs_f64() / options.duration.as_secs_f64().max(1e-9);
+            let fraction = (options.duration != Duration::MAX).then(|| part().min(1.0));
+            let ports = vec![port(0), port(1)];
+            context.publish(Snapshot { elapsed, fraction, ports, ..Snapshot::default() });
         });
-        Ok::<_, BridgeError>((start, workers.join()))
+        Ok::<_, ImpairError>((start, workers.join()))
     })?;
     let elapsed = clock::now().saturating_since(start);
-    let [a, b] = names;
-    let ways = [(a, b), (b, a)].into_iter().zip(&ended).zip(&choices);
-    Ok(LinkResult {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        elapsed_s: elapsed.as_secs_f64(),
-        seed: options.seed,
-        directions: ways.map(|((way, ended), choice)| ended.report(way, choice)).collect(),
-        interrupted: control.stop.load(Ordering::Relaxed),
+    let ports = report::ports(names, &choices, &ended, elapsed);
+    let mut sent = TransmitCounters::default();
+    ended.iter().for_each(|ended| sent.merge(&ended.transmitted));
+    let tx = report::transmit(&sent, elapsed);
+    let mut result = RunResult {
+        target: Target {
+            duration_s: (options.duration != Duration::MAX)
+                .then(|| options.duration.as_secs_f64()),
+            seed: Some(options.seed),
+            ..Target::default()
+        },
+        achieved: Achieved { tx, ..Achieved::default() },
+        ports,
         errors: ended.iter().filter_map(|ended| ended.error.clone()).collect(),
         notes: interfaces.notes().collect(),
-    })
+        ..context.result(Some(start))
+    };
+    result.times.elapsed_s = elapsed.as_secs_f64();
+    Ok(result)
 }

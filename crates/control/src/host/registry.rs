@@ -1,0 +1,51 @@
+//! Which runs there are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Host, RunEntry};
+use crate::lifecycle::{RunHandle, RunId, Supervised};
+
+/// The runs of a host, by their numbers.
+#[derive(Default)]
+pub(crate) struct Registry(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    runs: BTreeMap<RunId, Arc<Supervised>>,
+}
+
+impl Registry {
+    /// Adds the run that `make` makes of its number.
+    pub(crate) fn add(&self, make: impl FnOnce(RunId) -> Supervised) -> Arc<Supervised> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.last += 1;
+        let id = RunId(state.last);
+        let run = Arc::new(make(id));
+        let ended = state.runs.iter().filter(|(_, run)| run.state().is_over());
+        let ended: Vec<RunId> = ended.map(|(id, _)| *id).collect();
+        let surplus = (ended.len() + 1).saturating_sub(Host::ENDED_RUNS_MAX);
+        for id in &ended[..surplus] {
+            state.runs.remove(id);
+        }
+        state.runs.insert(id, Arc::clone(&run));
+        run
+    }
+
+    pub(crate) fn handle(&self, id: RunId) -> Option<RunHandle> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.runs.get(&id).map(|run| RunHandle::new(Arc::clone(run)))
+    }
+
+    pub(crate) fn entries(&self) -> Vec<RunEntry> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = |(id, run): (&RunId, &Arc<Supervised>)| RunEntry {
+            id: *id,
+            kind: run.kind(),
+            owner: run.owner().to_owned(),
+            state: run.state(),
+        };
+        state.runs.iter().map(entry).collect()
+    }
+}

@@ -1,0 +1,28 @@
+//! The life of a run of any kind: its state, the commands that it takes, and what it publishes.
+//!
+//! A run has a supervisor thread of its own, which opens everything, waits for the start, lets the
+//! workers work and puts the result together. Handles share [`Supervised`] with it. Nothing here
+//! knows the kinds of runs.
+
+mod command;
+mod context;
+mod flow_control;
+mod handle;
+mod load_control;
+mod snapshot;
+mod state;
+
+pub use command::{Command, CommandError};
+pub use context::Abandoned;
+pub(crate) use context::{Context, Start, judged};
+pub use flow_control::FlowCommand;
+pub(crate) use flow_control::{FlowControl, GivenCommand};
+pub use handle::{RunError, RunErrorKind, RunHandle, RunId};
+pub(crate) use load_control::LoadFollower;
+pub use load_control::{Detail, LoadFactor, TunnelChangeError};
+pub use snapshot::{
+    ConnectionSnapshot, Delivery, FlowSnapshot, MeasuredSnapshot, PortSnapshot, Snapshot,
+    Subscription,
+};
+pub(crate) use state::{Controls, Supervised};
+pub use state::{RunOutcome, RunState, StartAt};

@@ -1,0 +1,271 @@
+//! How far a run is, and what its threads and its handles share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+
+use wirestorm_base::time::Instant;
+
+use super::command::{Command, CommandError};
+use super::flow_control::FlowControl;
+use super::handle::{RunError, RunErrorKind, RunId};
+use super::load_control::LoadControl;
+use super::snapshot::{Delivery, Snapshot, Subscribers, Subscription};
+use crate::result::{Kind, MeasuredReport, Outcome, RunResult};
+
+/// How far a run is.
+///
+/// ```text
+/// preparing ─> prepared ─> armed ─> running ─> draining ─> finished
+///      └──────────┴──────────┴─────────┴───────────┴─────> failed, interrupted
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunState {
+    /// Files and ports are being opened, neighbours resolved.
+    Preparing,
+    /// Everything is open, and nothing was sent.
+    Prepared,
+    /// It starts at a set time.
+    Armed,
+    /// It sends.
+    Running,
+    /// Nothing new is sent; the last arrivals, or connections that are open, are waited for.
+    Draining,
+    /// It ended by itself.
+    Finished,
+    /// It did not start, or an error ended it.
+    Failed,
+    /// It was stopped before its end.
+    Interrupted,
+}
+
+impl RunState {
+    /// Whether nothing follows it.
+    pub const fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Interrupted)
+    }
+
+    /// Its name in results and APIs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Prepared => "prepared",
+            Self::Armed => "armed",
+            Self::Running => "running",
+            Self::Draining => "draining",
+            Self::Finished => "finished",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// When a prepared run starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartAt {
+    /// As soon as its threads are ready.
+    #[default]
+    Now,
+    /// At an instant of the monotonic clock; at once where that is over.
+    Monotonic(Instant),
+    /// At a time of the wall clock, in nanoseconds since the Unix epoch; at once where that is
+    /// over.
+    Realtime(u64),
+}
+
+/// What came of a run: its result, or why it has none.
+pub type RunOutcome = Result<Arc<RunResult>, Arc<RunError>>;
+
+/// Answers what was measured of a flow so far, by its place in the plan.
+pub(crate) type Live = Arc<dyn Fn(usize) -> Vec<MeasuredReport> + Send + Sync>;
+
+/// A run as its supervisor thread and its handles share it.
+pub(crate) struct Supervised {
+    id: RunId,
+    kind: Kind,
+    owner: String,
+    pub(crate) controls: Controls,
+    status: Mutex<Status>,
+    changed: Condvar,
+    subscribers: Subscribers,
+}
+
+struct Status {
+    state: RunState,
+    start: Option<StartAt>,
+    outcome: Option<RunOutcome>,
+}
+
+/// What the worker threads of a run look at.
+#[derive(Default)]
+pub(crate) struct Controls {
+    /// Sending ends at once.
+    pub(crate) stop: AtomicBool,
+    /// Sending pauses until this is unset.
+    pub(crate) paused: AtomicBool,
+    /// Commands to single flows of a plan.
+    pub(crate) flows: FlowControl,
+    /// Commands to the loads of clients.
+    pub(crate) load: LoadControl,
+    /// What was measured so far.
+    live: Mutex<Option<Live>>,
+}
+
+impl Controls {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn live(&self) -> Option<Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_live(&self, live: Live) {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live);
+    }
+}
+
+impl Supervised {
+    pub(crate) fn new(id: RunId, kind: Kind, owner: String, flows: usize) -> Self {
+        let controls = Controls { flows: FlowControl::new(flows), ..Controls::default() };
+        let status = Status { state: RunState::Preparing, start: None, outcome: None };
+        Self {
+            id,
+            kind,
+            owner,
+            controls,
+            status: Mutex::new(status),
+            changed: Condvar::new(),
+            subscribers: Subscribers::default(),
+        }
+    }
+
+    pub(crate) const fn id(&self) -> RunId {
+        self.id
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    pub(crate) fn state(&self) -> RunState {
+        self.lock().state
+    }
+
+    pub(crate) fn outcome(&self) -> Option<RunOutcome> {
+        self.lock().outcome.clone()
+    }
+
+    pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
+        self.subscribers.latest()
+    }
+
+    pub(crate) fn subscribe(&self, delivery: Delivery) -> Subscription {
+        let subscription = self.subscribers.add(delivery);
+        if self.state().is_over() {
+            self.subscribers.close();
+        }
+        subscription
+    }
+
+    pub(crate) fn publish(&self, snapshot: Snapshot) {
+        self.subscribers.publish(snapshot);
+    }
+
+    /// Asks for the start; a second call changes nothing.
+    pub(crate) fn start(&self, at: StartAt) {
+        self.change(|status| {
+            status.start.get_or_insert(at);
+        });
+    }
+
+    /// Ends the run as soon as possible.
+    pub(crate) fn stop(&self) {
+        self.controls.stop.store(true, Ordering::Relaxed);
+        // Whoever waits for the start looks again.
+        self.change(|_| ());
+    }
+
+    pub(crate) fn set_state(&self, state: RunState) {
+        self.change(|status| status.state = state);
+    }
+
+    /// The supervisor has ended.
+    pub(crate) fn end(&self, outcome: RunOutcome) {
+        let state = match &outcome {
+            Ok(result) if result.verdict.outcome == Outcome::Failed => RunState::Failed,
+            Ok(result) if result.interrupted => RunState::Interrupted,
+            Ok(_) => RunState::Finished,
+            Err(error) if error.kind() == RunErrorKind::Abandoned => RunState::Interrupted,
+            Err(_) => RunState::Failed,
+        };
+        self.change(|status| {
+            status.state = state;
+            status.outcome = Some(outcome);
+        });
+        self.subscribers.close();
+    }
+
+    /// Waits until somebody asks for the start, or ends the run before it; when it starts.
+    pub(crate) fn wait_for_start(&self) -> Option<StartAt> {
+        let mut status = self.lock();
+        loop {
+            if self.controls.is_stopped() {
+                return None;
+            }
+            if let Some(at) = status.start {
+                return Some(at);
+            }
+            status = self.changed.wait(status).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until `is_so` of the state, for `timeout` at most; returns whether it is.
+    pub(crate) fn wait_until(
+        &self,
+        timeout: Option<StdDuration>,
+        is_so: impl Fn(RunState) -> bool,
+    ) -> bool {
+        let deadline = timeout.and_then(|timeout| StdInstant::now().checked_add(timeout));
+        let mut status = self.lock();
+        while !is_so(status.state) {
+            let left = deadline.map(|it| it.saturating_duration_since(StdInstant::now()));
+            status = match left {
+                None => self.changed.wait(status).unwrap_or_else(PoisonError::into_inner),
+                Some(StdDuration::ZERO) => return false,
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(status, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+
+    /// Carries out a command.
+    pub(crate) fn command(&self, command: Command) -> Result<(), CommandError> {
+        let state = self.state();
+        if state.is_over() {
+            return Err(CommandError::Over { state: state.name() });
+        }
+        command.carry_out(self)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Status> {
+        // A status is written in one step: a panic elsewhere leaves none half done.
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

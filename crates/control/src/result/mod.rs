@@ -1,0 +1,50 @@
+//! What a run reports: one document for every kind of run, and for tables, JSON, Python and
+//! whatever else reads results.
+//!
+//! The JSON form is `wirestorm.result/2`, described by `schemas/wirestorm.result.2.json`: an
+//! envelope, and sections that all kinds of runs share. Times are in seconds or nanoseconds as
+//! their names say, rates per second, lengths without FCS unless the name says L1 (with FCS,
+//! preamble and inter-packet gap) or L2 (with FCS).
+
+mod connections;
+mod device;
+mod envelope;
+mod flow;
+mod histogram;
+mod host;
+mod latency;
+mod link;
+mod port;
+mod rates;
+mod receive;
+mod sessions;
+mod template;
+mod verdict;
+
+use std::borrow::Cow;
+
+pub use connections::{
+    ConnectionsReport, FlowCountsReport, FlowSample, FlowSeries, SampledFlow, TimesReport,
+};
+pub use device::{DeviceReport, DeviceRun};
+pub use envelope::{Achieved, ClockKind, Kind, RunResult, SCHEMA, Target, Times};
+pub use flow::{FlowReport, MeasuredReport, SeriesReport, TagReport};
+pub use histogram::{DistributionReport, HistogramReport, VariationReport};
+pub use host::HostFacts;
+pub use latency::LatencyReport;
+pub use link::{ImpairmentReport, TunnelsReport};
+pub use port::{
+    DepartureReport, PortReport, RefusedReport, ReplayFlows, RetriedReport, TransmitReport,
+};
+pub(crate) use rates::{FrameRate, layer_name};
+pub use rates::Rates;
+pub use receive::{QueueReport, ReceiveReport, VerifyReport};
+pub use sessions::{Http1Report, Http2Report, TlsReport};
+pub use template::{
+    FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport,
+};
+pub use verdict::{Outcome, Verdict};
+
+/// A word of the vocabulary: a constant of the program that wrote a result, and owned where a
+/// result was read.
+pub type Label = Cow<'static, str>;

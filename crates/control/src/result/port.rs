@@ -1,0 +1,154 @@
+//! A port: what it sent, what it received, and what happened to frames on the way.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wirestorm_base::departure::DepartureRecord;
+
+use super::{
+    ConnectionsReport, HistogramReport, ImpairmentReport, Label, Rates, ReceiveReport, TemplateReport,
+    TunnelsReport,
+};
+
+/// One port.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PortReport {
+    /// Its name in the plan; its interface where the plan has no names.
+    pub name: String,
+    /// Its interface, or the file that it wrote.
+    pub interface: String,
+    /// What carried the frames that it sent; null where it sent none.
+    pub backend: Option<Label>,
+    /// Why that backend.
+    pub backend_reason: Option<String>,
+    /// What it sent; null where it was not to send.
+    pub tx: Option<TransmitReport>,
+    /// What arrived; null where arrivals were not counted.
+    pub rx: Option<ReceiveReport>,
+    /// Connections of its clients and servers, and their UDP flows.
+    pub connections: Option<ConnectionsReport>,
+    /// The clients or servers of each template that it has.
+    pub templates: Vec<TemplateReport>,
+    /// What happened to the frames that it was to send on an impaired link.
+    pub impairment: Option<ImpairmentReport>,
+    /// What happened to frames in tunnels.
+    pub tunnels: Option<TunnelsReport>,
+    /// How often the interface was down.
+    pub outages: u64,
+    /// How long it was down, in seconds; 0 too where that was over before it was noticed.
+    pub down_s: f64,
+    /// CPU time of the worker of this port, in seconds; null where workers serve several ports.
+    pub cpu_s: Option<f64>,
+    /// CPU time that a program at the interface's ingress took on the CPUs of the senders, in
+    /// seconds. Known where the kernel measures it (`sysctl kernel.bpf_stats_enabled=1`).
+    pub ingress_cpu_s: Option<f64>,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TransmitReport {
+    /// Frames that left.
+    pub packets: u64,
+    /// Their bytes without FCS.
+    pub bytes: u64,
+    /// How fast they left.
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Bits a second of the frames without FCS, as tcpreplay counts them.
+    pub bps_frames: f64,
+    /// Frames that did not leave because a port refused them, those in `refused` included.
+    pub failed: u64,
+    /// Frames that were not given to a port, and why.
+    pub refused: RefusedReport,
+    /// Frames that left shorter than they were on the wire.
+    pub truncated: u64,
+    /// Attempts that were repeated because a queue was full or the interface busy.
+    pub retried: RetriedReport,
+    /// Frames that were not sent because they were late, still queued at an interruption, or the
+    /// interface was down.
+    pub unsent: u64,
+    /// Flows of a replayed capture; null where they were not counted.
+    pub flows: Option<ReplayFlows>,
+    /// Where departures were stamped; null where several ports differ.
+    pub stamped: Option<Label>,
+    /// How departures kept to the schedule; null where all was sent as fast as it goes.
+    pub departures: Option<DepartureReport>,
+}
+
+/// Flows: packets of one direction with equal addresses, ports, protocol and VLAN.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ReplayFlows {
+    /// Flows begun.
+    pub count: u64,
+    /// Flows begun a second.
+    pub per_second: f64,
+    /// Flows begun again after the expiry; they are in `count`.
+    pub expired: u64,
+    /// Packets that belong to a flow.
+    pub flow_packets: u64,
+    /// Packets that are not IP.
+    pub non_flow_packets: u64,
+    /// Packets whose headers are cut or make no sense.
+    pub invalid_packets: u64,
+}
+
+/// Frames that no port could send.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RefusedReport {
+    /// Longer than the interface takes.
+    pub too_long: u64,
+    /// The longest of those, in bytes.
+    pub too_long_max: u64,
+    /// Without a whole Ethernet header.
+    pub too_short: u64,
+    /// Of another link layer, without an Ethernet form.
+    pub unconvertible: u64,
+}
+
+/// Attempts that were repeated.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RetriedReport {
+    /// The kernel had no buffers (`ENOBUFS`).
+    pub no_buffers: u64,
+    /// The interface was busy (`EAGAIN`).
+    pub again: u64,
+}
+
+/// How departures kept to the schedule.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DepartureReport {
+    /// Where departures were stamped.
+    pub stamped: Label,
+    /// How much later than planned the first frame left, in nanoseconds.
+    pub start_delay_ns: u64,
+    /// How far the schedule had to be moved after that, in nanoseconds.
+    pub shifted_ns: u64,
+    /// How much of that was made up for by gaps a little shorter, in nanoseconds.
+    pub regained_ns: u64,
+    /// The latest that a frame left after it was due, in nanoseconds.
+    pub lateness_max_ns: u64,
+    /// Time between departures.
+    pub gaps: HistogramReport,
+    /// How far each gap was from the one scheduled, either way.
+    pub gap_errors: HistogramReport,
+}
+
+impl DepartureReport {
+    /// The report of a record whose stamps were taken at `stamped`.
+    pub fn new(record: &DepartureRecord, stamped: &'static str) -> Self {
+        Self {
+            stamped: stamped.into(),
+            start_delay_ns: record.start_delay.as_nanos(),
+            shifted_ns: record.shifted.as_nanos(),
+            regained_ns: record.regained.as_nanos(),
+            lateness_max_ns: record.lateness_max.as_nanos(),
+            gaps: HistogramReport::new(&record.gaps),
+            gap_errors: HistogramReport::new(&record.gap_errors),
+        }
+    }
+}

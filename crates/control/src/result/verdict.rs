@@ -1,0 +1,272 @@
+//! Whether a run did what was asked for: one answer for every kind of run and every reader.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    DeviceReport, FlowReport, ImpairmentReport, PortReport, RunResult, TemplateReport, TransmitReport,
+    TunnelsReport,
+};
+
+/// Whether a run did what was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Verdict {
+    /// The answer.
+    pub outcome: Outcome,
+    /// Why it is not `met`, one sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All that was asked for was done.
+    #[default]
+    Met,
+    /// Something failed while it ran; what was measured before stands.
+    Failed,
+    /// It ran, but fell short of what was asked for, or frames or connections were lost.
+    FellShort,
+    /// It was stopped before its end, and had not fallen short by then.
+    Interrupted,
+}
+
+impl Outcome {
+    /// The exit status that commands report it by.
+    pub const fn exit_status(self) -> u8 {
+        match self {
+            Self::Met => 0,
+            Self::Failed => 1,
+            Self::FellShort => 3,
+            // As shells report a program that SIGINT ended.
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// Its name in results and APIs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Failed => "failed",
+            Self::FellShort => "fell_short",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Verdict {
+    /// The verdict on a result, all of whose other fields are filled in.
+    pub(crate) fn of(result: &RunResult) -> Self {
+        if !result.errors.is_empty() {
+            return Self { outcome: Outcome::Failed, reasons: result.errors.clone() };
+        }
+        let mut judge = Judge { result, reasons: Vec::new() };
+        judge.achieved();
+        result.flows.iter().for_each(|flow| judge.flow(flow));
+        result.ports.iter().for_each(|port| judge.port(port));
+        let devices = result.device_runs.iter().flat_map(|run| {
+            let stopped = run.stopped;
+            run.devices.iter().map(move |device| (device, stopped))
+        });
+        devices.for_each(|(device, stopped)| judge.device(device, stopped));
+        let reasons = judge.reasons;
+        let outcome = match (reasons.is_empty(), result.interrupted) {
+            (false, _) => Outcome::FellShort,
+            (true, true) => Outcome::Interrupted,
+            (true, false) => Outcome::Met,
+        };
+        let reasons = match outcome {
+            Outcome::Interrupted => vec!["the run was stopped before its end".to_owned()],
+            _ => reasons,
+        };
+        Self { outcome, reasons }
+    }
+}
+
+/// Collects the reasons why a run fell short.
+struct Judge<'a> {
+    result: &'a RunResult,
+    reasons: Vec<String>,
+}
+
+impl Judge<'_> {
+    /// Notes `count` of `what`, where there are any.
+    fn count(&mut self, place: &str, count: u64, what: &str) {
+        if count > 0 {
+            self.reasons.push(format!("{place}: {count} {what}"));
+        }
+    }
+
+    /// Notes a rate that is off by more than the tolerance.
+    fn rate(&mut self, place: &str, error_ppm: Option<f64>) {
+        let tolerance = self.result.target.tolerance_ppm;
+        if let Some(ppm) = error_ppm.filter(|ppm| ppm.abs() > tolerance) {
+            let percent = ppm / 1e4;
+            self.reasons.push(format!(
+                "{place}: the rate was {percent:+.2} % off its target (tolerance {} %)",
+                tolerance / 1e4
+            ));
+        }
+    }
+
+    fn achieved(&mut self) {
+        self.rate("all ports", self.result.achieved.rate_error_ppm);
+    }
+
+    fn flow(&mut self, flow: &FlowReport) {
+        let place = format!("flow {}", flow.name);
+        self.rate(&place, flow.rate_error_ppm);
+        self.count(&place, flow.lost.unwrap_or(0), "frames lost");
+    }
+
+    fn port(&mut self, port: &PortReport) {
+        let place = format!("port {}", port.name);
+        if let Some(tx) = &port.tx {
+            self.transmit(&place, tx, self.result.interrupted);
+        }
+        if let Some(rx) = &port.rx {
+            self.count(&place, rx.lost.unwrap_or(0), "frames lost");
+            // Counted arrivals that a receiver had no room for are no loss of the device's; clients
+            // and servers, and links, lose what they do not receive.
+            if port.connections.is_some() || port.impairment.is_some() {
+                self.count(&place, rx.dropped, "frames dropped for want of room");
+            }
+        }
+        if let Some(impairment) = &port.impairment {
+            self.impairment(&place, impairment);
+        }
+        if let Some(TunnelsReport { no_tunnel, too_long, .. }) = port.tunnels {
+            self.count(&place, no_tunnel + too_long, "frames that no tunnel took");
+        }
+        self.count(&place, port.outages, "outages of the interface");
+        if let Some(connections) = &port.connections {
+            let flows = &connections.flows;
+            self.count(&place, flows.failed + flows.time_wait_failed, "flows failed");
+            let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
+            self.count(&place, unmade, "flows could not be made or taken");
+        }
+        for template in port.templates.iter().filter(|template| connects_in_vain(template)) {
+            let name = &template.name;
+            self.reasons.push(format!("template {name}: no connection was established"));
+        }
+    }
+
+    fn transmit(&mut self, place: &str, tx: &TransmitReport, was_stopped: bool) {
+        self.count(place, tx.failed, "frames failed");
+        // Frames that were queued at a stop are not missing.
+        if !was_stopped {
+            self.count(place, tx.unsent, "frames unsent");
+        }
+    }
+
+    fn impairment(&mut self, place: &str, impairment: &ImpairmentReport) {
+        self.count(place, impairment.no_room, "frames dropped: too many were held");
+        self.count(place, impairment.unfit, "frames that the other interface could not take");
+    }
+
+    fn device(&mut self, device: &DeviceReport, was_stopped: bool) {
+        let place = format!("device {}", device.name);
+        self.rate(&place, device.rate_error_ppm);
+        self.transmit(&place, &device.tx, was_stopped);
+    }
+}
+
+/// Whether a template's clients sent SYN, and none of their connections was established.
+fn connects_in_vain(template: &TemplateReport) -> bool {
+    let connects = template.tcp.get("connects").copied().unwrap_or(0);
+    let waiting = template.flows.get("syn_sent").copied().unwrap_or(0);
+    template.side == "client" && waiting > 0 && connects == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{DeviceRun, ReceiveReport};
+
+    fn verdict(change: impl FnOnce(&mut RunResult)) -> (Outcome, Vec<String>) {
+        let mut result = RunResult::default();
+        result.target.tolerance_ppm = 1e4;
+        let tx = TransmitReport { packets: 10, ..TransmitReport::default() };
+        let rx = ReceiveReport { packets: 10, lost: Some(0), ..ReceiveReport::default() };
+        let port = PortReport { name: "a".into(), tx: Some(tx), rx: Some(rx), ..Default::default() };
+        result.ports.push(port);
+        change(&mut result);
+        let Verdict { outcome, reasons } = Verdict::of(&result);
+        (outcome, reasons)
+    }
+
+    fn tx(result: &mut RunResult) -> &mut TransmitReport {
+        result.ports[0].tx.as_mut().unwrap()
+    }
+
+    #[test]
+    fn a_run_that_did_all_has_met_its_target() {
+        assert_eq!(verdict(|_| ()), (Outcome::Met, Vec::new()));
+        let near = verdict(|it| it.achieved.rate_error_ppm = Some(-9_999.0));
+        assert_eq!(near.0, Outcome::Met);
+    }
+
+    #[test]
+    fn errors_outweigh_everything_else() {
+        let (outcome, reasons) = verdict(|it| {
+            it.errors.push("eth1 is gone".into());
+            it.interrupted = true;
+            tx(it).failed = 1;
+        });
+        assert_eq!((outcome, reasons), (Outcome::Failed, vec!["eth1 is gone".to_owned()]));
+    }
+
+    #[test]
+    fn a_shortfall_of_every_kind_is_a_reason() {
+        let reasons = |change: fn(&mut RunResult)| {
+            let (outcome, reasons) = verdict(change);
+            assert_eq!(outcome, Outcome::FellShort);
+            reasons.join("; ")
+        };
+        let off = reasons(|it| it.achieved.rate_error_ppm = Some(-714_657.4));
+        assert_eq!(off, "all ports: the rate was -71.47 % off its target (tolerance 1 %)");
+        assert_eq!(reasons(|it| tx(it).failed = 3), "port a: 3 frames failed");
+        assert_eq!(reasons(|it| tx(it).unsent = 3), "port a: 3 frames unsent");
+        let lost = reasons(|it| it.ports[0].rx.as_mut().unwrap().lost = Some(2));
+        assert_eq!(lost, "port a: 2 frames lost");
+        assert_eq!(reasons(|it| it.ports[0].outages = 1), "port a: 1 outages of the interface");
+        let flow = FlowReport { name: "f".into(), lost: Some(4), ..FlowReport::default() };
+        let (_, reasons) = verdict(|it| it.flows.push(flow));
+        assert_eq!(reasons, ["flow f: 4 frames lost"]);
+        let template = TemplateReport {
+            name: "page".into(),
+            side: "client".into(),
+            flows: [("syn_sent".into(), 5)].into(),
+            ..TemplateReport::default()
+        };
+        let (_, reasons) = verdict(|it| it.ports[0].templates.push(template));
+        assert_eq!(reasons, ["template page: no connection was established"]);
+    }
+
+    #[test]
+    fn what_was_queued_at_an_interruption_is_not_missing_and_what_failed_is() {
+        let queued = verdict(|it| {
+            it.interrupted = true;
+            tx(it).unsent = 100;
+        });
+        assert_eq!(queued.0, Outcome::Interrupted);
+        assert_eq!(Outcome::Interrupted.exit_status(), 130);
+        let failed = verdict(|it| {
+            it.interrupted = true;
+            tx(it).failed = 1;
+        });
+        assert_eq!(failed.0, Outcome::FellShort);
+    }
+
+    #[test]
+    fn devices_that_a_script_stopped_may_have_frames_left() {
+        let run = |stopped| {
+            let tx = TransmitReport { unsent: 5, ..TransmitReport::default() };
+            let device = DeviceReport { name: "eth0@1".into(), tx, ..DeviceReport::default() };
+            verdict(|it| it.device_runs.push(DeviceRun { devices: vec![device], stopped })).0
+        };
+        assert_eq!((run(true), run(false)), (Outcome::Met, Outcome::FellShort));
+    }
+}

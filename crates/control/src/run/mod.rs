@@ -1,0 +1,248 @@
+//! Runs of every kind: what they are prepared from, and how they start.
+//!
+//! ```text
+//! Run::prepare(plan, options, &host) ──> Prepared ──start(at)──> RunHandle ──wait──> RunResult
+//!                     │                                             │ command, subscribe
+//!           supervisor thread: opens, waits for the start, lets workers work, reports
+//! ```
+//!
+//! Nothing here blocks the caller, but for the time that opening takes in [`Run::prepare`]; nothing
+//! pins the caller's thread, prints, reads standard input or catches signals.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::replay::ReplayPlan;
+use wirestorm_plan::traffic::TrafficPlan;
+
+use crate::emulation::{self, EmulationError, EmulationOptions};
+use crate::host::{Access, Host};
+use crate::impair::{self, ImpairError, ImpairOptions};
+use crate::lifecycle::{
+    Context, Delivery, RunError, RunErrorKind, RunHandle, StartAt, Subscription, Supervised, judged,
+};
+use crate::pktgen::{self, PktgenPlan, PktgenRunError};
+use crate::replay::{self, Hooks, ReplayError};
+use crate::result::{Kind, RunResult};
+use crate::traffic::{self, StreamOptions, TrafficError};
+
+/// What a run does.
+pub enum Plan {
+    /// Captures are replayed.
+    Replay {
+        /// Which, how and where to.
+        plan: Box<ReplayPlan>,
+        /// What the user's side takes part in.
+        hooks: Hooks,
+    },
+    /// The flows of a plan are sent.
+    Streams {
+        /// The flows and ports.
+        plan: Arc<TrafficPlan>,
+        /// How they are sent.
+        options: StreamOptions,
+    },
+    /// The clients and servers of a plan are emulated.
+    Emulation {
+        /// The templates and ports.
+        plan: Arc<EmulationPlan>,
+        /// How they are emulated.
+        options: EmulationOptions,
+    },
+    /// Two interfaces are joined by an impaired link.
+    Impair(ImpairOptions),
+    /// A pktgen script runs.
+    Pktgen(PktgenPlan),
+}
+
+impl Plan {
+    /// The kind of its run.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Replay { .. } => Kind::Replay,
+            Self::Streams { .. } => Kind::Streams,
+            Self::Emulation { .. } => Kind::Emulation,
+            Self::Impair(_) => Kind::Impair,
+            Self::Pktgen(_) => Kind::Pktgen,
+        }
+    }
+
+    /// How many flows commands can name.
+    fn flows(&self) -> usize {
+        match self {
+            Self::Streams { plan, .. } => plan.flows.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// How a host runs a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whether other runs may use the same interfaces at the same time.
+    pub access: Access,
+    /// Who starts the run, as others see it who want the same interfaces; may be empty.
+    pub owner: String,
+    /// The plan's file, for the result; empty where there is none.
+    pub source: String,
+}
+
+/// Prepares runs.
+pub struct Run;
+
+impl Run {
+    /// Opens everything that a plan needs, and sends nothing but what finds its neighbours (ARP,
+    /// neighbour discovery). Waits until that is done: 10 s at most where a neighbour does not
+    /// answer.
+    ///
+    /// # Errors
+    /// Where the plan, its options or the machine do not allow the run.
+    pub fn prepare(plan: Plan, options: Options, host: &Host) -> Result<Prepared, Arc<RunError>> {
+        Self::begin(plan, options, host).wait()
+    }
+
+    /// Begins to prepare a run, and returns at once.
+    pub fn begin(plan: Plan, options: Options, host: &Host) -> Preparing {
+        Self::begin_watched(plan, options, host, Delivery::Latest).0
+    }
+
+    /// Begins to prepare a run, and returns at once, with its snapshots from the first on.
+    pub fn begin_watched(
+        plan: Plan,
+        options: Options,
+        host: &Host,
+        delivery: Delivery,
+    ) -> (Preparing, Subscription) {
+        let Options { access, owner, source } = options;
+        let (kind, flows) = (plan.kind(), plan.flows());
+        let run = host.registry().add(|id| Supervised::new(id, kind, owner, flows));
+        let snapshots = run.subscribe(delivery);
+        let context = Arc::new(Context::new(host.clone(), access, Arc::clone(&run)));
+        let supervised = Arc::clone(&run);
+        let name = format!("run-{}", run.id());
+        let spawned = std::thread::Builder::new().name(name).spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| supervise(plan, &source, &context)));
+            let outcome = outcome.unwrap_or_else(|panic| Err(defect(&*panic)));
+            // Leases are given back before anybody learns that the run is over.
+            drop(context);
+            supervised.end(outcome.map(Arc::new).map_err(Arc::new));
+        });
+        if let Err(error) = spawned {
+            let error = format!("cannot start a thread: {error}");
+            run.end(Err(Arc::new(RunError::new(RunErrorKind::Input, error))));
+        }
+        (Preparing(RunHandle::new(run)), snapshots)
+    }
+}
+
+/// A run that is being prepared.
+#[derive(Debug)]
+pub struct Preparing(RunHandle);
+
+impl Preparing {
+    /// The run, to watch or to stop it meanwhile.
+    pub fn handle(&self) -> RunHandle {
+        self.0.clone()
+    }
+
+    /// Waits until everything is open.
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub fn wait(self) -> Result<Prepared, Arc<RunError>> {
+        self.0.wait_prepared(None);
+        match self.0.outcome() {
+            Some(Err(error)) => Err(error),
+            _ => Ok(Prepared(Some(self.0))),
+        }
+    }
+
+    /// Waits for `timeout` at most, and returns itself where that was too short.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_within(self, timeout: StdDuration) -> Result<Result<Prepared, Self>, Arc<RunError>> {
+        match self.0.wait_prepared(Some(timeout)) {
+            true => self.wait().map(Ok),
+            false => Ok(Err(self)),
+        }
+    }
+}
+
+/// A run that is prepared. Dropping it gives up the run.
+#[derive(Debug)]
+pub struct Prepared(Option<RunHandle>);
+
+impl Prepared {
+    /// Lets it start; returns at once.
+    pub fn start(mut self, at: StartAt) -> RunHandle {
+        match self.0.take() {
+            Some(handle) => {
+                handle.start(at);
+                handle
+            }
+            None => unreachable!("a prepared run starts once"),
+        }
+    }
+
+    /// The run, to watch or to stop it.
+    pub fn handle(&self) -> Option<RunHandle> {
+        self.0.clone()
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            handle.stop();
+        }
+    }
+}
+
+/// Runs a plan on the calling thread, from opening to the result.
+fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResult, RunError> {
+    let result = match plan {
+        Plan::Replay { plan, hooks } => replay::run(&plan, hooks, context).map_err(RunError::from),
+        Plan::Streams { plan, options } => {
+            traffic::run(&plan, &options, context).map_err(RunError::from)
+        }
+        Plan::Emulation { plan, options } => {
+            emulation::run(&plan, &options, context).map_err(RunError::from)
+        }
+        Plan::Impair(options) => impair::run(&options, context).map_err(RunError::from),
+        Plan::Pktgen(plan) => pktgen::run(plan, context).map_err(RunError::from),
+    };
+    let mut result = result?;
+    if result.plan.is_empty() && !source.is_empty() {
+        result.plan.push(source.to_owned());
+    }
+    Ok(judged(result))
+}
+
+/// What a panic says.
+fn defect(panic: &(dyn Any + Send)) -> RunError {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    RunError::new(RunErrorKind::Defect, format!("a defect in wirestorm ended the run: {text}"))
+}
+
+/// The errors of the kinds of runs, each of which may be that the run was stopped.
+macro_rules! run_errors {
+    ($($error:ident),+) => {
+        $(impl From<$error> for RunError {
+            fn from(error: $error) -> Self {
+                let kind = match &error {
+                    $error::Abandoned(_) => RunErrorKind::Abandoned,
+                    _ => RunErrorKind::Input,
+                };
+                Self::new(kind, error)
+            }
+        })+
+    };
+}
+
+run_errors!(ReplayError, TrafficError, EmulationError, ImpairError, PktgenRunError);
+
