@@ -208,7 +208,7 @@ impl Emulation {
     /// How far it is, None before it has begun: elapsed_s, and ports by name with what they have
     /// counted.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(progress) = self.run.handle().latest() else { return Ok(None) };
+        let Some(progress) = self.run.latest() else { return Ok(None) };
         let told = PyDict::new(py);
         told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         let ports = PyDict::new(py);

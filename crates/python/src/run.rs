@@ -38,14 +38,12 @@ pub(crate) struct How {
     workers: u16,
     catch_up: String,
     multiplier: String,
+    tolerance_percent: f64,
     force_interface: bool,
     beside_others: bool,
     is_visible: bool,
     by_tag: bool,
 }
-
-/// How far rates may be off, as on the command line.
-const TOLERANCE_PPM: f64 = 1e4;
 
 /// Threads that share a plan's flows, as on the command line.
 const WORKERS_MAX: u16 = 64;
@@ -56,6 +54,11 @@ impl How {
         let workers = *workers;
         if !(1..=WORKERS_MAX).contains(&workers) {
             return Err(value_error(format!("workers {workers}: expected 1 to {WORKERS_MAX}")));
+        }
+        let tolerance = self.tolerance_percent;
+        if !(tolerance.is_finite() && tolerance >= 0.0) {
+            let message = format!("tolerance_percent {tolerance}: expected a number from 0 on");
+            return Err(value_error(message));
         }
         let policy = parse_catch_up(catch_up)
             .map_err(|error| value_error(format!("catch_up {catch_up:?}: {error}")))?;
@@ -69,7 +72,7 @@ impl How {
             force_interface: self.force_interface,
             is_visible: self.is_visible,
             by_tag: self.by_tag,
-            tolerance_ppm: TOLERANCE_PPM,
+            tolerance_ppm: tolerance * 1e4,
         })
     }
 }
@@ -157,7 +160,7 @@ impl Run {
     /// and flows by name with their packets, bytes, frames left out; frames received, all arrivals'
     /// bytes, frames duplicated, reordered and their mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let Some(progress) = self.run.handle().latest() else { return Ok(None) };
+        let Some(progress) = self.run.latest() else { return Ok(None) };
         let told = PyDict::new(py);
         told.set_item("elapsed_s", progress.elapsed.as_secs_f64())?;
         told.set_item("packets", progress.transmitted.sent)?;
