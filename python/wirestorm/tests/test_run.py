@@ -48,19 +48,35 @@ def sent(running: ws.Running, packets: int) -> ws.Progress:
 def test_a_result_counts_what_left_and_what_arrived(lab):
     plan = plan_of(duration=ws.packets(500))
     plan.add_flow("back", "b", [ws.ethernet(), ws.ipv4()], rx="a", duration=ws.packets(70))
-    result = ws.run(plan, lab.ports)
-    assert result.schema == "wirestorm.run/1" and not result.interrupted and result.elapsed_s > 0.4
+    result = ws.run(plan, lab.ports, tolerance_percent=100)
+    assert (result.schema, result.kind) == ("wirestorm.result/2", "streams")
+    assert not result.interrupted and result.times.elapsed_s > 0.4
+    assert result.achieved.packets == 570 and result.target.tolerance_ppm == 1e6
     clients = result.flow("clients")
     assert (clients.tx, clients.rx, clients.packets, clients.bytes) == ("a", ["b"], 500, 62_000)
-    assert clients.asked_pps == 1000
+    assert (clients.target_pps, clients.target_bps, clients.target_layer) == (1000, None, None)
     a, b = result.port("a"), result.port("b")
-    assert (a.interface, a.packets, a.failed) == (lab.a, 500, 0)
+    assert (a.interface, a.tx.packets, a.tx.failed) == (lab.a, 500, 0)
     assert (b.rx.packets, b.rx.bytes, b.rx.lost) == (500, 62_000, 0)
-    assert (b.packets, a.rx.packets) == (70, 70)
-    assert a.departures.gaps.count > 0 and a.departures.gaps.buckets[0][1] > 0
-    assert result.shortfalls(tolerance_percent=100) == []
+    assert (b.tx.packets, a.rx.packets) == (70, 70)
+    gaps = a.tx.departures.gaps
+    assert gaps.count > 0 and gaps.buckets[0][1] > 0
+    assert (result.verdict.outcome, result.verdict.reasons) == ("met", [])
     with pytest.raises(KeyError):
         result.flow("other")
+
+
+def test_a_rate_that_is_off_by_more_than_the_tolerance_falls_short(lab):
+    # A rate that no veth pair reaches.
+    plan = plan_of(rate="100G-l2", size=64)
+    result = ws.run(plan, lab.ports, duration=0.2, tolerance_percent=5)
+    assert result.verdict.outcome == "fell_short"
+    (off,) = [reason for reason in result.verdict.reasons if reason.startswith("flow clients: ")]
+    assert "off its target (tolerance 5 %)" in off
+    assert any(line.startswith("fell short: ") for line in str(result).splitlines())
+    for nonsense in (-1, float("nan")):
+        with pytest.raises(ValueError, match="tolerance_percent"):
+            ws.run(plan, lab.ports, tolerance_percent=nonsense)
 
 
 def test_a_result_has_rows_a_table_and_json(lab):
@@ -68,7 +84,7 @@ def test_a_result_has_rows_a_table_and_json(lab):
     (row,) = result.records()
     assert row["name"] == "clients" and row["rx"] == "b" and row["packets"] == 100
     a, b = result.port_records()
-    assert a["interface"] == lab.a and b["rx_packets"] == 100 and a["departures_gaps_count"] > 0
+    assert a["interface"] == lab.a and b["rx_packets"] == 100 and a["tx_departures_gaps_count"] > 0
     values = [*row.values(), *a.values(), *b.values()]
     assert all(it is None or isinstance(it, (str, int, float)) for it in values)
     lines = str(result).splitlines()
@@ -82,7 +98,7 @@ def test_a_result_has_rows_a_table_and_json(lab):
 def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
     plan = plan_of(duration=ws.packets(300), measure=True)
     plan.add_flow("lost", "a", [ws.ethernet(), ws.ipv4()], rx="a", measure=True, duration="0.1s")
-    result = ws.run(plan, lab.ports)
+    result = ws.run(plan, lab.ports, tolerance_percent=100)
     clients, lost = result.flows
     (measured,) = clients.measured
     assert (clients.lost, measured.received, measured.reordered) == (0, 300, 0)
@@ -90,7 +106,8 @@ def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
     assert 0 < delay.min_ns <= delay.p50_ns <= delay.max_ns and delay.count == 300
     # 100 a second for 0.1 s, and they went to b.
     assert (lost.packets, lost.lost) == (100, 100)
-    assert "flow lost: 100 frames did not arrive" in result.shortfalls(100)
+    assert result.verdict.outcome == "fell_short"
+    assert "flow lost: 100 frames lost" in result.verdict.reasons
     rows = result.records()
     assert [(row["name"], row["measured_port"]) for row in rows] == [
         ("clients", "b"),
@@ -152,8 +169,9 @@ def test_ports_can_be_hosts_that_find_each_other(lab):
 
 def test_what_falls_short_is_told(lab):
     # Nothing arrives at a: its own frames go to b.
-    result = ws.run(plan_of(rx=["a", "b"], duration=ws.packets(50)), lab.ports)
-    assert result.shortfalls(100) == ["port a: 50 frames did not arrive"]
+    plan = plan_of(rx=["a", "b"], duration=ws.packets(50))
+    verdict = ws.run(plan, lab.ports, tolerance_percent=100).verdict
+    assert (verdict.outcome, verdict.reasons) == ("fell_short", ["port a: 50 frames lost"])
 
 
 def test_a_run_tells_how_far_it_is_and_leaves_other_threads_their_time(lab):
@@ -187,9 +205,9 @@ def test_a_run_goes_on_by_itself_until_it_is_stopped(lab):
             running.wait(timeout=0.1)
         running.stop()
         result = running.wait(timeout=LIMIT_S)
-    assert running.is_done and result.interrupted
+    assert running.is_done and result.interrupted and result.verdict.outcome != "met"
     assert result.flow("clients").packets >= before.packets
-    assert result.port("b").rx.packets == result.port("a").packets
+    assert result.port("b").rx.packets == result.port("a").tx.packets
 
 
 def test_flows_are_steered_while_they_are_sent(lab):

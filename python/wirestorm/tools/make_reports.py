@@ -1,4 +1,4 @@
-"""Writes the dataclasses of results, in `src/wirestorm`, from their schemas.
+"""Writes the dataclasses of results, `src/wirestorm/reports.py`, from their schema.
 
 python tools/make_reports.py
 """
@@ -6,50 +6,50 @@ python tools/make_reports.py
 from __future__ import annotations
 
 import json
+import keyword
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parents[1] / "src/wirestorm"
 SCHEMAS = Path(__file__).parents[3] / "schemas"
 
-_BEGIN = '''"""What {what} reports, by schemas/{schema}; made by tools/make_reports.py.
+_SCHEMA = "wirestorm.result.2.json"
+# The class of the whole document.
+_ROOT = "RunResult"
 
-Times are in seconds or nanoseconds as their names say, {units}
+_BEGIN = f'''"""What a run reports, by schemas/{_SCHEMA}; made by tools/make_reports.py.
+
+Times are in seconds or nanoseconds as their names say, rates per second, lengths without FCS unless
+the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Literal, Optional
 '''
-
-_OF_RUNS = """rates per second, lengths without FCS unless
-the name says L1 (with FCS, preamble and inter-packet gap) or L2 (with FCS)."""
-# The module, what reports, its schema, units, and the class of the whole.
-_MODULES = [
-    ("reports.py", "a run", "wirestorm.run.1.json", _OF_RUNS, "RunReport"),
-    (
-        "emulation_reports.py",
-        "an emulation",
-        "wirestorm.emulation.1.json",
-        "bytes of frames without FCS.",
-        "EmulationReport",
-    ),
-]
 
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 
 
 def sources() -> dict[Path, str]:
-    """The modules' texts."""
-    found = {}
-    for module, what, name, units, root in _MODULES:
-        schema = json.loads((SCHEMAS / name).read_text())
-        begin = _BEGIN.format(what=what, schema=name, units=units)
-        classes = [_class(name, of) for name, of in schema["$defs"].items()]
-        found[PACKAGE / module] = "\n\n".join([begin, *classes, _class(root, schema)])
-    return found
+    """The module and its text."""
+    schema = json.loads((SCHEMAS / _SCHEMA).read_text())
+    definitions = {**schema["$defs"], _ROOT: schema}
+    parts = [_word(name, of) or _class(name, of) for name, of in definitions.items()]
+    return {PACKAGE / "reports.py": "\n\n".join([_BEGIN, *parts])}
+
+
+def _word(name: str, schema: dict[str, Any]) -> str | None:
+    """The values of a word of the vocabulary; None of what is no such word."""
+    if "oneOf" not in schema:
+        return None
+    values = {one["const"]: one["description"] for one in schema["oneOf"]}
+    told = " ".join(f"`{value}`: {text}" for value, text in values.items())
+    lines = textwrap.wrap(f'"""{schema["description"]} {told}"""', 100)
+    return "\n".join([f"{name} = {_literal(values)}", *lines]) + "\n"
 
 
 def _class(name: str, schema: dict[str, Any]) -> str:
@@ -60,12 +60,18 @@ def _class(name: str, schema: dict[str, Any]) -> str:
         kind = _type(of)
         # Not shown: hundreds of numbers, which a summary stands beside.
         hidden = " = field(repr=False)" if member == "buckets" else ""
-        lines += [f"    {member}: {kind}{hidden}", *_text(of.get("description", ""))]
+        lines += [f"    {_field(member)}: {kind}{hidden}", *_text(of.get("description", ""))]
     # Those that are there where there is something to say.
     for member in sorted(schema["properties"].keys() - schema["required"]):
         of = schema["properties"][member]
-        lines += [f"    {member}: {_type(of)} = {_none(of)}", *_text(of.get("description", ""))]
+        named = f"    {_field(member)}: {_type(of)} = {_none(of)}"
+        lines += [named, *_text(of.get("description", ""))]
     return "\n".join(lines) + "\n"
+
+
+def _field(member: str) -> str:
+    """The name of a member's field, which a keyword of Python cannot be."""
+    return f"{member}_" if keyword.iskeyword(member) else member
 
 
 def _text(text: str) -> list[str]:
@@ -79,6 +85,9 @@ def _type(of: dict[str, Any]) -> str:
     if "anyOf" in of:
         (kind,) = [_type(one) for one in of["anyOf"] if one != {"type": "null"}]
         return f"Optional[{kind}]"
+    if "enum" in of:
+        kind = _literal(value for value in of["enum"] if value is not None)
+        return f"Optional[{kind}]" if None in of["enum"] else kind
     if isinstance(of["type"], list):
         (kind,) = [one for one in of["type"] if one != "null"]
         return f"Optional[{_type({**of, 'type': kind})}]"
@@ -89,6 +98,10 @@ def _type(of: dict[str, Any]) -> str:
     if of["type"] == "array":
         return f"list[{_type(of['items'])}]"
     return _TYPES[of["type"]]
+
+
+def _literal(values: Iterable[str]) -> str:
+    return f"Literal[{', '.join(map(json.dumps, values))}]"
 
 
 def _none(of: dict[str, Any]) -> str:

@@ -48,7 +48,6 @@ __all__ = [
     "Emulating",
     "EmulationCount",
     "EmulationProgress",
-    "EmulationResult",
     "Flow",
     "FlowCount",
     "Frame",

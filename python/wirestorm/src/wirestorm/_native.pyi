@@ -71,6 +71,7 @@ class How(TypedDict):
     workers: int
     catch_up: str
     multiplier: str
+    tolerance_percent: float
     force_interface: bool
     beside_others: bool
     is_visible: bool
@@ -113,7 +114,7 @@ class Run:
         """
 
     def result(self) -> str:
-        """The result as a document of the form wirestorm.run/1."""
+        """The result as a document of the form wirestorm.result/2."""
 
 class EmulationHow(TypedDict):
     """How clients and servers work, in the words of the command line's flags.
@@ -191,7 +192,7 @@ class Emulation:
         """
 
     def result(self) -> str:
-        """The result as a document of the form wirestorm.emulation/1."""
+        """The result as a document of the form wirestorm.result/2."""
 
 class TrexGateway(TypedDict):
     """Clients, by their addresses of IPv4, and what is below IP in their frames."""

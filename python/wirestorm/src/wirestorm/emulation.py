@@ -6,16 +6,15 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, Union
 
 from wirestorm import _native
 from wirestorm._plain import Time, time_text
 from wirestorm._waiting import wait_for_end
-from wirestorm.emulation_reports import PortReport
-from wirestorm.emulation_result import EmulationResult
 from wirestorm.errors import Interrupted, RunError
 from wirestorm.plan import text_of
-from wirestorm.result import build
+from wirestorm.reports import PortReport
+from wirestorm.result import Result, port_reports
 
 if TYPE_CHECKING:
     from wirestorm._native import EmulationHow
@@ -88,7 +87,7 @@ class Emulating:
         told = self._native.reports("all")
         if told is None:
             raise RunError("the run has ended: its result has what was counted")
-        return [cast(PortReport, build(PortReport, port)) for port in json.loads(told)]
+        return port_reports(json.loads(told))
 
     def set_load(self, factor: float) -> None:
         """Multiplies the loads that they began with: rates, flows that are held, throughputs.
@@ -141,7 +140,7 @@ class Emulating:
         self,
         timeout: float | None = None,
         progress: Callable[[EmulationProgress], object] | None = None,
-    ) -> EmulationResult:
+    ) -> Result:
         """Waits for the end and gives the result.
 
         :param timeout: seconds; `TimeoutError` after them, while they go on
@@ -157,8 +156,8 @@ class Emulating:
             raise RunError("\n".join(result.errors), result)
         return result
 
-    def _result(self) -> EmulationResult:
-        return EmulationResult.from_dict(json.loads(self._native.result()))
+    def _result(self) -> Result:
+        return Result.from_dict(json.loads(self._native.result()))
 
 
 def start_emulation(
@@ -226,7 +225,7 @@ def emulate(
     force_interface: bool = False,
     verify_checksums: bool = False,
     progress: Callable[[EmulationProgress], object] | None = None,
-) -> EmulationResult:
+) -> Result:
     """Emulates the clients and servers of a plan, and reports what became of their connections.
 
     :param plan: the path of a file in YAML or JSON, or its values as Python has them
@@ -238,9 +237,9 @@ def emulate(
     :param down_max: an interface that is down for so long ends the run
     :param coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
         have 20,000 frames a second and more; measured times are as coarse then
-    :param interval: how long the intervals are in which `series` tells flows over time
-    :param follow: so many flows of each port at a time are followed, and told at the end of each
-        interval: `followed`
+    :param interval: how long the intervals are in which `connections.series` tells flows over time
+    :param follow: so many flows of each port are sampled at a time, at the end of each interval:
+        `connections.sampled_flows`
     :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
     :param multiplier: a factor for loads: connections a second, and how many are held, users, and
         bits a second

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wirestorm.emulation_result import EmulationResult
     from wirestorm.result import Result
 
 
@@ -34,7 +33,7 @@ class RunError(WirestormError):
     `result` is what was measured before; None where nothing was sent.
     """
 
-    def __init__(self, message: str, result: Result | EmulationResult | None = None) -> None:
+    def __init__(self, message: str, result: Result | None = None) -> None:
         super().__init__(message, result)
         self.message = message
         self.result = result
@@ -46,6 +45,6 @@ class RunError(WirestormError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run: sending has ended, and `result` is what was measured."""
 
-    def __init__(self, result: Result | EmulationResult) -> None:
+    def __init__(self, result: Result) -> None:
         super().__init__("interrupted; the exception's `result` is what was measured")
         self.result = result

@@ -156,6 +156,7 @@ def start(
     workers: int = 1,
     catch_up: str = "bounded",
     multiplier: str = "1",
+    tolerance_percent: float = 1,
     force_interface: bool = False,
     by_tag: bool = False,
 ) -> Running:
@@ -171,6 +172,7 @@ def start(
         "workers": workers,
         "catch_up": catch_up,
         "multiplier": multiplier,
+        "tolerance_percent": tolerance_percent,
         "force_interface": force_interface,
         "beside_others": False,
         "is_visible": False,
@@ -193,6 +195,7 @@ def run(
     workers: int = 1,
     catch_up: str = "bounded",
     multiplier: str = "1",
+    tolerance_percent: float = 1,
     force_interface: bool = False,
     by_tag: bool = False,
     progress: Callable[[Progress], object] | None = None,
@@ -208,6 +211,7 @@ def run(
     :param catch_up: what becomes of late frames: `bounded:MS`, `strict:MS` or `stretch`
     :param multiplier: a factor for all rates (`"2"`), or what each port's flows send together:
         `"50%"` of its speed, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"` (all of the wire)
+    :param tolerance_percent: a rate that is off by more is a reason in the result's `verdict`
     :param force_interface: send also on the interface that carries the default route
     :param by_tag: count arrivals of measured flows by their VLAN tags too: `measured[0].tags`
     :param progress: is called about ten times a second with how far the run has come
@@ -223,6 +227,7 @@ def run(
         workers=workers,
         catch_up=catch_up,
         multiplier=multiplier,
+        tolerance_percent=tolerance_percent,
         force_interface=force_interface,
         by_tag=by_tag,
     )
