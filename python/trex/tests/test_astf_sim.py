@@ -57,13 +57,18 @@ def simulated(profile: Path, *options: str, cwd: Path | None = None) -> dict | N
 def failed(result: dict) -> int:
     """Flows that did not end by being closed, or were not made, on all ports."""
     names = ("failed", "overflow", "tuple_in_use", "no_flow", "no_template", "damaged")
-    return sum(port["flows"][name] for port in result["ports"] for name in names)
+    return sum(flows[name] for flows in flows_of(result) for name in names)
+
+
+def flows_of(result: dict) -> list[dict[str, int]]:
+    """What became of the flows of each port."""
+    return [port["connections"]["flows"] for port in result["ports"]]
 
 
 def test_a_profile_of_both_transports_runs() -> None:
     result = simulated(PAGES, "-m", "4", "-t", "--pages", "2", "--page-size", "1000")
     assert result is not None
-    clients, servers = result["ports"]
+    clients, servers = (port["connections"] for port in result["ports"])
     assert failed(result) == 0
     assert clients["tcp"]["connects"] == servers["tcp"]["accepts"] > 0
     assert clients["tcp"]["rcvbyte"] == 2 * 1000 * clients["tcp"]["connects"]
@@ -83,5 +88,5 @@ def test_all_profiles_of_trex_run() -> None:
             if result is not None or profile.stem not in REFUSED:
                 wrong[profile.stem] = "is refused" if result is None else "is not refused"
         elif failed(result) and ".reset(" not in profile.read_text():
-            wrong[profile.stem] = [port["flows"] for port in result["ports"]]
+            wrong[profile.stem] = flows_of(result)
     assert not wrong

@@ -438,7 +438,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             for number, port in self.links.items():
                 counted = run.port(number)
                 if counted is not None and port.stateful.get(profile.pid) is run:
-                    port.note_received(counted["received"], counted["received_bytes"])
+                    port.note_received(counted["rx"]["packets"], counted["rx"]["bytes"])
                     port.end_receiving()
             if result["errors"]:
                 self.last_error = "; ".join(dict.fromkeys(result["errors"]))
@@ -460,13 +460,14 @@ def _warnings(result: dict[str, Any]) -> Iterable[str]:
     yield from dict.fromkeys(result["errors"])
     yield from result["notes"]
     for port in result["ports"]:
+        tx, dropped = port["tx"], port["rx"]["dropped"]
         # Notes tell of outages, and of what was not sent meanwhile.
-        if port["unsent"] and not port["outages"]:
-            yield f"{port['interface']}: {port['unsent']:,} frames were not sent"
-        if port["failed"]:
-            yield f"{port['interface']} refused {port['failed']:,} frames"
-        if port["missed"]:
-            yield f"{port['interface']}: {port['missed']:,} frames were missed"
+        if tx["unsent"] and not port["outages"]:
+            yield f"{port['interface']}: {tx['unsent']:,} frames were not sent"
+        if tx["failed"]:
+            yield f"{port['interface']} refused {tx['failed']:,} frames"
+        if dropped:
+            yield f"{port['interface']}: {dropped:,} frames were dropped: no room for them"
         tunnels = port.get("tunnels") or {}
         for cause, why in (
             ("no_tunnel", "neither sender nor receiver has a tunnel"),

@@ -140,7 +140,7 @@ Counts = dict[str, int]
 
 
 def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
-    """What ports or templates of one side have counted together.
+    """What the connections of ports or templates of one side have counted together.
 
     `is_over`: whether the run has ended, so that what was open then was dropped: as in TRex that is
     no fault of a connection, and in `tcps_testdrops` alone.
@@ -160,7 +160,8 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
             add(name, value)
         flows = report["flows"]
         waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
-        if "stamped" in report:
+        # Ports have none, nor have templates without the add-on.
+        if report.get("stamped"):
             _add_latency(sums, report["stamped"])
     tcp, udp = _open(sums)
     sums["m_active_flows"] = 0 if is_over else sums["m_active_flows"]
@@ -195,7 +196,6 @@ def _add_latency(sums: Counts, stamped: Mapping[str, Any]) -> None:
 def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
     """What a port or a template has counted of its flows."""
     flows = report["flows"]
-    side = report.get("side") or ("server" if report["name"].startswith("servers") else "client")
     return {
         "m_active_flows": flows["active"],
         "flows_total": flows["flows_total"],
@@ -204,7 +204,7 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
         "err_flow_overflow": flows["overflow"],
         "err_c_tuple_err": flows["tuple_in_use"],
         "err_c_nf_throttled": flows["late"],
-        "err_cwf" if side == "client" else "err_no_syn": flows.get("no_flow", 0),
+        "err_cwf" if report["side"] == "client" else "err_no_syn": flows.get("no_flow", 0),
         "err_no_template": flows.get("no_template", 0),
         "err_defer_no_template": flows.get("no_match", 0),
         "err_fragments_ipv4_drop": sum(flows.get(name, 0) for name in _FRAGMENTS_LOST),

@@ -27,7 +27,7 @@ def flows_of(
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
     """Connections that were followed: each by its ends, the number of a look, and what was seen."""
     for port in ports:
-        for flow in port["followed"]:
+        for flow in port["connections"]["sampled_flows"]:
             for sample in flow["samples"]:
                 number = round(sample["at_s"] / interval_s)
                 yield f"{flow['own']}-{flow['peer']}", number, _info(flow, sample)

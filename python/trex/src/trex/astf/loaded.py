@@ -134,7 +134,11 @@ class Profile:
         ports = {} if self.run is None else self.run.ports()
         return {
             side: counts_of(
-                (port for name, port in ports.items() if name.startswith(f"{side}s")),
+                (
+                    {"side": side, **port["connections"]}
+                    for name, port in ports.items()
+                    if name.startswith(f"{side}s")
+                ),
                 not self.is_running,
             )
             for side in SECTIONS

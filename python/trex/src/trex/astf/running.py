@@ -147,7 +147,7 @@ class StatefulRun:
         """Seconds since the start, or until the end."""
         result = self.result()
         if result is not None:
-            return float(result["elapsed_s"])
+            return float(result["times"]["elapsed_s"])
         self._look_at_clock()
         return max(time.monotonic() - self.started, 0.0)
 
@@ -166,8 +166,9 @@ class StatefulRun:
 
     def is_established(self) -> bool:
         """Whether a connection of clients was established; flows of UDP are from their start."""
-        ports = [port for name, port in self.ports().items() if name.startswith("clients")]
-        return any(port[kind]["connects"] for port in ports for kind in ("tcp", "udp"))
+        ports = self.ports().items()
+        clients = [port["connections"] for name, port in ports if name.startswith("clients")]
+        return any(it[kind]["connects"] for it in clients for kind in ("tcp", "udp"))
 
     def result(self) -> dict[str, Any] | None:
         """The engine's report, once it is over."""
@@ -205,7 +206,10 @@ class StatefulRun:
     def sent(self, number: int) -> tuple[int, int, int]:
         """Frames that left a port, their bytes without FCS, frames that were refused."""
         port = self.port(number)
-        return (port["sent"], port["sent_bytes"], port["failed"]) if port is not None else (0, 0, 0)
+        if port is None:
+            return 0, 0, 0
+        tx = port["tx"]
+        return tx["packets"], tx["bytes"], tx["failed"]
 
 
 def multiplier(mult: Any) -> None:

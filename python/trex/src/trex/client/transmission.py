@@ -64,6 +64,7 @@ def how_to_send(**options: Any) -> dict[str, Any]:
         "workers": 1,
         "catch_up": "bounded",
         "multiplier": "1",
+        "tolerance_percent": 1.0,
         # Whoever makes an interface a port has decided that.
         "force_interface": True,
         "beside_others": False,
@@ -202,8 +203,8 @@ class Transmission:
         """Frames that left, their bytes without FCS, frames that the interface refused."""
         report = self.report()
         if report is not None:
-            port = report["ports"][0]
-            return port["packets"], port["bytes"], port["failed"]
+            tx = report["ports"][0]["tx"]
+            return tx["packets"], tx["bytes"], tx["failed"]
         progress = self._run.progress() or {}
         return tuple(progress.get(name, 0) for name in ("packets", "bytes", "failed"))  # type: ignore[return-value]
 
@@ -307,7 +308,7 @@ def _unsent(report: dict[str, Any]) -> dict[str, int]:
         for flow in report["flows"]
         if flow["measured"]
     }
-    share = min(report["ports"][0]["unsent"] / max(sum(last.values()), 1), 1)
+    share = min(report["ports"][0]["tx"]["unsent"] / max(sum(last.values()), 1), 1)
     return {name: round(count * share) for name, count in last.items()}
 
 
