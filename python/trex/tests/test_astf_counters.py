@@ -24,7 +24,7 @@ def test_what_a_stop_cuts_off_is_no_failure_of_connections():
     # Ten were begun: two are closed, one has failed; three are open, two in TIME-WAIT, and two ask.
     flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
     tcp = {"connattempt": 10, "connects": 7, "conndrops": 1, "closed": 3}
-    port = {"name": "clients", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
+    port = {"side": "client", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
     meanwhile = counts_of([port], is_over=False)
     assert (meanwhile["m_active_flows"], meanwhile["m_est_flows"]) == (7, 3)
     ended = counts_of([port], is_over=True)
@@ -34,7 +34,7 @@ def test_what_a_stop_cuts_off_is_no_failure_of_connections():
     assert not {"tcps_drops", "tcps_testdrops"} & set(ERRORS)
     # Templates tell of TIME-WAIT by another name.
     flows["waiting"] = flows.pop("time_wait")
-    assert counts_of([{**port, "side": "client"}], is_over=True) == ended
+    assert counts_of([port], is_over=True) == ended
 
 
 def test_what_an_add_on_has_measured_is_told_of_those_who_have_it():
