@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterable
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 _LOOK_S = 0.05
 # How often a report is looked for when measuring has ended: for half a second.
 _LOOKS_FOR_REPORT = 10
-# What the engine says of an interface that somebody sends on.
-_IN_USE = re.compile(
-    r"(?P<where>interface \S+ is in use) by another Wirestorm, process (?P<process>\d+);.*? -INT \d+"
-)
+# The engine's message about an interface that another run of this process has.
+_IN_USE = re.compile(r"(?P<where>\S+ is in use) by run \d+\b.*: wait for it to end, .* access")
 
 
 def native() -> ModuleType:
@@ -323,10 +320,10 @@ def asked(function: Any, *arguments: Any) -> Any:
 
 
 def _of_here(message: str) -> str:
-    """What the engine says where an interface is in use. It takes whoever uses it for another
-    process, which this one should not be told to end where it is itself."""
+    """What to do in a script about an interface that another run of this process has: scripts know
+    neither runs by their numbers nor shared access."""
     found = _IN_USE.search(message)
-    if found is None or int(found["process"]) != os.getpid():
+    if found is None:
         return message
     return message.replace(
         found[0],
