@@ -101,7 +101,7 @@ pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
         format!(
             "{name}: {interface} was down {often}{long}; {} not sent, and measured times include \
              the outage",
-            counted(*unsent, "frame was", "frames were")
+            counted(unsent, "frame was", "frames were")
         )
     })
 }

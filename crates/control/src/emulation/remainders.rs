@@ -61,7 +61,7 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
 /// Those for which there was no place.
 fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
     let missed = count(template, "overflow");
-    let (what, less) = match template.side {
+    let (what, less) = match &*template.side {
         "client" => ("not made", "or ask for fewer at once"),
         _ => ("not answered", "or let the clients hold fewer"),
     };
@@ -181,8 +181,8 @@ mod tests {
     fn template(asking: u64, connects: u64, asked_again: u64) -> TemplateReport {
         TemplateReport {
             name: "pages".into(),
-            flows: [("made", 100), ("syn_sent", asking)].into(),
-            tcp: [("connects", connects), ("rexmttimeo_syn", asked_again)].into(),
+            flows: [("made".into(), 100), ("syn_sent".into(), asking)].into(),
+            tcp: [("connects".into(), connects), ("rexmttimeo_syn".into(), asked_again)].into(),
             ..TemplateReport::default()
         }
     }
@@ -201,12 +201,12 @@ mod tests {
     fn a_side_that_has_reached_its_limit_is_told_which_and_what_to_do() {
         let mut starved = template(0, 100, 0);
         assert_eq!(full(&starved, 10_000), None);
-        starved.flows.insert("overflow", 7);
+        starved.flows.insert("overflow".into(), 7);
         for (side, expected) in [
             ("client", "pages (client): 7 connections were not made: 10000 flows were open"),
             ("server", "pages (server): 7 connections were not answered: 10000 flows were open"),
         ] {
-            starved.side = side;
+            starved.side = side.into();
             let note = full(&starved, 10_000).unwrap();
             assert!(note.starts_with(expected) && note.contains("--flows-max"), "{note}");
         }
@@ -215,9 +215,9 @@ mod tests {
     #[test]
     fn connections_that_peers_still_have_are_told_of() {
         let mut left = template(0, 100, 0);
-        left.side = "server";
+        left.side = "server".into();
         assert_eq!(left_open(&left), None);
-        left.flows.insert("left_open", 9);
+        left.flows.insert("left_open".into(), 9);
         let note = left_open(&left).unwrap();
         assert!(note.starts_with("pages (server): 9 connections were open when"), "{note}");
     }
@@ -226,7 +226,7 @@ mod tests {
     fn who_has_no_ports_left_is_told_what_gives_more() {
         let mut full = template(0, 100, 0);
         assert_eq!(unmade(&full), None);
-        full.flows.insert("tuple_in_use", 3);
+        full.flows.insert("tuple_in_use".into(), 3);
         let note = unmade(&full).unwrap();
         assert!(note.starts_with("pages: 3 connections were not made"), "{note}");
         assert!(note.contains("`ports`") && note.contains("`time_wait`"), "{note}");
@@ -235,15 +235,15 @@ mod tests {
     #[test]
     fn connections_that_were_all_given_up_are_told_of() {
         let mut silent = template(0, 0, 400);
-        silent.flows.insert("unanswered", 100);
+        silent.flows.insert("unanswered".into(), 100);
         let note = unanswered(&silent, 0).unwrap();
         assert!(note.contains("of 100 connections that were made, 100 had no answer"), "{note}");
         assert_eq!(given_up(&silent), None);
         let mut cut = template(0, 100, 0);
-        cut.flows.insert("timed_out", 60);
+        cut.flows.insert("timed_out".into(), 60);
         let note = given_up(&cut).unwrap();
         assert!(note.contains("60 were established and then given up"), "{note}");
-        cut.flows.insert("closed", 1);
+        cut.flows.insert("closed".into(), 1);
         assert_eq!(given_up(&cut), None);
     }
 }

@@ -1,7 +1,6 @@
 //! A worker's thread.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 
 use wirestorm_base::port::{PortError, Transmit, TransmitCounters};
@@ -18,7 +17,7 @@ use super::reader::ReaderFeed;
 use crate::lifecycle::Controls;
 use crate::port::{Choice, Interfaces, TransmitPort, Watch};
 use crate::receive::Noted;
-use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_suspended};
+use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_paused};
 
 /// A thread's own counters, as of its last breath but a few.
 #[derive(Clone, Copy, Debug, Default)]

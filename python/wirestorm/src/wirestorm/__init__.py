@@ -19,7 +19,6 @@ from wirestorm.emulation import (
     emulate,
     start_emulation,
 )
-from wirestorm.emulation_result import EmulationResult
 from wirestorm.errors import Interrupted, PlanError, RunError, WirestormError
 from wirestorm.header import Header, capture, payload
 from wirestorm.headers import *  # noqa: F403
