@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use wirestorm_control::result::RunResult;
 use wirestorm_control::run::{Options, Plan, Run};
-use wirestorm_control::{
-    Delivery, Host, RunError, RunErrorKind, RunHandle, Snapshot, StartAt,
-};
+use wirestorm_control::{Delivery, Host, RunError, RunErrorKind, RunHandle, Snapshot, StartAt};
 
 use crate::signals::Signals;
 use crate::status;

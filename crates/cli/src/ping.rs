@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::responder::{HostError, PingOptions, PingReply, PingReport, Station, ping};
 use wirestorm_control::plan::traffic::{parse_address, parse_time};
+use wirestorm_control::responder::{HostError, PingOptions, PingReply, PingReport, Station, ping};
 
 use crate::number::nanoseconds;
 use crate::signals::Signals;
@@ -90,9 +90,8 @@ pub(crate) fn run(flags: &PingFlags) -> ExitCode {
             );
         }
     };
-    let outcome = announced
-        .map_err(HostError::from)
-        .and_then(|()| ping(&mut station, &options, &stop, show));
+    let outcome =
+        announced.map_err(HostError::from).and_then(|()| ping(&mut station, &options, &stop, show));
     match outcome {
         Ok(report) => {
             tell(&report, flags.json);

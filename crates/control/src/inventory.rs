@@ -13,11 +13,11 @@ use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
 use wirestorm_plan::backend::Backend;
 
+use crate::host;
 pub use crate::port::choice::namespaces;
 use crate::port::choice::{
     Conditions, KernelVersion, XDP_KERNEL, candidates, name, xdp_obstacle, xdp_repair,
 };
-use crate::host;
 use crate::port::try_open;
 
 /// Below this, the frame memory of AF_XDP may not fit into what a process may lock.

@@ -21,9 +21,9 @@ mod workers;
 
 pub use host::Host;
 pub use lifecycle::{
-    Abandoned, Command, CommandError, ConnectionSnapshot, Delivery, Detail, FlowCommand, FlowSnapshot,
-    LoadFactor, MeasuredSnapshot, PortSnapshot, RunError, RunErrorKind, RunHandle, RunId,
-    RunOutcome, RunState, Snapshot, StartAt, Subscription, TunnelChangeError,
+    Abandoned, Command, CommandError, ConnectionSnapshot, Delivery, Detail, FlowCommand,
+    FlowSnapshot, LoadFactor, MeasuredSnapshot, PortSnapshot, RunError, RunErrorKind, RunHandle,
+    RunId, RunOutcome, RunState, Snapshot, StartAt, Subscription, TunnelChangeError,
 };
 pub use wirestorm_base as base;
 pub use wirestorm_io::{link, namespace};

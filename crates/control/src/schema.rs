@@ -50,11 +50,8 @@ mod tests {
 
     #[test]
     fn the_published_schemas_are_those_of_the_structures() {
-        let documents = [
-            ("result", 2, result()),
-            ("plan", 1, plan()),
-            ("emulation-plan", 1, emulation_plan()),
-        ];
+        let documents =
+            [("result", 2, result()), ("plan", 1, plan()), ("emulation-plan", 1, emulation_plan())];
         for (name, version, text) in documents {
             let file = format!("schemas/wirestorm.{name}.{version}.json");
             let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
@@ -75,6 +72,9 @@ mod tests {
         for (name, object) in
             definitions.iter().map(|(name, it)| (name.as_str(), it)).chain([("", &schema)])
         {
+            if object.get("oneOf").is_some() {
+                continue; // An enumeration.
+            }
             assert_eq!(object["additionalProperties"], false, "{name}");
             let properties = object["properties"].as_object().unwrap();
             let required = object["required"].as_array().unwrap();

@@ -62,9 +62,9 @@ impl Contender {
                 all.extend_from_slice(options);
                 let result = wirestorm(settings, &lab.a.port(), &all, capture)?;
                 Ok(Outcome {
-                    pps: number(&result, "/pps")?,
-                    packets: number(&result, "/packets")?,
-                    flows_per_second: number(&result, "/flows/per_second").unwrap_or(0.0),
+                    pps: number(&result, "/achieved/pps")?,
+                    packets: number(&result, "/achieved/packets")?,
+                    flows_per_second: number(&result, "/achieved/flows/per_second").unwrap_or(0.0),
                 })
             }
         }

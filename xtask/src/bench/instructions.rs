@@ -163,7 +163,7 @@ fn parse_log(event: Event, log: &str) -> Option<f64> {
 
 /// Reads wirestorm's result.
 fn of_result(result: &str) -> Option<f64> {
-    serde_json::from_str::<serde_json::Value>(result).ok()?.get("packets")?.as_f64()
+    serde_json::from_str::<serde_json::Value>(result).ok()?.pointer("/achieved/packets")?.as_f64()
 }
 
 fn per_packet([short, long]: [Count; 2]) -> f64 {

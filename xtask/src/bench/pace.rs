@@ -41,10 +41,10 @@ fn pace(
     let mut gaps = quantiles.map(|_| Figures::default());
     for _ in 0..settings.rounds {
         let result = wirestorm(settings, &lab.a.port(), &options, &capture)?;
-        averages.push(number(&result, "/rate_error_ppm")?.abs());
-        unsent += number(&result, "/unsent")?;
+        averages.push(number(&result, "/achieved/rate_error_ppm")?.abs());
+        unsent += number(&result, "/achieved/unsent")?;
         for (figures, name) in gaps.iter_mut().zip(quantiles) {
-            let place = format!("/departures/gap_errors/{name}_ns");
+            let place = format!("/achieved/departures/gap_errors/{name}_ns");
             figures.push(number(&result, &place)? / 1e3);
         }
     }

@@ -121,8 +121,8 @@ impl Bench<'_> {
         let cpu = busy_seconds(CLIENT_CPU)? - before;
         let result: Value = serde_json::from_str(&printed)?;
         let cpu = cpu + number(&result, INGRESS)?;
-        let answered = number(&result, "/ports/0/tcp/rcvbyte")? / PAGE as f64;
-        let closed = number(&result, "/ports/0/flows/closed")?;
+        let answered = number(&result, "/ports/0/connections/tcp/rcvbyte")? / PAGE as f64;
+        let closed = number(&result, "/ports/0/connections/flows/closed")?;
         if answered < closed {
             return Err(
                 format!("{closed} connections, but only {answered} pages of nginx's").into()
@@ -154,7 +154,7 @@ impl Bench<'_> {
         let costs = self.wrk()?;
         server.interrupt()?;
         let result: Value = serde_json::from_slice(&fs::read(&file)?)?;
-        let closed = number(&result, "/ports/0/flows/closed")?;
+        let closed = number(&result, "/ports/0/connections/flows/closed")?;
         Ok(costs.server + number(&result, INGRESS)? / closed * REQUESTS)
     }
 

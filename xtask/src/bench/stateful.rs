@@ -83,11 +83,11 @@ pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
             command.args(["--port", &format!("{name}={}", end.port())]);
         }
         let result: Value = serde_json::from_str(&output(&mut command)?)?;
-        let made = number(&result, "/ports/0/tcp/connects")?;
+        let made = number(&result, "/ports/0/connections/tcp/connects")?;
         row.wirestorm.push(made / f64::from(settings.seconds) / 1e3);
         connections += made;
         for port in [0, 1] {
-            again += number(&result, &format!("/ports/{port}/tcp/sndrexmitpack"))?;
+            again += number(&result, &format!("/ports/{port}/connections/tcp/sndrexmitpack"))?;
             cpu += number(&result, &format!("/ports/{port}/cpu_s"))?;
         }
     }

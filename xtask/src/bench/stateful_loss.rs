@@ -187,7 +187,7 @@ impl Hosts {
             command.args(["--port", &format!("{name}={}", end.port())]);
         }
         let result: Value = serde_json::from_str(&output(&mut command)?)?;
-        Ok(number(&result, "/ports/1/tcp/rcvbyte")? * 8.0 / f64::from(seconds) / 1e6)
+        Ok(number(&result, "/ports/1/connections/tcp/rcvbyte")? * 8.0 / f64::from(seconds) / 1e6)
     }
 }
 

@@ -85,7 +85,7 @@ fn run(command: &mut Command) -> Fallible<Value> {
 
 /// Millions of frames for each second that the run took, whatever their due times say.
 fn mpps(result: &Value) -> Fallible<f64> {
-    Ok(number(result, "/ports/0/packets")? / number(result, "/elapsed_s")? / 1e6)
+    Ok(number(result, "/ports/0/tx/packets")? / number(result, "/times/elapsed_s")? / 1e6)
 }
 
 fn row(name: &'static str, target: Target) -> Row {
@@ -231,7 +231,7 @@ pub(super) fn veth(settings: &Settings) -> Fallible<Vec<Row>> {
         let mut command = run_command(settings, &plan, &lab.a.port(), "xdp");
         let result = run(command.args(["--duration", &seconds]))?;
         let arrived = lab.b.counters()?.rx_packets.saturating_sub(before);
-        row.wirestorm.push(arrived as f64 / number(&result, "/elapsed_s")? / 1e6);
+        row.wirestorm.push(arrived as f64 / number(&result, "/times/elapsed_s")? / 1e6);
 
         let packets = TRAFGEN_FRAMES * u64::from(settings.seconds);
         let before = lab.b.counters()?.rx_packets;
@@ -275,7 +275,7 @@ pub(super) fn rates(settings: &Settings) -> Fallible<Vec<Row>> {
             let result = run(command.args(["--duration", &seconds]))?;
             row.wirestorm.push(number(&result, "/flows/0/rate_error_ppm")?.abs());
             for (figures, name) in gaps.iter_mut().zip(quantiles) {
-                let place = format!("/ports/0/departures/gap_errors/{name}_ns");
+                let place = format!("/ports/0/tx/departures/gap_errors/{name}_ns");
                 figures.push(number(&result, &place)? / 1e3);
             }
         }
@@ -340,7 +340,7 @@ pub(super) fn counted(settings: &Settings) -> Fallible<Vec<Row>> {
 /// Reads the packets of a run's result.
 fn of_result(result: &str) -> Option<f64> {
     let result: Value = serde_json::from_str(result).ok()?;
-    result.pointer("/ports/0/packets")?.as_f64()
+    result.pointer("/ports/0/tx/packets")?.as_f64()
 }
 
 /// Lets testpmd send frames of 60 bytes to its null device for so many seconds.

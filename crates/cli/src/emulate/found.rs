@@ -149,7 +149,8 @@ mod tests {
             ..HistogramReport::default()
         };
         let stamped = StampedReport { times, ..StampedReport::default() };
-        let with = TemplateReport { stamped: Some(stamped), side: "client".into(), ..Default::default() };
+        let with =
+            TemplateReport { stamped: Some(stamped), side: "client".into(), ..Default::default() };
         let without = TemplateReport { side: "server".into(), ..Default::default() };
         let shown = Datagrams(&[("0".into(), &with), ("0".into(), &without)]).to_string();
         let lines: Vec<Vec<_>> =

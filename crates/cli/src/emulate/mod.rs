@@ -23,8 +23,8 @@ use wirestorm_control::run::Plan;
 
 use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
-use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
 use crate::signals::Signals;
+use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
 use crate::{foreground, status};
 use live::Live;
 use table::Table;

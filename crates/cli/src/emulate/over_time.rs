@@ -14,7 +14,8 @@ const LINES_MAX: usize = 12;
 /// A line for each of a few intervals, with two ports at most side by side; nothing of a run that
 /// is over within one.
 pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
-    let intervals = ports.iter().map(|port| port.connections.series.opened.len()).max().unwrap_or(0);
+    let intervals =
+        ports.iter().map(|port| port.connections.series.opened.len()).max().unwrap_or(0);
     if intervals < 2 {
         return Ok(());
     }

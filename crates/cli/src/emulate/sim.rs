@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use wirestorm_control::emulation::{SimulationOptions, simulate};
 use wirestorm_control::plan::emulation::EmulationPlan;
 
-use super::table::Table;
 use super::located;
+use super::table::Table;
 use crate::report::Output;
 use crate::status;
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{
-    ConnectionsReport, FlowCountsReport, GroupReport, HistogramReport, Http2Report, ImpairmentReport,
-    Label, PortReport, ReceiveReport, RunResult, TlsReport, TransmitReport, TunnelsReport,
+    ConnectionsReport, FlowCountsReport, GroupReport, HistogramReport, Http2Report,
+    ImpairmentReport, Label, PortReport, ReceiveReport, RunResult, TlsReport, TransmitReport,
+    TunnelsReport,
 };
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
@@ -274,11 +275,7 @@ fn tunnelled(port: &Port<'_>, count: fn(&TunnelsReport) -> u64) -> u64 {
 }
 
 /// A line for each of these that any port has counted.
-fn counted(
-    f: &mut Formatter<'_>,
-    shown: &[ShownPort<u64>],
-    ports: &[Port<'_>],
-) -> fmt::Result {
+fn counted(f: &mut Formatter<'_>, shown: &[ShownPort<u64>], ports: &[Port<'_>]) -> fmt::Result {
     for (what, value) in shown {
         if ports.iter().any(|port| value(port) > 0) {
             line(f, what, ports, |port| grouped(value(port)))?;
@@ -287,11 +284,7 @@ fn counted(
     Ok(())
 }
 
-fn port_table(
-    f: &mut Formatter<'_>,
-    ports: &[Port<'_>],
-    result: &RunResult,
-) -> fmt::Result {
+fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> fmt::Result {
     /// Where all were made at once, there is no rate.
     const LOAD_MIN_S: f64 = 0.01;
     let count = |value: fn(&Port<'_>) -> u64| move |port: &Port<'_>| grouped(value(port));
@@ -320,23 +313,23 @@ fn port_table(
     line(f, "traffic", ports, |_| "")?;
     line(f, "  frames sent", ports, count(|port| port.tx.packets))?;
     line(f, "  frames received", ports, count(|port| port.rx.packets))?;
-    line(f, "  data sent, b/s", ports, |port| {
-        bits(port.tcp("sndbyte_ok") + port.udp("sndbyte"))
-    })?;
+    line(f, "  data sent, b/s", ports, |port| bits(port.tcp("sndbyte_ok") + port.udp("sndbyte")))?;
     let acknowledged = |port: &Port<'_>| port.tcp("rcvackbyte");
     if ports.iter().any(|port| acknowledged(port) > 0) {
         line(f, "  data acknowledged by peers, b/s", ports, |port| bits(acknowledged(port)))?;
     }
-    line(f, "  data received, b/s", ports, |port| {
-        bits(port.tcp("rcvbyte") + port.udp("rcvbyte"))
+    line(f, "  data received, b/s", ports, |port| bits(port.tcp("rcvbyte") + port.udp("rcvbyte")))?;
+    line(f, "  CPU time of the worker, s", ports, |port| {
+        seconds(port.report.cpu_s.unwrap_or(0.0))
     })?;
-    line(f, "  CPU time of the worker, s", ports, |port| seconds(port.report.cpu_s.unwrap_or(0.0)))?;
     if ports.iter().any(|port| port.report.ingress_cpu_s.is_some()) {
-        let shown = |port: &Port<'_>| port.report.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
+        let shown =
+            |port: &Port<'_>| port.report.ingress_cpu_s.map_or_else(|| "-".to_owned(), seconds);
         line(f, "  CPU time of the program at the ingress, s", ports, shown)?;
     }
     protocol_lines(f, ports)?;
-    let counter = |port: &Port<'_>, name: &str| port.connections.counters.get(name).copied().unwrap_or(0);
+    let counter =
+        |port: &Port<'_>, name: &str| port.connections.counters.get(name).copied().unwrap_or(0);
     for name in ["A", "B", "C", "D"] {
         if ports.iter().any(|port| counter(port, name) > 0) {
             let what = format!("programs' counter {name}");
@@ -360,8 +353,7 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
             let quantiles: [Shown<HistogramReport, Option<u64>>; 3] =
                 [("median", |it| it.p50_ns), ("99 %", |it| it.p99_ns), ("longest", |it| it.max_ns)];
             for (name, value) in quantiles {
-                let shown =
-                    |port: &Port<'_>| nanoseconds_or_none(histogram(port).and_then(value));
+                let shown = |port: &Port<'_>| nanoseconds_or_none(histogram(port).and_then(value));
                 line(f, &format!("  {what}, {name}"), ports, shown)?;
             }
         }
@@ -402,7 +394,9 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
         ("  ended by the peer without close_notify", |it| it.truncated),
     ];
     for (what, value) in counts {
-        line(f, what, ports, |port| port.connections.tls.as_ref().map_or("-".into(), |it| grouped(value(it))))?;
+        line(f, what, ports, |port| {
+            port.connections.tls.as_ref().map_or("-".into(), |it| grouped(value(it)))
+        })?;
     }
     failure_lines(f, ports, |port| port.connections.tls.as_ref().map(|it| &it.failures))
 }
@@ -434,7 +428,9 @@ fn http2_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     };
     line(f, "HTTP/2", ports, |_| "")?;
     line(f, "  requests", ports, count(|it| it.requests))?;
-    response_lines(f, "responses", ports, |port| port.connections.http2.as_ref().map(|it| &it.responses))?;
+    response_lines(f, "responses", ports, |port| {
+        port.connections.http2.as_ref().map(|it| &it.responses)
+    })?;
     line(f, "  streams reset", ports, count(|it| it.resets))?;
     failure_lines(f, ports, |port| port.connections.http2.as_ref().map(|it| &it.failures))
 }
@@ -491,8 +487,12 @@ mod tests {
 
     #[test]
     fn bytes_sent_are_those_that_have_left() {
-        let tcp = Counters::from([("sndbyte", 3_000_000), ("sndbyte_ok", 1_000), ("rcvbyte", 7)]);
-        let udp = Counters::from([("sndbyte", 234)]);
+        let tcp = Counters::from([
+            ("sndbyte".into(), 3_000_000),
+            ("sndbyte_ok".into(), 1_000),
+            ("rcvbyte".into(), 7),
+        ]);
+        let udp = Counters::from([("sndbyte".into(), 234)]);
         let [.., sent, received] = cells(&Counters::new(), &tcp, &udp);
         assert_eq!([sent.as_str(), received.as_str()], ["1,234", "7"]);
     }

@@ -14,8 +14,8 @@ use wirestorm_control::run::Plan;
 
 use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
-use crate::traffic::{read_time, usage};
 use crate::signals::Signals;
+use crate::traffic::{read_time, usage};
 use crate::{foreground, status};
 use live::Live;
 use table::Table;

@@ -26,20 +26,20 @@ impl Display for Table<'_> {
         });
         let directions: Vec<Direction<'_>> = ways.collect();
         writeln!(f)?;
-        let line =
-            |f: &mut Formatter<'_>, what: &str, value: &dyn Fn(&Direction<'_>) -> String| {
-                write!(f, "{what:<38}")?;
-                for direction in &directions {
-                    write!(f, " {:>20}", value(direction))?;
-                }
-                writeln!(f)
-            };
+        let line = |f: &mut Formatter<'_>, what: &str, value: &dyn Fn(&Direction<'_>) -> String| {
+            write!(f, "{what:<38}")?;
+            for direction in &directions {
+                write!(f, " {:>20}", value(direction))?;
+            }
+            writeln!(f)
+        };
         line(f, "from", &|it| shortened(&it.from.name, 20))?;
         line(f, "to", &|it| shortened(&it.to.name, 20))?;
         line(f, "frames in", &|it| grouped(it.impairment.entered))?;
         line(f, "frames out", &|it| grouped(it.impairment.delivered))?;
         line(f, "out, b/s", &|it| {
-            let rate = it.impairment.delivered_bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9);
+            let rate =
+                it.impairment.delivered_bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9);
             scaled(rate).trim_end().to_owned()
         })?;
         type Count = fn(&Direction<'_>) -> u64;
@@ -61,9 +61,15 @@ impl Display for Table<'_> {
             }
         }
         if directions.iter().any(|it| it.impairment.delivered > 0) {
-            line(f, "later than asked, median", &|it| nanoseconds_or_none(it.lateness(|it| it.p50_ns)))?;
-            line(f, "later than asked, 99 %", &|it| nanoseconds_or_none(it.lateness(|it| it.p99_ns)))?;
-            line(f, "later than asked, most", &|it| nanoseconds_or_none(it.lateness(|it| it.max_ns)))?;
+            line(f, "later than asked, median", &|it| {
+                nanoseconds_or_none(it.lateness(|it| it.p50_ns))
+            })?;
+            line(f, "later than asked, 99 %", &|it| {
+                nanoseconds_or_none(it.lateness(|it| it.p99_ns))
+            })?;
+            line(f, "later than asked, most", &|it| {
+                nanoseconds_or_none(it.lateness(|it| it.max_ns))
+            })?;
         }
         writeln!(f)?;
         for port in &result.ports {

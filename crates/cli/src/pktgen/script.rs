@@ -43,7 +43,8 @@ pub(super) fn read(
         let readable = understood.then_some(script);
         // As the kernel does: one argument, whatever it contains.
         let words = interpreter.trim().splitn(2, char::is_whitespace).map(str::trim);
-        let interpreter: Vec<_> = words.filter(|word| !word.is_empty()).map(OsString::from).collect();
+        let interpreter: Vec<_> =
+            words.filter(|word| !word.is_empty()).map(OsString::from).collect();
         let command = command(&interpreter, flags, json_only);
         return Ok(ScriptSource::Program { command, readable });
     }

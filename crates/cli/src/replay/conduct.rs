@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::Snapshot;
+use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
 

@@ -14,8 +14,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::Snapshot;
+use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
 use crate::{options, ports, status};

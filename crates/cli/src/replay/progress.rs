@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wirestorm_control::base::rate::Layer;
 use wirestorm_control::Snapshot;
+use wirestorm_control::base::rate::Layer;
 
 use crate::fit::{beside_bar, columns};
 use crate::number::scaled;

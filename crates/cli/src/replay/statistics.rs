@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use wirestorm_control::base::time::Duration;
 use wirestorm_control::Snapshot;
+use wirestorm_control::base::time::Duration;
 
 use crate::number::{grouped, scaled, seconds, several};
 

@@ -4,8 +4,8 @@
 use std::io::Write;
 
 use jiff::{SignedDuration, Zoned};
-use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::Snapshot;
+use wirestorm_control::plan::replay::ReplayPlan;
 
 use super::summary::Totals;
 

@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::Snapshot;
+use wirestorm_control::plan::replay::ReplayPlan;
 use wirestorm_control::result::RunResult;
 
 use crate::replay::conduct::{Failure, FrontEnd, conduct, statistics_every_s};

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use wirestorm_control::result::{PortReport, ReceiveReport, ReplayFlows, RunResult, TransmitReport};
+use wirestorm_control::result::{
+    PortReport, ReceiveReport, ReplayFlows, RunResult, TransmitReport,
+};
 
 /// The end of a run.
 pub(super) struct Summary<'a> {

@@ -17,11 +17,7 @@ const EXPECTED: &str = "pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLO
 ///
 /// # Errors
 /// Where the file does not open or no thread starts.
-pub(super) fn follow(
-    path: &Path,
-    plan: &TrafficPlan,
-    run: &RunHandle,
-) -> Result<(), String> {
+pub(super) fn follow(path: &Path, plan: &TrafficPlan, run: &RunHandle) -> Result<(), String> {
     let names: Vec<String> = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
     let run = run.clone();
     let name = path.display().to_string();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wirestorm_testkit::Scratch;
 
 const PAGE: &str = include_str!("../../../../docs/counters.md");
-const SCHEMA: &str = include_str!("../../../../schemas/wirestorm.emulation.1.json");
+const SCHEMA: &str = include_str!("../../../../schemas/wirestorm.result.2.json");
 
 /// TRex's tables by their heads, and how many counters are in each.
 const TABLES: [(&str, usize); 7] = [
@@ -79,18 +79,21 @@ fn referred(member: &Value) -> Option<&str> {
     found?.rsplit('/').next()
 }
 
+/// Where counters of ports and templates are.
+const DEFINITIONS: [&str; 3] = ["PortReport", "ConnectionsReport", "TemplateReport"];
+
 /// Whether a path leads to something in what a port, or a template, tells.
 fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
     let pointer = format!("/{}", path.replace('.', "/"));
     let port = &result["ports"][0];
-    let told = [result, port, &port["templates"][0]];
+    let told = [result, port, &port["connections"], &port["templates"][0]];
     if told.iter().any(|it| it.pointer(&pointer).is_some()) {
         return true;
     }
     // What is told only where there is something of the kind.
     match path.split_once('.') {
-        None => member(schema, "PortReport", path).is_some(),
-        Some((first, second)) => ["PortReport", "TemplateReport"].into_iter().any(|of| {
+        None => DEFINITIONS.iter().any(|of| member(schema, of, path).is_some()),
+        Some((first, second)) => DEFINITIONS.into_iter().any(|of| {
             let definition = member(schema, of, first).and_then(referred);
             definition.is_some_and(|it| member(schema, it, second).is_some())
         }),
@@ -135,18 +138,21 @@ fn each_counter_that_is_told_is_on_the_page() {
     let known: BTreeSet<_> = paths().into_iter().collect();
     let mut told = BTreeSet::new();
     // Those by name, of ports and of templates.
-    for of in [&result["ports"][0], &result["ports"][0]["templates"][0], &result["groups"][0]] {
+    let port = &result["ports"][0];
+    for of in [&port["connections"], &port["templates"][0], &result["groups"][0]] {
         for map in ["flows", "tcp", "udp", "counters"] {
             let names = of[map].as_object().unwrap_or_else(|| panic!("no {map}")).keys();
             told.extend(names.map(|name| format!("{map}.{name}")));
         }
     }
     // Those that the schema has, also where nothing of the kind was there.
-    let who = ["name", "group", "side", "interface", "backend", "why", "templates"];
-    for definition in ["PortReport", "TemplateReport"] {
+    let who = ["name", "group", "side", "interface", "backend", "backend_reason", "templates"];
+    for definition in DEFINITIONS {
         let members = schema["$defs"][definition]["properties"].as_object().expect("properties");
         for (name, of) in members.iter().filter(|(name, _)| !who.contains(&name.as_str())) {
             match referred(of) {
+                // Its parts are those of the other definitions.
+                Some("ConnectionsReport") => {}
                 Some(definition) => {
                     let parts = schema["$defs"][definition]["properties"].as_object();
                     let parts = parts.unwrap_or_else(|| panic!("no {definition}")).keys();

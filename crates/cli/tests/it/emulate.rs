@@ -93,7 +93,7 @@ fn refused(arguments: &[&str]) -> String {
 fn rates_are_of_the_time_in_which_connections_were_made() {
     let result = simulated(PAGES);
     // 50 at 100 a second, and 10 at 20, begin within half a second; TIME-WAIT takes as long again.
-    let [load, elapsed] = ["load_s", "elapsed_s"].map(|name| result[name].as_f64().unwrap());
+    let [load, elapsed] = ["load_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
     assert!((0.44..0.52).contains(&load) && elapsed > load + 0.3, "{load} of {elapsed} s");
     let established = cells(&table(PAGES, &[]), "established a second");
     let rate: f64 = established[0].parse().expect("a number");
@@ -107,7 +107,7 @@ fn rates_are_of_the_time_in_which_connections_were_made() {
 fn a_connection_takes_until_both_sides_have_closed() {
     let result = simulated(PAGES);
     for port in [0, 1] {
-        let times = &result["ports"][port]["times"]["whole"];
+        let times = &result["ports"][port]["connections"]["times"]["whole"];
         assert_eq!(times["count"], 60, "{times}");
         // TIME-WAIT would be half a second of it.
         assert!(times["max_ns"].as_u64() < Some(100_000_000), "{times}");
@@ -118,7 +118,7 @@ fn a_connection_takes_until_both_sides_have_closed() {
 fn what_flows_wait_for_in_the_end_is_told() {
     let result = simulated(HANGS);
     for port in [0, 1] {
-        let flows = &result["ports"][port]["flows"];
+        let flows = &result["ports"][port]["connections"]["flows"];
         let [active, unfinished, syn_sent, time_wait] =
             ["active", "unfinished", "syn_sent", "time_wait"].map(|name| flows[name].as_u64());
         assert_eq!((active, unfinished), (Some(3), Some(3)), "{flows}");
@@ -138,7 +138,7 @@ fn what_flows_wait_for_in_the_end_is_told() {
 fn both_directions_have_their_goodput() {
     let result = simulated(PAGES);
     let sum = |port: usize, name: &str| {
-        let series = result["ports"][port]["series"][name].as_array().unwrap();
+        let series = result["ports"][port]["connections"]["series"][name].as_array().unwrap();
         series.iter().filter_map(Value::as_f64).sum::<f64>()
     };
     let (asked, answered) = (50.0 * 100.0 + 10.0 * 200.0, 50.0 * 1_000.0 + 10.0 * 50_000.0);
@@ -164,7 +164,7 @@ fn groups_are_the_sums_of_their_templates() {
         assert_eq!(group["templates"], 2);
         let of_port = &result["ports"][port];
         for name in ["rcvbyte", "connects", "sndbyte"] {
-            assert_eq!(group["tcp"][name], of_port["tcp"][name], "{name}");
+            assert_eq!(group["tcp"][name], of_port["connections"]["tcp"][name], "{name}");
         }
         assert_eq!(group["flows"]["closed"], 60);
     }
@@ -223,7 +223,7 @@ fn a_file_for_a_result_changes_only_once_there_is_one() {
         assert!(output.status.success(), "{}", text(&output.stderr));
         let written = fs::read(file).expect("a file");
         let written: Value = serde_json::from_slice(&written).expect("a document alone");
-        assert_eq!(written["schema"], "wirestorm.emulation/1");
+        assert_eq!(written["schema"], "wirestorm.result/2");
     }
 }
 
@@ -299,7 +299,7 @@ fn loads_are_multiplied_by_a_number_above_zero() {
     for (factor, expected) in [("1", 3), ("2", 6), ("0.1", 1)] {
         let flags = ["sim", path(&plan), "-d", "1s", "--json", "-", "-m", factor];
         let result: Value = serde_json::from_slice(&wirestorm(&flags).stdout).expect("a result");
-        assert_eq!(result["ports"][0]["flows"]["active_max"], expected, "{factor}");
+        assert_eq!(result["ports"][0]["connections"]["flows"]["active_max"], expected, "{factor}");
     }
     for command in [&["sim"][..], &["emulate"]] {
         for factor in ["-1", "0", "50%"] {
@@ -341,7 +341,10 @@ fn made(output: &Output) -> (Vec<u64>, u64) {
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
     let templates = result["ports"][0]["templates"].as_array().expect("templates");
     let made = templates.iter().map(|it| it["flows"]["made"].as_u64().expect("a number"));
-    (made.collect(), result["ports"][0]["flows"]["overflow"].as_u64().expect("a number"))
+    (
+        made.collect(),
+        result["ports"][0]["connections"]["flows"]["overflow"].as_u64().expect("a number"),
+    )
 }
 
 #[test]
@@ -494,14 +497,14 @@ fn a_short_load_is_as_long_as_connections_were_made() {
         serde_json::from_slice(&output.stdout).expect("a result")
     };
     let result = simulated(&[]);
-    let load = result["load_s"].as_f64().unwrap();
+    let load = result["times"]["load_s"].as_f64().unwrap();
     assert!((0.008_9..0.010_1).contains(&load), "the tenth of 1,000 a second: {load}");
     // What is left behind the last whole interval is too short to have rates of its own.
-    let elapsed = result["elapsed_s"].as_f64().unwrap();
+    let elapsed = result["times"]["elapsed_s"].as_f64().unwrap();
     let interval = format!("{}us", ((elapsed * 1e6) as u64 - 100) / 4);
     let result = simulated(&["--interval", &interval]);
     for port in result["ports"].as_array().unwrap() {
-        let series = &port["series"];
+        let series = &port["connections"]["series"];
         let [interval, last] = ["interval_s", "last_s"].map(|it| series[it].as_f64().unwrap());
         assert_eq!(series["goodput_bps"].as_array().unwrap().len(), 4, "{series}");
         assert!(last > interval && last < 1.1 * interval, "{series}");

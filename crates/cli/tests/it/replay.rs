@@ -52,9 +52,12 @@ fn saved_options_load_again_and_the_command_line_has_the_last_word() {
     let saved = replay(&scratch, "-t --loop 3 --limit 7 -r 80:81 --save-opts options.rc");
     assert!(saved.status.success() && saved.stdout.is_empty(), "{}", text(&saved.stderr));
     let loaded = result(&scratch, "--load-opts options.rc --loop 4 traffic.pcap");
-    assert_eq!(loaded["asked"]["pace"], "topspeed");
-    assert_eq!(loaded["asked"]["passes"], 4);
-    assert_eq!((&loaded["asked"]["packets"], &loaded["packets"]), (&7.into(), &7.into()));
+    assert_eq!(loaded["target"]["pace"], "topspeed");
+    assert_eq!(loaded["target"]["passes"], 4);
+    assert_eq!(
+        (&loaded["target"]["packets"], &loaded["achieved"]["packets"]),
+        (&7.into(), &7.into())
+    );
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn files_that_load_files_and_sections_of_others() {
     let write = |name, text| fs::write(scratch.file(name), text).expect("a file");
     write("inner.rc", "[TCPREWRITE]\nnonsense\n[WIRESTORM]\nlimit = 5\n");
     write("outer.rc", "load-opts = inner.rc\n[TCPREPLAY]\ntopspeed\n");
-    assert_eq!(result(&scratch, "--load=outer.rc traffic.pcap")["asked"]["packets"], 5);
+    assert_eq!(result(&scratch, "--load=outer.rc traffic.pcap")["target"]["packets"], 5);
     write("endless.rc", "load-opts endless.rc\n");
     for (file, word) in [("endless.rc", "deep"), ("missing.rc", "No such file")] {
         let refused = replay(&scratch, &format!("--load-opts {file} traffic.pcap"));
@@ -86,8 +89,8 @@ fn files_that_tcpreplay_has_saved_are_read() {
         let messages = text(&saved.stderr);
         assert!(saved.status.success(), "{}: {messages}", program.display());
         let loaded = result(&scratch, "--load-opts its.rc traffic.pcap");
-        assert_eq!(loaded["asked"]["pace"], "topspeed", "{}", program.display());
-        assert_eq!(loaded["asked"]["packets"], 6, "{}", program.display());
+        assert_eq!(loaded["target"]["pace"], "topspeed", "{}", program.display());
+        assert_eq!(loaded["target"]["packets"], 6, "{}", program.display());
         fs::remove_file(scratch.file("its.rc")).expect("the options were saved");
     }
 }
@@ -124,7 +127,7 @@ fn a_result_that_cannot_be_written_is_shown_all_the_same_and_says_where() {
 #[test]
 fn json_on_standard_output_is_alone_there() {
     let scratch = scratch();
-    assert_eq!(result(&scratch, "-t --stats 0 --loop 3 traffic.pcap")["passes"], 3);
+    assert_eq!(result(&scratch, "-t --stats 0 --loop 3 traffic.pcap")["achieved"]["passes"], 3);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn statistics_come_after_every_pass() {
 #[test]
 fn a_reader_that_has_gone_stops_no_replay() {
     let scratch = scratch();
-    let all = result(&scratch, "-t --loop 3 traffic.pcap")["packets"].clone();
+    let all = result(&scratch, "-t --loop 3 traffic.pcap")["achieved"]["packets"].clone();
     for shown in ["-v", "--stats=0"] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
@@ -156,7 +159,7 @@ fn a_reader_that_has_gone_stops_no_replay() {
         assert_eq!(messages.lines().count(), 1, "{shown}: {messages}");
         let result = fs::read(scratch.file("result.json")).expect("the result");
         let result: Value = serde_json::from_slice(&result).expect("JSON");
-        assert_eq!(result["packets"], all, "{shown}");
+        assert_eq!(result["achieved"]["packets"], all, "{shown}");
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use wirestorm_tls::TlsError;
 
 use crate::lifecycle::{Abandoned, TunnelChangeError};
-use crate::responder::HostError;
 use crate::port::OpenError;
+use crate::responder::HostError;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]

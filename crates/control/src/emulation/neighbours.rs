@@ -19,7 +19,9 @@ use super::next_hops::{NextHops, all_go_by, clients_of};
 use super::probes::Echoes;
 use super::tunnels;
 use super::way::Way;
-use crate::responder::{Asks, Guests, HostError, Moves, ProbeTimes, Prober, Silence, Station, TRIES};
+use crate::responder::{
+    Asks, Guests, HostError, Moves, ProbeTimes, Prober, Silence, Station, TRIES,
+};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.

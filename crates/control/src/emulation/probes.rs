@@ -10,8 +10,8 @@ use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Re
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::Datagram;
 
-use crate::responder::ProbeEar;
 use crate::port::{Lasting, ReceivePort};
+use crate::responder::ProbeEar;
 
 /// Answers that wait for a free frame, at most; what is asked beyond is not answered.
 const ANSWERS_MAX: usize = 1_024;

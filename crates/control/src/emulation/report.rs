@@ -206,9 +206,7 @@ fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> TransmitReport
 }
 
 /// Counters by their names.
-fn named<'a>(
-    counters: impl Iterator<Item = (&'static str, &'a str, u64)>,
-) -> BTreeMap<Label, u64> {
+fn named<'a>(counters: impl Iterator<Item = (&'static str, &'a str, u64)>) -> BTreeMap<Label, u64> {
     counters.map(|(name, _, value)| (name.into(), value)).collect()
 }
 
@@ -366,7 +364,11 @@ fn http2(sessions: &SessionCounters) -> Http2Report {
 
 /// Responses by the class of their status.
 fn by_class(messages: &MessageCounters) -> BTreeMap<Label, u64> {
-    ["1xx", "2xx", "3xx", "4xx", "5xx"].map(Label::from).into_iter().zip(messages.responses).collect()
+    ["1xx", "2xx", "3xx", "4xx", "5xx"]
+        .map(Label::from)
+        .into_iter()
+        .zip(messages.responses)
+        .collect()
 }
 
 fn counters(statistics: &Statistics) -> BTreeMap<Label, u64> {

@@ -183,8 +183,7 @@ pub(crate) fn run(
     for (_, text) in &shared {
         context.wait_for(text.clone());
     }
-    let neighbours =
-        Neighbours::find(plan, &known, &controls.stop, |text| context.wait_for(text))?;
+    let neighbours = Neighbours::find(plan, &known, &controls.stop, |text| context.wait_for(text))?;
     let Neighbours { clients, probes, probe_times, mut echoes, reached_by, hosts, notes } =
         neighbours;
     let mut impairments = plan.ports.iter().filter_map(|port| port.impairment);
@@ -265,7 +264,8 @@ pub(crate) fn run(
                 })?;
                 if backend != options.backend {
                     port.choice.why =
-                        "shared: several runs receive the same frames by packet sockets alone".into();
+                        "shared: several runs receive the same frames by packet sockets alone"
+                            .into();
                 }
                 Ok(move |start| worker.work(port, echoes, link, start))
             }

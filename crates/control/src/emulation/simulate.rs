@@ -184,8 +184,7 @@ pub fn simulate(
         kind: Kind::Emulation,
         clock: ClockKind::Virtual,
         target: Target {
-            duration_s: (options.duration != Duration::MAX)
-                .then(|| options.duration.as_secs_f64()),
+            duration_s: (options.duration != Duration::MAX).then(|| options.duration.as_secs_f64()),
             seed: Some(options.seed),
             ..Target::default()
         },

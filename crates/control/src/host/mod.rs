@@ -16,15 +16,15 @@ mod stream_ids;
 use std::fmt;
 use std::sync::Arc;
 
-pub use cpus::{allowed, restrict_to};
-pub use leases::{Access, Lease, LeaseHolder};
 pub(crate) use cpus::CpuPlan;
+pub use cpus::{allowed, restrict_to};
 pub(crate) use leases::LeaseRequest;
+pub use leases::{Access, Lease, LeaseHolder};
 pub(crate) use stream_ids::{RunStreamIds, StreamIds};
 
+use crate::lifecycle::{RunHandle, RunId, RunState};
 use crate::port::OpenError;
 use crate::receive::SharedReceivers;
-use crate::lifecycle::{RunHandle, RunId, RunState};
 use crate::result::Kind;
 use cpus::Cpus;
 use leases::{Claim, Leases};

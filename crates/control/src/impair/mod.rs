@@ -139,8 +139,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
     let tx = report::transmit(&sent, elapsed);
     let mut result = RunResult {
         target: Target {
-            duration_s: (options.duration != Duration::MAX)
-                .then(|| options.duration.as_secs_f64()),
+            duration_s: (options.duration != Duration::MAX).then(|| options.duration.as_secs_f64()),
             seed: Some(options.seed),
             ..Target::default()
         },

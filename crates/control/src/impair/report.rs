@@ -58,8 +58,7 @@ pub(super) fn ports(
 
 /// What was sent in so much time.
 pub(super) fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> TransmitReport {
-    let rate =
-        FrameRate::over(transmitted.sent, transmitted.sent_bytes, elapsed.as_secs_f64());
+    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, elapsed.as_secs_f64());
     TransmitReport {
         packets: transmitted.sent,
         bytes: transmitted.sent_bytes,

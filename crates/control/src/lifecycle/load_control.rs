@@ -143,7 +143,10 @@ impl LoadControl {
     /// # Errors
     /// Where ranges of tunnels that were changed would be more than [`Self::RANGES_MAX`], or no port
     /// of a run that has begun has tunnels; then all stays as it is.
-    pub(crate) fn change_tunnels(&self, tunnels: &[ClientTunnels]) -> Result<(), TunnelChangeError> {
+    pub(crate) fn change_tunnels(
+        &self,
+        tunnels: &[ClientTunnels],
+    ) -> Result<(), TunnelChangeError> {
         if self.has_tunnels.get() == Some(&false) {
             return Err(TunnelChangeError::NoTunnels);
         }
@@ -361,7 +364,8 @@ mod tests {
     #[test]
     fn a_factor_is_told_once_to_each_worker() {
         let control = LoadControl::default();
-        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
+        let (mut first, mut second) =
+            (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert_eq!(first.scale(), None);
         control.set_load(LoadFactor::new(Decimal::parse("2.5").unwrap()).unwrap());
         let said = (NonZeroU32::new(25).unwrap(), NonZeroU32::new(10).unwrap());
@@ -372,7 +376,8 @@ mod tests {
     #[test]
     fn clients_are_switched_for_each_worker() {
         let control = LoadControl::default();
-        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
+        let (mut first, mut second) =
+            (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert!(first.clients_off(false).is_none());
         let address = |last: u8| IpAddr::from([16, 0, 0, last]);
         assert!(control.switch_clients(&[(address(1), address(9))], false));
@@ -403,7 +408,8 @@ mod tests {
     #[test]
     fn tunnels_are_changed_for_each_worker() {
         let control = LoadControl::default();
-        let (mut first, mut second) = (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
+        let (mut first, mut second) =
+            (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
         assert!(first.tunnels().is_none());
         let address = |last: u8| IpAddr::from([16, 0, 0, last]);
         let tunnel = |last: u8, teid: u32| ClientTunnels {

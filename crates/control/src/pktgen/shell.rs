@@ -57,7 +57,10 @@ enum Message {
 ///
 /// # Errors
 /// Where it did not start.
-pub(super) fn run_shell(session: &Arc<Session>, command: Command) -> Result<ExitStatus, ShellError> {
+pub(super) fn run_shell(
+    session: &Arc<Session>,
+    command: Command,
+) -> Result<ExitStatus, ShellError> {
     let failed = |operation| move |reason| ShellError::Files { operation, reason };
     let connection = Connection::open().map_err(failed("/dev/fuse"))?;
     let (teller, told) = channel();

@@ -145,10 +145,7 @@ impl Arrivals {
     ///
     /// # Errors
     /// What was tried, and what the system said.
-    pub(crate) fn open_measuring(
-        interface: &str,
-        context: &Context,
-    ) -> Result<Self, String> {
+    pub(crate) fn open_measuring(interface: &str, context: &Context) -> Result<Self, String> {
         let interface = parse(interface)?;
         let open = || Opened::measuring(&interface, Vec::new(), None);
         let end = End::find_or_open(&interface, context, open)?;

@@ -42,15 +42,7 @@ impl ReplayOutcome {
         plan: &ReplayPlan,
         interfaces: &Interfaces,
     ) -> RunResult {
-        let Self {
-            captures,
-            start,
-            outcomes,
-            read_counters,
-            read_error,
-            rx,
-            notes: noted,
-        } = self;
+        let Self { captures, start, outcomes, read_counters, read_error, rx, notes: noted } = self;
         let mut counters = [ReplayCounters::default(); 2];
         let mut transmitted = [TransmitCounters::default(); 2];
         let mut choices: Vec<&Choice> = Vec::new();

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DeviceRun, FlowReport, GroupReport, HostFacts, Label, LatencyReport, PortReport, TransmitReport,
-    Verdict,
+    DeviceRun, FlowReport, GroupReport, HostFacts, Label, LatencyReport, PortReport,
+    TransmitReport, Verdict,
 };
 
 /// The name and version of the document's form.
@@ -55,9 +55,7 @@ pub struct RunResult {
 }
 
 /// The kind of a run.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Captures are replayed.

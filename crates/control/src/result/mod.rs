@@ -36,13 +36,11 @@ pub use link::{ImpairmentReport, TunnelsReport};
 pub use port::{
     DepartureReport, PortReport, RefusedReport, ReplayFlows, RetriedReport, TransmitReport,
 };
-pub(crate) use rates::{FrameRate, layer_name};
 pub use rates::Rates;
+pub(crate) use rates::{FrameRate, layer_name};
 pub use receive::{QueueReport, ReceiveReport, VerifyReport};
 pub use sessions::{Http1Report, Http2Report, TlsReport};
-pub use template::{
-    FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport,
-};
+pub use template::{FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport};
 pub use verdict::{Outcome, Verdict};
 
 /// A word of the vocabulary: a constant of the program that wrote a result, and owned where a

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use wirestorm_base::departure::DepartureRecord;
 
 use super::{
-    ConnectionsReport, HistogramReport, ImpairmentReport, Label, Rates, ReceiveReport, TemplateReport,
-    TunnelsReport,
+    ConnectionsReport, HistogramReport, ImpairmentReport, Label, Rates, ReceiveReport,
+    TemplateReport, TunnelsReport,
 };
 
 /// One port.
@@ -150,5 +150,15 @@ impl DepartureReport {
             gaps: HistogramReport::new(&record.gaps),
             gap_errors: HistogramReport::new(&record.gap_errors),
         }
+    }
+}
+
+impl PortReport {
+    /// The connections of a port that has clients or servers.
+    ///
+    /// # Panics
+    /// Where it has none.
+    pub fn connections(&self) -> &ConnectionsReport {
+        self.connections.as_ref().expect("a port with clients or servers")
     }
 }

@@ -6,9 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sessions::add_counts;
-use super::{
-    FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport,
-};
+use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport};
 
 /// The clients or the servers of a template.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -115,7 +113,6 @@ pub struct GroupReport {
     #[serde(flatten)]
     pub sum: TemplateReport,
 }
-
 
 impl TemplateReport {
     /// Adds what another one of its side tells; both tell of the same time.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DeviceReport, FlowReport, ImpairmentReport, PortReport, RunResult, TemplateReport, TransmitReport,
-    TunnelsReport,
+    DeviceReport, FlowReport, ImpairmentReport, PortReport, RunResult, TemplateReport,
+    TransmitReport, TunnelsReport,
 };
 
 /// Whether a run did what was asked for.
@@ -190,7 +190,8 @@ mod tests {
         result.target.tolerance_ppm = 1e4;
         let tx = TransmitReport { packets: 10, ..TransmitReport::default() };
         let rx = ReceiveReport { packets: 10, lost: Some(0), ..ReceiveReport::default() };
-        let port = PortReport { name: "a".into(), tx: Some(tx), rx: Some(rx), ..Default::default() };
+        let port =
+            PortReport { name: "a".into(), tx: Some(tx), rx: Some(rx), ..Default::default() };
         result.ports.push(port);
         change(&mut result);
         let Verdict { outcome, reasons } = Verdict::of(&result);

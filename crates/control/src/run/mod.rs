@@ -164,7 +164,10 @@ impl Preparing {
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
-    pub fn wait_within(self, timeout: StdDuration) -> Result<Result<Prepared, Self>, Arc<RunError>> {
+    pub fn wait_within(
+        self,
+        timeout: StdDuration,
+    ) -> Result<Result<Prepared, Self>, Arc<RunError>> {
         match self.0.wait_prepared(Some(timeout)) {
             true => self.wait().map(Ok),
             false => Ok(Err(self)),
@@ -245,4 +248,3 @@ macro_rules! run_errors {
 }
 
 run_errors!(ReplayError, TrafficError, EmulationError, ImpairError, PktgenRunError);
-

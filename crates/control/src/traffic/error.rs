@@ -5,8 +5,8 @@ use std::io;
 use wirestorm_plan::traffic::PlanErrors;
 
 use crate::lifecycle::Abandoned;
-use crate::responder::HostError;
 use crate::port::OpenError;
+use crate::responder::HostError;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]

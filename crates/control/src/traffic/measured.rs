@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{
-    MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence, SequenceCounters, StreamRecord,
-    StreamSummary, Tallies, Tally, VlanTags,
+    MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Sequence, SequenceCounters,
+    StreamRecord, StreamSummary, Tallies, Tally, VlanTags,
 };
 use wirestorm_engine::stream::Share;
 use wirestorm_plan::traffic::{Flow, TrafficPlan};

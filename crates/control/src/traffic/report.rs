@@ -17,8 +17,8 @@ use super::measured::Expected;
 use super::run::StreamOptions;
 use crate::port::stamp_name;
 use crate::result::{
-    Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport,
-    RetriedReport, RunResult, Target, TransmitReport, layer_name,
+    Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RetriedReport,
+    RunResult, Target, TransmitReport, layer_name,
 };
 use crate::work::departures_of_all;
 
@@ -96,8 +96,7 @@ impl TrafficOutcome<'_> {
                 .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
             let tx = transmit(&transmitted, span_s);
             sum.merge(&transmitted);
-            report.tx =
-                Some(TransmitReport { stamped: stamped.map(Into::into), departures, ..tx });
+            report.tx = Some(TransmitReport { stamped: stamped.map(Into::into), departures, ..tx });
         }
         for (port, arrived) in self.arrived {
             ports[port].rx = Some(arrived);

@@ -17,8 +17,8 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::Speed;
 
 use super::error::TrafficError;
-use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
 use super::flow_follower::FlowFollower;
+use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
 use super::live::LiveMeasurement;
 use super::measured::{self, Expected, is_recognised};
 use super::next_hop::NextHops;
@@ -148,7 +148,8 @@ pub(crate) fn run(
                 Ok(move |start| worker.work(lanes, ports, start))
             }
         });
-        let workers = Workers::open(scope, "worker", &controls.stop, openers, TrafficError::Thread)?;
+        let workers =
+            Workers::open(scope, "worker", &controls.stop, openers, TrafficError::Thread)?;
         let start = workers.start(context.wait_for_start()?, is_paced);
         context.running();
         let mut received = BTreeMap::new();

@@ -32,7 +32,11 @@ fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf
         folder: PathBuf::new(),
     };
     let (result, files) = simulate(plan, &options).expect("a simulation");
-    assert!(result.ports.iter().all(|port| port.flows.failed == 0), "{:?}", result.ports);
+    assert!(
+        result.ports.iter().all(|port| port.connections().flows.failed == 0),
+        "{:?}",
+        result.ports
+    );
     files[0].clone()
 }
 

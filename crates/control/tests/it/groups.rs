@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, WatchOptions, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::result::RunResult;
 use wirestorm_plan::emulation::EmulationPlan;
 
-fn run(text: &str) -> EmulationResult {
+fn run(text: &str) -> RunResult {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let options = SimulationOptions {
         output: None,
@@ -212,7 +211,7 @@ fn a_group_tells_all_that_its_templates_tell() {
     for group in &result.groups {
         let who = format!("{} {}", group.sum.name, group.sum.side);
         let of = |it: &&_| {
-            let it: &wirestorm_control::emulation::TemplateReport = it;
+            let it: &wirestorm_control::result::TemplateReport = it;
             it.group.as_ref() == Some(&group.sum.name) && it.side == group.sum.side
         };
         let parts: Vec<_> = templates().filter(of).map(told).collect();

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
@@ -13,7 +12,7 @@ use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
 /// The result, and the conversations that the clients' capture holds, in the order of their first
 /// packets.
-fn run(text: &str, seed: u64) -> (EmulationResult, Vec<Conversation>) {
+fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
@@ -64,13 +63,13 @@ fn plan(more: &str, client: &str, server: &str) -> String {
     )
 }
 
-fn templates(result: &EmulationResult) -> [&TemplateReport; 2] {
+fn templates(result: &RunResult) -> [&TemplateReport; 2] {
     [&result.ports[0].templates[0], &result.ports[1].templates[0]]
 }
 
 /// Both sides' flows that closed and that failed.
 #[track_caller]
-fn assert_closed(result: &EmulationResult, flows: u64) {
+fn assert_closed(result: &RunResult, flows: u64) {
     for report in templates(result) {
         let found: Vec<_> = report.failures.iter().collect();
         assert_eq!(report.flows["closed"], flows, "{}: {found:?}", report.side);
@@ -253,10 +252,10 @@ fn what_is_not_as_expected_is_told_with_what_came() {
         let (result, _) = run(&plan("", client, server), 1);
         let [report, _] = templates(&result);
         assert_eq!(report.flows["program_failed"], 3, "{client}");
-        assert_eq!(result.ports[0].flows.program_failed, 3);
-        assert_eq!(result.ports[0].flows.failed, 3);
+        assert_eq!(result.ports[0].connections().flows.program_failed, 3);
+        assert_eq!(result.ports[0].connections().flows.failed, 3);
         let [failure] = report.failures.as_slice() else { panic!("{:?}", report.failures) };
-        assert_eq!((failure.step.as_str(), failure.cause, failure.flows), (step, cause, 3));
+        assert_eq!((failure.step.as_str(), &*failure.cause, failure.flows), (step, cause, 3));
         assert_eq!((failure.offset, failure.expected.as_deref()), (offset, expected), "{client}");
         assert_eq!(failure.found, found, "{client}");
     }
@@ -328,7 +327,7 @@ fn tls_is_around_what_is_written_and_looked_at() {
     );
     let (result, _) = run(&text, 1);
     assert_closed(&result, 3);
-    assert_eq!(result.ports[0].tls.as_ref().unwrap().truncated, 0);
+    assert_eq!(result.ports[0].connections().tls.as_ref().unwrap().truncated, 0);
 }
 
 #[test]

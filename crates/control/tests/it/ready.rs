@@ -4,21 +4,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
 /// The result of a plan whose flows begin within this time.
-fn run(text: &str, duration: Duration) -> EmulationResult {
+fn run(text: &str, duration: Duration) -> RunResult {
     captured(text, duration).0
 }
 
 /// The same, and what was said, as the clients' capture has it.
-fn captured(text: &str, duration: Duration) -> (EmulationResult, Vec<Conversation>) {
+fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
@@ -62,19 +61,19 @@ fn plan(fields: &str, limit: u64) -> String {
     )
 }
 
-fn templates(result: &EmulationResult) -> [&TemplateReport; 2] {
+fn templates(result: &RunResult) -> [&TemplateReport; 2] {
     [&result.ports[0].templates[0], &result.ports[1].templates[0]]
 }
 
 /// All flows of both sides closed.
 #[track_caller]
-fn assert_closed(result: &EmulationResult, flows: u64) {
+fn assert_closed(result: &RunResult, flows: u64) {
     assert_flows(result, flows, flows);
 }
 
 /// The same, where servers have others than clients.
 #[track_caller]
-fn assert_flows(result: &EmulationResult, of_clients: u64, of_servers: u64) {
+fn assert_flows(result: &RunResult, of_clients: u64, of_servers: u64) {
     for (report, flows) in templates(result).into_iter().zip([of_clients, of_servers]) {
         let found: Vec<_> = report.failures.iter().collect();
         assert_eq!(report.flows["closed"], flows, "{}: {:?}", report.side, report.flows);
@@ -83,7 +82,7 @@ fn assert_flows(result: &EmulationResult, of_clients: u64, of_servers: u64) {
 }
 
 /// How long a transaction took, the least and on average, in milliseconds.
-fn took(result: &EmulationResult, name: &str) -> (u64, u64) {
+fn took(result: &RunResult, name: &str) -> (u64, u64) {
     let [client, _] = templates(result);
     let found = client.transactions.iter().find(|it| it.name == name);
     let found = found.unwrap_or_else(|| panic!("no {name}"));
@@ -98,7 +97,7 @@ fn requests_have_values_of_each_flow() {
     let (result, conversations) =
         captured(&plan(&format!("http: {{{said_of}}}"), 3), Duration::from_secs(1));
     assert_closed(&result, 3);
-    assert_eq!(result.ports[1].http1.as_ref().map(|it| it.requests), Some(12));
+    assert_eq!(result.ports[1].connections().http1.as_ref().map(|it| it.requests), Some(12));
     let requests: Vec<_> = conversations.iter().flat_map(|it| said(it, Side::Client)).collect();
     let requests = requests.concat();
     let paths: Vec<_> = requests.lines().filter_map(|line| line.strip_prefix("GET ")).collect();
@@ -127,9 +126,13 @@ fn requests_have_values_of_each_flow() {
     let (result, _) =
         captured(&plan(&format!("http: {{version: 2, {said_of}}}"), 3), Duration::from_secs(1));
     assert_closed(&result, 3);
-    assert_eq!(result.ports[1].http2.as_ref().map(|it| it.requests), Some(12));
+    assert_eq!(result.ports[1].connections().http2.as_ref().map(|it| it.requests), Some(12));
     assert_eq!(
-        result.ports[0].http2.as_ref().and_then(|it| it.responses.get("2xx").copied()),
+        result.ports[0]
+            .connections()
+            .http2
+            .as_ref()
+            .and_then(|it| it.responses.get("2xx").copied()),
         Some(12)
     );
 }
@@ -582,15 +585,15 @@ fn clients_that_follow_messages_count_them_by_their_statuses() {
         assert_eq!((client.requests, classes), (0, [0, 1, 1, 2, 2]), "{pipeline} {tls}");
         let sum: u64 = server.responses.values().sum();
         assert_eq!((server.requests, sum), (3 * 6, 0), "{pipeline} {tls}");
-        let of_port = result.ports[0].http1.as_ref().unwrap();
+        let of_port = result.ports[0].connections().http1.as_ref().unwrap();
         assert_eq!(of_port.responses, client.responses, "{pipeline} {tls}");
         // Statuses are no concern of the program's own counters.
-        assert!(result.ports[0].counters.values().all(|it| *it == 0));
+        assert!(result.ports[0].connections().counters.values().all(|it| *it == 0));
     }
     // What nobody follows is not told of, and neither is HTTP/2, which programs hear in this form.
     for http in ["{requests: 6, response_bytes: 100}", "{requests: 6, version: 2}"] {
         let plan = ask(1, false).replace("{requests: 6, pipeline: 1}", http);
         let result = run(&(plan + &answers), Duration::from_secs(1));
-        assert!(result.ports[0].http1.is_none(), "{http}");
+        assert!(result.ports[0].connections().http1.is_none(), "{http}");
     }
 }

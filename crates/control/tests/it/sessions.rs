@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, TemplateReport, WatchOptions, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 
 /// The result, and what the clients' capture holds.
-fn run(text: &str) -> (EmulationResult, Vec<u8>) {
+fn run(text: &str) -> (RunResult, Vec<u8>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
@@ -31,7 +30,7 @@ fn run(text: &str) -> (EmulationResult, Vec<u8>) {
 
 /// A template's clients and servers.
 #[track_caller]
-fn of<'a>(result: &'a EmulationResult, name: &str) -> [&'a TemplateReport; 2] {
+fn of<'a>(result: &'a RunResult, name: &str) -> [&'a TemplateReport; 2] {
     [0, 1].map(|port| {
         let mut templates = result.ports[port].templates.iter();
         templates.find(|it| it.name == name).unwrap_or_else(|| panic!("no {name}"))
@@ -40,9 +39,9 @@ fn of<'a>(result: &'a EmulationResult, name: &str) -> [&'a TemplateReport; 2] {
 
 /// All flows of a template closed, and all of them had TLS; returns how many resumed a session.
 #[track_caller]
-fn assert_protected(result: &EmulationResult, name: &str, flows: u64) -> [u64; 2] {
+fn assert_protected(result: &RunResult, name: &str, flows: u64) -> [u64; 2] {
     of(result, name).map(|report| {
-        let side = report.side;
+        let side = &report.side;
         assert_eq!(report.flows["closed"], flows, "{name} {side}: {:?}", report.flows);
         assert!(report.failures.is_empty(), "{name} {side}: {:?}", report.failures.first());
         let tls = report.tls.as_ref().unwrap();

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{
-    EmulationResult, FlowChoice, FlowSeries, Part, SimulationOptions, WatchOptions, read_plan,
-    simulate,
+    FlowChoice, Part, SimulationOptions, WatchOptions, read_plan, simulate,
 };
+use wirestorm_control::result::{FlowSeries, RunResult};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
@@ -29,7 +29,7 @@ fn options(output: &Path) -> SimulationOptions {
 }
 
 /// The result, and the conversations that the clients' capture holds.
-fn run(plan: &EmulationPlan, part: Part) -> (EmulationResult, Vec<Conversation>) {
+fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions { part, ..options(&scratch.file("out.pcap")) };
     let (result, files) = simulate(plan, &options).unwrap();
@@ -115,14 +115,18 @@ fn both_sides_say_what_their_programs_say() {
         assert_eq!(said(flow, Side::Server), b"meand me");
     }
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((left.flows.failed, right.flows.failed), (0, 0));
-    assert_eq!((left.counters["A"], right.counters["A"]), (60, 0));
-    assert_eq!((left.udp["rcvpkt"], right.udp["rcvpkt"]), (20, 10));
+    assert_eq!((left.connections().flows.failed, right.connections().flows.failed), (0, 0));
+    assert_eq!((left.connections().counters["A"], right.connections().counters["A"]), (60, 0));
+    assert_eq!((left.connections().udp["rcvpkt"], right.connections().udp["rcvpkt"]), (20, 10));
     // A round trip is that of the wire.
     assert!(
-        left.times.connect.p50_ns.is_some_and(|it| (1_990_000..2_010_000).contains(&it)),
+        left.connections()
+            .times
+            .connect
+            .p50_ns
+            .is_some_and(|it| (1_990_000..2_010_000).contains(&it)),
         "{:?}",
-        left.times.connect
+        left.connections().times.connect
     );
 }
 
@@ -141,7 +145,7 @@ fn flows_are_told_over_time() {
     assert_eq!(rounds.series.interval_s, 0.25);
     assert_eq!(rounds.series.opened[..4], [5, 5, 5, 5]);
     assert_eq!(names.series.opened[..4], [3, 2, 3, 2]);
-    assert_eq!(left.series.opened[..4], [8, 7, 8, 7]);
+    assert_eq!(left.connections().series.opened[..4], [8, 7, 8, 7]);
     // What was said in 250 ms: the last flow of it began 50 ms before.
     assert_eq!(rounds.series.sent_bytes[..2], [5 * 12, 5 * 12]);
     assert_eq!(rounds.series.received_bytes[0], 5 * 20);
@@ -150,25 +154,30 @@ fn flows_are_told_over_time() {
     let servers = &right.templates[0].series;
     assert_eq!((servers.opened[0], servers.received_bytes[0]), (5, 5 * 12));
     for port in &result.ports {
-        let FlowSeries { interval_s, last_s, opened, closed, failed, .. } = &port.series;
+        let FlowSeries { interval_s, last_s, opened, closed, failed, .. } =
+            &port.connections().series;
         assert_eq!(opened.iter().sum::<u64>(), 30);
         assert_eq!(closed.iter().sum::<u64>(), 30);
         assert_eq!(failed.iter().sum::<u64>(), 0);
         let told = (opened.len() - 1) as f64 * interval_s + last_s;
-        assert!((told - result.elapsed_s).abs() < 1e-6, "{told} of {}", result.elapsed_s);
+        assert!(
+            (told - result.times.elapsed_s).abs() < 1e-6,
+            "{told} of {}",
+            result.times.elapsed_s
+        );
     }
     assert!(result.notes.is_empty(), "{:?}", result.notes);
 
     // As few intervals as are kept: twice as long, as often as it takes.
     let result = run(Duration::from_micros(500));
-    let series = &result.ports[0].series;
+    let series = &result.ports[0].connections().series;
     let merged = series.interval_s / 0.000_5;
     assert!(merged > 1.0 && merged.log2().fract() == 0.0, "{}", series.interval_s);
     assert!((256..=513).contains(&series.opened.len()), "{}", series.opened.len());
     assert_eq!(series.opened.iter().sum::<u64>(), 30);
     // They tell what intervals of that length tell from the first one on.
     let coarse = run(Duration::from_nanos((series.interval_s * 1e9).round() as u64));
-    assert_eq!(coarse.ports[0].series, *series);
+    assert_eq!(coarse.ports[0].connections().series, *series);
     assert!(coarse.notes.is_empty(), "{:?}", coarse.notes);
     assert_eq!(result.notes.len(), 1);
     assert!(result.notes[0].contains("instead of 0.0005 s"), "{:?}", result.notes);
@@ -186,7 +195,7 @@ fn a_rate_with_so_many_at_once_at_most_tells_what_it_skipped() {
         let flows = &left.templates[0].flows;
         let [offered, made, most] = ["offered", "made", "active_max"].map(|name| flows[name]);
         assert_eq!(offered, made + flows["skipped"], "{load}: {flows:?}");
-        assert_eq!(left.flows.skipped, flows["skipped"]);
+        assert_eq!(left.connections().flows.skipped, flows["skipped"]);
         assert!((5..=10).contains(&made) && (10..=30).contains(&offered), "{load}: {flows:?}");
         // One may be in TIME-WAIT beside it.
         assert!(most <= 10 && flows["closed"] == made, "{load}: {flows:?}");
@@ -207,19 +216,22 @@ fn flows_are_followed_while_they_are_there() {
     let choice = FlowChoice { count: 2, template: Some("rounds".into()), ..Default::default() };
     let result = follow(choice.clone());
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((left.followed.len(), right.followed.len()), (2, 2));
-    for flow in &left.followed {
-        assert_eq!((flow.side, flow.transport, flow.ended), ("client", "tcp", true));
+    assert_eq!(
+        (left.connections().sampled_flows.len(), right.connections().sampled_flows.len()),
+        (2, 2)
+    );
+    for flow in &left.connections().sampled_flows {
+        assert_eq!((&*flow.side, &*flow.transport, flow.ended), ("client", "tcp", true));
         // Those that were followed first are over since, and these took their places.
         assert!(flow.began_s > 0.3, "{flow:?}");
         let [first, sample, .., last] = &flow.samples[..] else { panic!("{flow:?}") };
-        assert_eq!((first.state, first.acknowledged_bytes), ("SYN-SENT", 0), "{flow:?}");
+        assert_eq!((&*first.state, first.acknowledged_bytes), ("SYN-SENT", 0), "{flow:?}");
         assert_eq!((first.at_s, first.rtt_us), (flow.began_s, None), "{flow:?}");
-        assert!(["TIME-WAIT", "CLOSED"].contains(&last.state), "{flow:?}");
+        assert!(["TIME-WAIT", "CLOSED"].contains(&&*last.state), "{flow:?}");
         assert_eq!((last.acknowledged_bytes, last.received_bytes), (9 + 3, 15 + 5), "{flow:?}");
         assert!((0.3..0.32).contains(&(last.at_s - first.at_s)), "{flow:?}");
         // It is said three times what takes 2 ms, then waited.
-        assert_eq!((sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
+        assert_eq!((&*sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
         assert_eq!((sample.acknowledged_bytes, sample.received_bytes), (9, 15));
         assert_eq!((sample.ssthresh, sample.retransmitted), (None, 0));
         assert!((1_900..=2_100).contains(&sample.rtt_us.unwrap()), "{sample:?}");
@@ -228,13 +240,13 @@ fn flows_are_followed_while_they_are_there() {
     }
     let address = Some("10.0.0.3".parse().unwrap());
     let result = follow(FlowChoice { address, ..choice.clone() });
-    let followed = &result.ports[0].followed;
+    let followed = &result.ports[0].connections().sampled_flows;
     assert!(!followed.is_empty());
     assert!(followed.iter().all(|flow| flow.own.starts_with("10.0.0.3:")), "{followed:?}");
     let result = follow(FlowChoice { port: Some(81), ..choice });
-    assert!(result.ports.iter().all(|port| port.followed.is_empty()));
+    assert!(result.ports.iter().all(|port| port.connections().sampled_flows.is_empty()));
     let result = follow(FlowChoice::default());
-    assert!(result.ports.iter().all(|port| port.followed.is_empty()));
+    assert!(result.ports.iter().all(|port| port.connections().sampled_flows.is_empty()));
 }
 
 #[test]
@@ -260,13 +272,16 @@ templates:
     let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
     let (result, _) = simulate(&plan, &options).unwrap();
     for (port, own) in result.ports.iter().zip([0, 20_000_000]) {
-        let last = port.followed[0].samples.last().unwrap();
-        assert_eq!(last.retransmitted, port.tcp["sndrexmitpack"], "{last:?}");
-        assert_eq!(last.out_of_order, port.tcp["rcvoopack"], "{last:?}");
+        let last = port.connections().sampled_flows[0].samples.last().unwrap();
+        assert_eq!(last.retransmitted, port.connections().tcp["sndrexmitpack"], "{last:?}");
+        assert_eq!(last.out_of_order, port.connections().tcp["rcvoopack"], "{last:?}");
         assert_eq!((last.acknowledged_bytes, last.received_bytes), (own, 20_000_000 - own));
     }
-    let sent_again = result.ports[1].tcp["sndrexmitpack"];
-    assert!(sent_again > 256 && result.ports[0].tcp["rcvoopack"] > 256, "{sent_again}");
+    let sent_again = result.ports[1].connections().tcp["sndrexmitpack"];
+    assert!(
+        sent_again > 256 && result.ports[0].connections().tcp["rcvoopack"] > 256,
+        "{sent_again}"
+    );
 }
 
 #[test]
@@ -277,19 +292,32 @@ fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
     let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
     let (result, _) = simulate(&plan, &options).unwrap();
     for port in &result.ports {
-        assert_eq!(port.followed.len(), 3, "{:?}", port.followed);
-        for flow in port.followed.iter().filter(|it| it.transport == "tcp") {
+        assert_eq!(
+            port.connections().sampled_flows.len(),
+            3,
+            "{:?}",
+            port.connections().sampled_flows
+        );
+        for flow in port.connections().sampled_flows.iter().filter(|it| it.transport == "tcp") {
             let [first, last] = &flow.samples[..] else { panic!("{flow:?}") };
             let begins = if flow.side == "client" { "SYN-SENT" } else { "SYN-RECEIVED" };
-            assert_eq!((flow.ended, first.state, first.rtt_us), (true, begins, None), "{flow:?}");
-            assert!(["TIME-WAIT", "CLOSED"].contains(&last.state), "{flow:?}");
+            assert_eq!((flow.ended, &*first.state, first.rtt_us), (true, begins, None), "{flow:?}");
+            assert!(["TIME-WAIT", "CLOSED"].contains(&&*last.state), "{flow:?}");
             assert!(last.rtt_us.is_some_and(|it| it >= 2_000), "{flow:?}");
             assert!(last.cwnd >= 10 * 1_448 && last.acknowledged_bytes > 0, "{flow:?}");
             assert!(last.received_bytes > 0 && last.at_s < first.at_s + 0.1, "{flow:?}");
         }
-        assert!(port.followed.iter().all(|it| it.ended), "{:?}", port.followed);
+        assert!(
+            port.connections().sampled_flows.iter().all(|it| it.ended),
+            "{:?}",
+            port.connections().sampled_flows
+        );
         // Those that began last: the places of those before were free again.
-        assert!(port.followed.iter().any(|it| it.began_s > 0.8), "{:?}", port.followed);
+        assert!(
+            port.connections().sampled_flows.iter().any(|it| it.began_s > 0.8),
+            "{:?}",
+            port.connections().sampled_flows
+        );
     }
 }
 
@@ -315,7 +343,10 @@ fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
     );
     let plan = read_plan(&text, Path::new("")).unwrap();
     let (result, flows) = run(&plan, Part::Full);
-    assert_eq!((result.ports[0].flows.closed, result.ports[0].flows.failed), (30, 0));
+    assert_eq!(
+        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (30, 0)
+    );
     assert_eq!(flows.len(), 30);
     for flow in &flows {
         let asked = said(flow, Side::Client);
@@ -355,8 +386,22 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     assert_eq!((flows(0, 2), flows(1, 1)), ([5, 0, 0, 0], [5, 0, 0, 0]));
     assert_eq!((flows(0, 3), flows(1, 3)), ([0, 5, 0, 0], [0, 0, 5, 0]));
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((left.flows.failed, left.flows.reset, left.flows.aborted), (5, 5, 10));
-    assert_eq!((right.flows.failed, right.flows.reset_meant, right.flows.aborted), (0, 10, 5));
+    assert_eq!(
+        (
+            left.connections().flows.failed,
+            left.connections().flows.reset,
+            left.connections().flows.aborted
+        ),
+        (5, 5, 10)
+    );
+    assert_eq!(
+        (
+            right.connections().flows.failed,
+            right.connections().flows.reset_meant,
+            right.connections().flows.aborted
+        ),
+        (0, 10, 5)
+    );
     assert_eq!(left.templates[0].series.closed.iter().sum::<u64>(), 5);
 }
 
@@ -365,7 +410,7 @@ fn one_flow_of_each_template_is_what_there_is_without_the_rest() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let (result, flows) = run(&plan, Part::One);
     assert_eq!(flows.len(), 2);
-    assert!(result.elapsed_s < 1.0, "{}", result.elapsed_s);
+    assert!(result.times.elapsed_s < 1.0, "{}", result.times.elapsed_s);
 }
 
 #[test]
@@ -408,24 +453,32 @@ templates:
     let (result, frames) = simulated("a.pcap", 1);
     assert_eq!(result.notes, [""; 0]);
     let [clients, servers] = &result.ports[..] else { panic!("{result:?}") };
-    assert_eq!((clients.flows.closed, clients.flows.failed), (20, 0), "{:?}", clients.flows);
+    assert_eq!(
+        (clients.connections().flows.closed, clients.connections().flows.failed),
+        (20, 0),
+        "{:?}",
+        clients.connections().flows
+    );
     for (port, other, round_trip_ms) in [(clients, servers, 15), (servers, clients, 15)] {
-        let impairment = port.impairment.unwrap();
+        let impairment = port.impairment.as_ref().unwrap();
         assert!(impairment.lost > 0 && impairment.held == 0, "{impairment:?}");
         assert_eq!(impairment.entered, impairment.lost + impairment.delivered);
-        assert_eq!((port.sent, other.received), (impairment.delivered, impairment.delivered));
+        assert_eq!(
+            (port.tx.as_ref().unwrap().packets, other.rx.as_ref().unwrap().packets),
+            (impairment.delivered, impairment.delivered)
+        );
         assert!(
-            port.times.round_trip.p50_ns >= Some(round_trip_ms * 1_000_000),
+            port.connections().times.round_trip.p50_ns >= Some(round_trip_ms * 1_000_000),
             "{:?}",
-            port.times
+            port.connections().times
         );
     }
     // A whole page takes more than one window of 10 segments, and some of it is lost.
-    assert!(servers.tcp["sndrexmitpack"] > 0);
-    assert_eq!(clients.flows.damaged, servers.impairment.unwrap().corrupted);
+    assert!(servers.connections().tcp["sndrexmitpack"] > 0);
+    assert_eq!(clients.connections().flows.damaged, servers.impairment.as_ref().unwrap().corrupted);
     // By chance, but by the same chance each time.
     let (again, same) = simulated("b.pcap", 1);
-    assert!(frames == same && again.ports[1].tcp == servers.tcp);
+    assert!(frames == same && again.ports[1].connections().tcp == servers.connections().tcp);
     assert!(frames != simulated("c.pcap", 2).1);
 }
 
@@ -438,7 +491,7 @@ fn a_limit_is_how_many_flows_of_each_template_there_are() {
         let (result, _) = simulate(&plan, &options).unwrap();
         let clients = &result.ports[0];
         let made = clients.templates.iter().map(|it| it.tcp["connects"]).collect::<Vec<_>>();
-        (made, clients.flows.overflow)
+        (made, clients.connections().flows.overflow)
     };
     let (all, overflow) = made(None, 1_000);
     assert_eq!(overflow, 0);
@@ -500,7 +553,7 @@ fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
     for flow in second {
         assert_eq!(flow.turns.last().map(|turn| &turn.act), Some(&Act::Resets));
     }
-    assert_eq!(result.ports[0].flows.closed, 3);
+    assert_eq!(result.ports[0].connections().flows.closed, 3);
 }
 
 /// Of each frame of IPv4 and TCP: the last byte of its source, time to live, type of service, flags,
@@ -598,7 +651,7 @@ fn next_hops_are_not_asked_in_a_simulation() {
     let devices = "devices: [{clients: 10.0.0.1-10.0.0.4, next_hop: 10.9.0.1}]";
     let text = PLAN.replace("load: {rate: 20}", &format!("load: {{rate: 20}}\n      {devices}"));
     let (result, flows) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
-    assert_eq!((flows.len(), result.ports[0].flows.failed), (30, 0));
+    assert_eq!((flows.len(), result.ports[0].connections().flows.failed), (30, 0));
     let note = "nobody is there to be asked for next hops: frames go straight to the other side";
     assert_eq!(result.notes, [note]);
 }
@@ -615,7 +668,10 @@ fn clients_are_behind_devices() {
     let plan = EmulationPlan::parse(&text).unwrap();
     let scratch = Scratch::new().unwrap();
     let (result, files) = simulate(&plan, &options(&scratch.file("out.pcap"))).unwrap();
-    assert_eq!((result.ports[0].flows.closed, result.ports[0].flows.failed), (30, 0));
+    assert_eq!(
+        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (30, 0)
+    );
     let capture = std::fs::read(&files[0]).unwrap();
     let mut links = std::collections::BTreeSet::new();
     for record in Records::new(&capture) {
@@ -649,9 +705,9 @@ templates:
     server: {tx: right}
 ";
     let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
-    assert_eq!((flows.len(), result.ports[0].flows.failed), (20, 0));
+    assert_eq!((flows.len(), result.ports[0].connections().flows.failed), (20, 0));
     // Round trips of 2 ms: for the handshake, for the page with the server's FIN, for the client's.
-    let whole = &result.ports[0].times.whole;
+    let whole = &result.ports[0].connections().times.whole;
     assert!(whole.max_ns.is_some_and(|it| it < 8_000_000), "{whole:?}");
 }
 
@@ -671,7 +727,7 @@ fn groups_sum_how_long_their_templates_took() {
     let [group, servers] = &result.groups[..] else { panic!("{:?}", result.groups) };
     assert_eq!(group.templates, 2);
     let [group, servers] = [group, servers].map(|it| &it.sum);
-    assert_eq!((group.name.as_str(), group.side), ("pages", "client"));
+    assert_eq!((group.name.as_str(), &*group.side), ("pages", "client"));
 
     // A page is timed from its request to its last byte: a round trip of 2 ms and the delay, which is
     // exact to 1 ms.

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, WatchOptions, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::result::RunResult;
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::packet::tcp::{self, Flags};
 
 /// The result, and what is in the captures of all ports, without headers of Ethernet.
-fn run(plan: &str) -> (EmulationResult, Vec<Vec<Vec<u8>>>) {
+fn run(plan: &str) -> (RunResult, Vec<Vec<Vec<u8>>>) {
     let plan = EmulationPlan::parse(plan).unwrap();
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
@@ -82,10 +81,16 @@ fn all_that_is_set_is_seen() {
     for ipv6 in [false, true] {
         let (result, captures) = run(&all(ipv6));
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-        assert_eq!((left.flows.closed, right.flows.closed), (10, 10));
-        assert_eq!((left.flows.failed, right.flows.failed), (0, 0));
-        assert_eq!((left.tcp["ecn_shs"], right.tcp["ecn_shs"]), (10, 10));
-        assert_eq!((right.tcp["sndrexmitpack"], left.tcp["rcvbyte"]), (0, 60_000));
+        assert_eq!((left.connections().flows.closed, right.connections().flows.closed), (10, 10));
+        assert_eq!((left.connections().flows.failed, right.connections().flows.failed), (0, 0));
+        assert_eq!(
+            (left.connections().tcp["ecn_shs"], right.connections().tcp["ecn_shs"]),
+            (10, 10)
+        );
+        assert_eq!(
+            (right.connections().tcp["sndrexmitpack"], left.connections().tcp["rcvbyte"]),
+            (0, 60_000)
+        );
         let is_client = |packet: &&Vec<u8>| segment(packet).destination_port() == 80;
         let (clients, servers): (Vec<_>, Vec<_>) = captures[0].iter().partition(is_client);
         for packet in &captures[0] {
@@ -159,13 +164,26 @@ templates:
         )
     };
     let (result, captures) = run(&plan("none"));
-    assert_eq!((result.ports[0].flows.refused, result.ports[1].tcp["rst_sent"]), (1, 1));
+    assert_eq!(
+        (
+            result.ports[0].connections().flows.refused,
+            result.ports[1].connections().tcp["rst_sent"]
+        ),
+        (1, 1)
+    );
     assert_eq!(captures[0].len(), 2);
     for blackhole in ["syn", "all"] {
         let (result, captures) = run(&plan(blackhole));
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-        assert_eq!((left.flows.unanswered, left.flows.refused, right.tcp["rst_sent"]), (1, 0, 0));
-        assert_eq!(left.tcp["keepdrops"], 1);
+        assert_eq!(
+            (
+                left.connections().flows.unanswered,
+                left.connections().flows.refused,
+                right.connections().tcp["rst_sent"]
+            ),
+            (1, 0, 0)
+        );
+        assert_eq!(left.connections().tcp["keepdrops"], 1);
         // At 0, 0.5 and 1.5 s.
         assert_eq!(captures[0].len(), 3);
     }
@@ -176,7 +194,10 @@ templates:
 fn clients_have_segments_of_their_own() {
     let plan = std::fs::read_to_string("../../examples/segment-sizes.yaml").unwrap();
     let (result, captures) = run(&plan);
-    assert_eq!((result.ports[0].flows.closed, result.ports[0].flows.failed), (150, 0));
+    assert_eq!(
+        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (150, 0)
+    );
     let mut lengths = [0; 2];
     for packet in &captures[0] {
         let segment = segment(packet);

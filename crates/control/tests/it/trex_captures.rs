@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
 use wirestorm_control::emulation::{
-    EmulationResult, Part, SimulationOptions, WatchOptions, read_captures, simulate,
+    Part, SimulationOptions, WatchOptions, read_captures, simulate,
 };
+use wirestorm_control::result::RunResult;
 use wirestorm_plan::trex::captures::Captures;
 use wirestorm_plan::trex::stateful::StatefulOptions;
 use wirestorm_testkit::Scratch;
@@ -38,7 +39,7 @@ const PROFILE: &str = "
 ";
 
 /// What of a profile is simulated, for so long.
-fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> EmulationResult {
+fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
     let options = SimulationOptions {
         output,
         part,
@@ -99,8 +100,8 @@ fn captures_are_said_again_as_often_and_as_fast_as_the_profile_says() {
     let result = run(&captures, Part::Full, Some(scratch.file("out.pcap")));
     // Ten of each in two seconds.
     let [clients, servers] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((clients.flows.closed, servers.flows.closed), (20, 20));
-    assert_eq!((clients.flows.failed, servers.flows.failed), (0, 0));
+    assert_eq!((clients.connections().flows.closed, servers.connections().flows.closed), (20, 20));
+    assert_eq!((clients.connections().flows.failed, servers.connections().flows.failed), (0, 0));
     let originals = conversations(Path::new(CAPTURE));
     let flows = conversations(&scratch.file("out.clients.pcap"));
     assert_eq!(flows.len(), 20);
@@ -253,7 +254,7 @@ fn is_said(captures: &Captures, notes: &[&str]) -> Result<(), String> {
             let count = |name: &str| template.flows[name];
             // Some captures end with a reset, which the other side then waits for.
             let over = count("closed") + count("aborted") + count("reset_meant");
-            if over != 1 || port.flows.failed > 0 {
+            if over != 1 || port.connections().flows.failed > 0 {
                 return Err(format!("{}, {}: {:?}", template.name, template.side, template.flows));
             }
         }

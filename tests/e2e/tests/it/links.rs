@@ -85,7 +85,9 @@ fn ended(link: Running, status: i32) -> Outcome {
 
 /// The counts of a direction, by name.
 fn count(outcome: &Outcome, direction: usize, name: &str) -> u64 {
-    outcome.number(&format!("/directions/{direction}/{name}"))
+    // The first direction leaves by the second port.
+    let port = 1 - direction;
+    outcome.number(&format!("/ports/{port}/impairment/{name}"))
 }
 
 #[test]
@@ -97,14 +99,14 @@ fn pings_take_as_long_as_the_link_does() {
     for backend in BACKENDS {
         let link = hosts.join(&["--delay", "20ms", "--b-to-a", "delay=30ms", "--backend", backend]);
         let mut times = hosts.ping(&["-c", "20", "-i", "0.1", "-W", "5"]);
-        let outcome = ended(link, 0);
-        assert_eq!(outcome.text("/schema"), "wirestorm.link/1");
+        let outcome = ended(link, 130);
+        assert_eq!(outcome.text("/schema"), "wirestorm.result/2");
         times.sort_by(f64::total_cmp);
         assert_eq!(times.len(), 20, "{times:?} {outcome}");
         // The first waits for ARP, which crosses the link too.
         assert!(times[0] >= 50.0 && times[10] < 58.0, "{times:?} {outcome}");
         for direction in [0, 1] {
-            assert_eq!(outcome.text(&format!("/directions/{direction}/backend")), backend);
+            assert_eq!(outcome.text(&format!("/ports/{direction}/backend")), backend);
             let entered = count(&outcome, direction, "entered");
             // ARP may have been there before.
             assert!((20..=24).contains(&entered), "pings and ARP: {outcome}");
@@ -121,7 +123,7 @@ fn pings_that_are_lost_are_those_that_were_counted() {
     let hosts = Hosts::acquainted();
     let link = hosts.join(&["--loss", "20%", "--b-to-a", "burst-loss=10%/40%"]);
     let answers = hosts.ping(&["-c", "300", "-i", "0.01", "-W", "2"]).len() as u64;
-    let outcome = ended(link, 0);
+    let outcome = ended(link, 130);
     let numbers =
         |direction| ["entered", "lost", "delivered"].map(|it| count(&outcome, direction, it));
     let ([sent, lost, heard], [replies, lost_back, delivered]) = (numbers(0), numbers(1));
@@ -141,7 +143,7 @@ fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
     run_command(send.args(["--packets", "3000", "--quiet", "--json", "-"])).expect(0);
     // The last are still under way.
     sleep(Duration::from_millis(100));
-    let outcome = ended(link, 0);
+    let outcome = ended(link, 130);
     let names =
         ["entered", "lost", "duplicated", "corrupted", "delivered", "held", "queue_dropped"];
     let counts = names.map(|name| count(&outcome, 0, name)).to_vec();
@@ -214,7 +216,7 @@ fn tcp_of_the_kernel_gets_the_rate_of_the_link() {
         let words = ["--rate", "8M-l1", "--queue", "100", "--delay", "2ms", "--backend", backend];
         let link = hosts.join(&words);
         let seconds = transfer(&hosts);
-        let outcome = ended(link, 0);
+        let outcome = ended(link, 130);
         // 1,448 bytes of data have 66 of headers, and the wire counts 24 more.
         let least = 2e6 * 1_538.0 / 1_448.0 / 1e6 - 0.1;
         assert!((least..least + 1.0).contains(&seconds), "{seconds} s, {outcome}");
@@ -230,7 +232,7 @@ fn tcp_of_the_kernel_repairs_whatever_the_link_does() {
     let words = ["--loss", "1%", "--duplicate", "1%", "--corrupt", "1%", "--reorder", "1%/2ms"];
     let link = hosts.join(&[&words[..], &["--delay", "1ms", "--jitter", "500us"]].concat());
     transfer(&hosts);
-    let outcome = ended(link, 0);
+    let outcome = ended(link, 130);
     for name in ["lost", "duplicated", "corrupted", "reordered"] {
         assert!(count(&outcome, 0, name) > 0, "{name}: {outcome}");
     }
@@ -323,7 +325,7 @@ fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
     }
     server.signal(Signal::INT);
     let served = server.wait().expect(3);
-    let duplicated = ended(link, 0);
+    let duplicated = ended(link, 130);
     let number = |name: &str| served.number(&format!("/ports/0/{name}"));
     // What the host heard of ours, and what it said.
     let (heard, said) = (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));

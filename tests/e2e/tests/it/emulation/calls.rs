@@ -40,7 +40,7 @@ templates:
     let port = format!("clients={}", lab.a.port());
     let outcome = run_command(emulate(&plan(&scratch, text)).args(["--port", &port])).expect(0);
     let number = |pointer: &str| outcome.number(&format!("/ports/0/templates/{pointer}"));
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     assert_eq!((number("0/flows/closed"), number("1/flows/closed")), (6, 6), "{outcome}");
     // Each packet comes back.
     assert_eq!((number("1/udp/sndpkt"), number("1/udp/rcvpkt")), (6 * 25, 6 * 25), "{outcome}");

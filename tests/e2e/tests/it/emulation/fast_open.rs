@@ -58,8 +58,8 @@ templates:
     let plan = plan(&scratch, text);
     let port = format!("clients={}", lab.a.port());
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-    let tcp = |name: &str| outcome.number(&format!("/ports/0/tcp/{name}"));
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
+    let tcp = |name: &str| outcome.number(&format!("/ports/0/connections/tcp/{name}"));
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 10, "{outcome}");
     // The first one asks for the cookie.
     assert_eq!((tcp("fast_open_sent"), tcp("fast_open_acked")), (9, 9), "{outcome}");
     assert_eq!(counted(&lab.b, "TCPFastOpenPassive"), 9);
@@ -91,10 +91,10 @@ fn curl_is_answered_before_its_connection_is_open() {
         assert_eq!(output.stdout.len(), PAGE, "{output:?}");
     }
     let outcome = stop(server);
-    let tcp = |name: &str| outcome.number(&format!("/ports/0/tcp/{name}"));
+    let tcp = |name: &str| outcome.number(&format!("/ports/0/connections/tcp/{name}"));
     // Linux's first one with the option asks for the cookie.
     assert_eq!(tcp("fast_open_taken"), 2, "{outcome}");
     assert_eq!(counted(&lab.b, "TCPFastOpenActive"), 2);
     assert_eq!((tcp("accepts"), tcp("sndrexmitpack")), (4, 0), "{outcome}");
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
 }

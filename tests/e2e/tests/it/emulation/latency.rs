@@ -56,8 +56,8 @@ fn ports_ask_each_other_beside_their_load() {
             assert_eq!(outcome.number(&format!("/latency/{probe}/lost")), 0, "{outcome}");
         }
         // The load does not see them.
-        assert_eq!(outcome.number("/ports/0/tcp/connects"), 1_000, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/connects"), 1_000, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     }
 }
 
@@ -134,7 +134,7 @@ fn datagrams_come_back_from_the_other_port_beside_the_load() {
             }
         }
         // The load does not see them, and nobody says that they came to no one.
-        assert_eq!(outcome.number("/ports/0/tcp/connects"), 1_000, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/connects"), 1_000, "{outcome}");
         for port in 0..2 {
             for name in ["failed", "no_template", "unreachable", "unreachable_sent"] {
                 let found = outcome.number(&format!("/ports/{port}/flows/{name}"));

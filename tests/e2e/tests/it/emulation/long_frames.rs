@@ -53,13 +53,13 @@ templates:
         );
         let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
         let number = |name: &str| outcome.number(name);
-        assert_eq!(number("/ports/0/tcp/rcvbyte"), 30 * PAGE as u64, "{outcome}");
-        assert_eq!(number("/ports/1/flows/closed"), 30, "{outcome}");
-        assert!(outcome.text("/ports/1/why").starts_with("long frames, until: ethtool"));
+        assert_eq!(number("/ports/0/connections/tcp/rcvbyte"), 30 * PAGE as u64, "{outcome}");
+        assert_eq!(number("/ports/1/connections/flows/closed"), 30, "{outcome}");
+        assert!(outcome.text("/ports/1/backend_reason").starts_with("long frames, until: ethtool"));
         let (frames, segments) = sent(&outcome, 1);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
         // Segments are what both sides count, however many were in a frame.
-        assert_eq!(number("/ports/0/tcp/rcvtotal"), segments, "{outcome}");
+        assert_eq!(number("/ports/0/connections/tcp/rcvtotal"), segments, "{outcome}");
         assert!(segments > 30 * PAGE as u64 / 1_460, "{outcome}");
     }
     let text = super::BOTH.replace("{rate: 1000}", "{hold: 3}");
@@ -82,7 +82,7 @@ fn long_frames_may_have_a_tag() {
         .replace("20000", "60000")
         .replace("/16", "/8");
     let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
-    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 300 * 2 * 60_000, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 300 * 2 * 60_000, "{outcome}");
     let (frames, segments) = sent(&outcome, 1);
     assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
 }
@@ -115,7 +115,7 @@ templates:
         let outcome = stop(server);
         let (frames, segments) = sent(&outcome, 0);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
-        assert_eq!(outcome.number("/ports/0/tcp/sndrexmitpack"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/sndrexmitpack"), 0, "{outcome}");
     }
 }
 
@@ -134,5 +134,9 @@ fn a_link_loses_segments_and_not_long_frames() {
     let (frames, segments) = sent(&outcome, 1);
     let lost = outcome.number("/ports/1/impairment/lost");
     assert!(lost > 0 && frames + lost >= segments, "{frames} + {lost} of {segments}: {outcome}");
-    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 300 * 2 * super::PAGE, "{outcome}");
+    assert_eq!(
+        outcome.number("/ports/0/connections/tcp/rcvbyte"),
+        300 * 2 * super::PAGE,
+        "{outcome}"
+    );
 }

@@ -111,7 +111,7 @@ fn both_ends_of_every_connection_are_counted() {
         let outcome =
             both_ports(emulate(&plan).args(["--backend", backend, "--interval", "100ms"]), &lab)
                 .expect(0);
-        assert_eq!(outcome.text("/schema"), "wirestorm.emulation/1");
+        assert_eq!(outcome.text("/schema"), "wirestorm.result/2");
         for port in [0, 1] {
             let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
             assert_eq!(outcome.text(&format!("/ports/{port}/backend")), backend);
@@ -131,8 +131,8 @@ fn both_ends_of_every_connection_are_counted() {
             assert_eq!(opened.iter().sum::<u64>(), 300, "{outcome}");
             assert!(opened.iter().filter(|it| **it > 0).count() >= 3, "{outcome}");
         }
-        assert_eq!(outcome.number("/ports/0/sent"), outcome.number("/ports/1/received"));
-        assert_eq!(outcome.number("/ports/1/sent"), outcome.number("/ports/0/received"));
+        assert_eq!(outcome.number("/ports/0/tx/packets"), outcome.number("/ports/1/rx/packets"));
+        assert_eq!(outcome.number("/ports/1/tx/packets"), outcome.number("/ports/0/rx/packets"));
     }
 }
 
@@ -153,7 +153,9 @@ fn flows_are_followed_through_losses() {
     let mut command = emulate(&plan);
     command.args(["--interval", "20ms", "--flows", "2,template=page,port=80", "--linger", "60s"]);
     let outcome = both_ports(&mut command, &lab).expect(0);
-    let followed = |port: usize| outcome.result()["ports"][port]["followed"].as_array().unwrap();
+    let followed = |port: usize| {
+        outcome.result()["ports"][port]["connections"]["sampled_flows"].as_array().unwrap()
+    };
     assert_eq!((followed(0).len(), followed(1).len()), (2, 2), "{outcome}");
     for (ours, port) in [(followed(0), "client"), (followed(1), "server")] {
         for flow in ours {
@@ -230,8 +232,8 @@ fn connections_that_nobody_takes_are_a_shortfall() {
     let text = BOTH.replace("port: 80", "port: 81").replace("limit: 300", "limit: 5");
     let plan = plan(&scratch, &text);
     let outcome = both_ports(&mut emulate(&plan), &lab).expect(3);
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 5, "{outcome}");
-    assert_eq!(outcome.number("/ports/1/flows/no_template"), 5, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 5, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/connections/flows/no_template"), 5, "{outcome}");
 }
 
 /// The other end as a Linux host in the port's network.
@@ -301,10 +303,10 @@ templates:
     for backend in ["af_xdp", "af_packet"] {
         let mut command = emulate(&plan);
         let outcome = run_command(command.args(["--port", &port, "--backend", backend])).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/flows/active_max"), 10, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/active_max"), 10, "{outcome}");
         // Each has the page and a header of nginx's.
-        let received = outcome.number("/ports/0/tcp/rcvbyte");
+        let received = outcome.number("/ports/0/connections/tcp/rcvbyte");
         assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
         assert_eq!(received % 100, 0, "all pages are alike");
     }
@@ -389,8 +391,8 @@ templates:
     assert_eq!(pages.len(), 3 * 19_958);
     assert!(pages.starts_with(b"wirewire"), "{}", String::from_utf8_lossy(&pages[..20]));
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 1, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 1, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 1, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 1, "{outcome}");
 }
 
 #[test]

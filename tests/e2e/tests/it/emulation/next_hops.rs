@@ -119,7 +119,7 @@ groups:
     let capture = lab.b.capture_with(&options).unwrap();
     let outcome = run(&scratch, [&lab.a, &lab.b], configuration).expect(0);
     all_are_said(&outcome);
-    let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
+    let captured = capture.finish(outcome.number("/ports/0/tx/packets")).unwrap();
     let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
     let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
     for row in tshark::fields(&path, "tcp", &["ip.src", "vlan.id", "eth.dst"]).unwrap() {
@@ -192,8 +192,8 @@ fn frames_go_to_each_server_in_the_network() {
         let plan = plan(&scratch, &text(servers, 10));
         let port = format!("clients={}", lab.a.port());
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 10, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     }
     // One that is not there is told of before anything is sent.
     let plan = plan(&scratch, &text("198.51.100.2-198.51.100.4", 10));
@@ -235,8 +235,12 @@ fn clients_go_on_with_a_next_hop_that_moves() {
             lab.b.namespace().ip(&lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
         }
         let outcome = running.wait();
-        let closed = outcome.number("/ports/0/flows/closed");
-        assert_eq!((closed, outcome.number("/ports/0/flows/failed")), (360, 0), "{outcome}");
+        let closed = outcome.number("/ports/0/connections/flows/closed");
+        assert_eq!(
+            (closed, outcome.number("/ports/0/connections/flows/failed")),
+            (360, 0),
+            "{outcome}"
+        );
         let notes = outcome.result()["notes"].to_string();
         assert!(notes.contains("198.51.100.2 moved from"), "{says_so} {outcome}");
         assert!(notes.contains(&format!("to {NEW}")), "{outcome}");

@@ -56,7 +56,7 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
         assert!((0.9..2.0).contains(&down), "{outcome}");
         assert_eq!(outcome.result()["ports"][1]["down_s"], 0.0, "its end lost its carrier alone");
         // What could not be sent is counted, and TCP sends it again.
-        assert!(outcome.number("/ports/0/unsent") > 0, "{outcome}");
+        assert!(outcome.number("/ports/0/tx/unsent") > 0, "{outcome}");
         let retransmitted = |port| outcome.number(&format!("/ports/{port}/tcp/sndrexmitpack"));
         assert!(retransmitted(0) + retransmitted(1) > 0, "{outcome}");
         for port in [0, 1] {

@@ -98,11 +98,11 @@ fn a_server_knows_its_tokens_again() {
         run_command(emulate(&plan).args(["--port", &port])).expect(status)
     };
     let outcome = run(&client, 0);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 40, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 40, "{outcome}");
 
     // With another's token nobody is let in, which is told.
     let outcome = run(&client.replace("Bearer ${token}", "Bearer no${token}"), 3);
-    assert_eq!(outcome.number("/ports/0/flows/program_failed"), 40, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 40, "{outcome}");
     let failure = |name: &str| outcome.text(&format!("/ports/0/templates/0/failures/0/{name}"));
     assert_eq!(failure("step"), "program[11].expect", "{outcome}");
     assert!(failure("found").starts_with("HTTP/1.1 403 "), "{outcome}");
@@ -141,5 +141,5 @@ templates:
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     }
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 2, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 2, "{outcome}");
 }

@@ -60,8 +60,8 @@ fn routers_may_be_known_by_their_link_local_addresses() {
         text = text.replace(&gateway, "gateway: \"fe80::1\"");
     }
     let outcome = run_pages(&lab, &plan(&scratch, &text));
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 50, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
 }
 
 /// Runs it at the ends of a lab.
@@ -92,13 +92,13 @@ fn segments_become_as_short_as_a_router_wants_them() {
     for is_ipv6 in [false, true] {
         let plan = plan(&scratch, &pages(&lab, is_ipv6));
         let outcome = run_pages(&lab, &plan);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 50, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
         // The first connections find out; those after them know.
-        let found_out = outcome.number("/ports/1/tcp/mturesent");
+        let found_out = outcome.number("/ports/1/connections/tcp/mturesent");
         assert!((1..=5).contains(&found_out), "{outcome}");
         // No timer was needed, and nothing said of the way to the servers.
-        assert_eq!(outcome.number("/ports/1/tcp/rexmttimeo"), 0, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/tcp/mturesent"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/1/connections/tcp/rexmttimeo"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/mturesent"), 0, "{outcome}");
     }
 }

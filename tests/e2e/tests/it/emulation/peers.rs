@@ -111,7 +111,7 @@ fn a_browser_shows_a_page_with_its_images() {
         let page = browse(&lab.b, &scratch, "", "http://198.51.100.77/");
         assert!(page.contains("sizes 70x5,6x80 by http/1.1,http/1.1,http/1.1"), "{page}");
     });
-    assert_eq!(outcome.number("/ports/0/flows/program_failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 0, "{outcome}");
 }
 
 /// The key of a certificate as browsers name it: SHA-256 of its DER, in base 64.
@@ -223,7 +223,7 @@ templates:
             assert_eq!(number("flows/closed"), 300, "{choice}: {outcome}");
             assert_eq!(number("flows/failed"), 0, "{choice}: {outcome}");
         }
-        assert!(outcome.number("/ports/0/tcp/rcvbyte") > 300 * 2 * 20_000, "{outcome}");
+        assert!(outcome.number("/ports/0/connections/tcp/rcvbyte") > 300 * 2 * 20_000, "{outcome}");
         let balanced = balanced(&lab.router_a, 3);
         assert_eq!(balanced.iter().sum::<u64>(), 300, "{choice}: {balanced:?}");
         if masquerade {

@@ -55,7 +55,7 @@ fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
         addresses.dedup();
         assert_eq!(addresses.join(" "), expected, "{answer}");
         let outcome = stop(server);
-        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     }
 }
 
@@ -85,8 +85,8 @@ fn queries_of_one_port_are_answered_however_many_come_at_once() {
     let server = serve(&lab, &scratch, text);
     assert_eq!(said(lab.b.command("python3").args(["-c", ASKS_MANY])).trim(), "True");
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/udp/sndpkt"), 30, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/udp/accepts"), 8, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/udp/sndpkt"), 30, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/udp/accepts"), 8, "{outcome}");
 }
 
 /// A program in Python that hands in a message of so many bytes for two recipients.
@@ -119,9 +119,9 @@ fn others_hand_in_long_messages_for_several_readers() {
     let mut submits = lab.b.command("python3");
     assert_eq!(said(submits.args(["-c", SUBMITS, "450000"])), "{}\n", "nobody was refused");
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 2, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
-    assert!(outcome.number("/ports/0/tcp/rcvbyte") > 890_000, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 2, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
+    assert!(outcome.number("/ports/0/connections/tcp/rcvbyte") > 890_000, "{outcome}");
 }
 
 /// A player in Python: its methods have numbers of its own.
@@ -174,7 +174,7 @@ fn others_play_what_a_server_of_media_has() {
     assert!(answer.contains("Public: OPTIONS, DESCRIBE"), "{answer}");
     assert_eq!(said(lab.b.command("python3").args(["-c", PLAYS])), "done\n");
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
 }
 
 /// A client in Python that sends requests with bodies all at once, cut where nobody would, and the
@@ -221,10 +221,10 @@ fn requests_of_any_length_have_one_response_each() {
     assert_eq!(heads.matches("Content-Length: 5000\r\n\r\n").count(), 3, "{heads}");
     assert_eq!(said(lab.b.command("python3").args(["-c", PIPELINES])), "21 True\n");
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 5, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/http1/requests"), 1 + 9 + 21, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 5, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/http1/requests"), 1 + 9 + 21, "{outcome}");
     // The last one is closed by the server.
-    let flows = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+    let flows = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
     assert_eq!((flows("closed") + flows("time_wait"), flows("failed")), (5, 0), "{outcome}");
 }
 
@@ -253,7 +253,7 @@ fn wrk_has_a_response_to_each_of_the_requests_that_it_sends_at_once() {
     let requests: u64 = words[place - 1].parse().unwrap();
     // When its time is over wrk resets its connections.
     let outcome = stop_short(server);
-    let counted = outcome.number("/ports/0/http1/requests");
+    let counted = outcome.number("/ports/0/connections/http1/requests");
     assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {told}");
-    assert_eq!(outcome.number("/ports/0/flows/program_failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 0, "{outcome}");
 }

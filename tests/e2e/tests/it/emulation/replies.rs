@@ -205,9 +205,10 @@ fn nginx_ends_a_connection_before_all_is_asked() {
         let responses = format!("/ports/0/templates/{number}/http1/responses/2xx");
         assert_eq!(outcome.number(&responses), answered, "{number}: {outcome}");
     }
-    assert_eq!(outcome.number("/ports/0/http1/missing"), 3 * 4, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/http1/missing"), 3 * 4, "{outcome}");
     // Of three flows each: two more connections for 6 requests, and two for those that think.
-    assert_eq!(outcome.number("/ports/0/flows/reconnected"), 3 * 2 + 3 * 2, "{outcome}");
+    let reconnected = outcome.number("/ports/0/connections/flows/reconnected");
+    assert_eq!(reconnected, 3 * 2 + 3 * 2, "{outcome}");
 }
 
 /// Takes mail at ports, at each of which one command is refused, and says of each connection what

@@ -205,8 +205,8 @@ templates:
       program: [{receive: 3}, wait_for_close, {send: {size: 5000}}]
 "#;
     let outcome = both_ports(&mut emulate(&plan(&scratch, text)), &lab).expect(0);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 20, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 20 * 5_000, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 20, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 20 * 5_000, "{outcome}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn ready_made_protocols_are_what_tshark_takes_them_for() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let (outcome, capture) = captured(&lab, &scratch, PROTOCOLS);
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     let count = |filter: &str| tshark::count(&capture, filter).unwrap();
     assert_eq!(count("_ws.malformed || _ws.expert.severity == error"), 0);
     for (filter, expected) in [
@@ -317,6 +317,6 @@ templates:
     let output = command.arg(&message).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let outcome = stop(server);
-    assert_eq!(outcome.number("/ports/0/tcp/accepts"), 4, "{outcome}");
-    assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 4, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
 }

@@ -52,7 +52,7 @@ fn connections_to_other_stations_are_neither_taken_nor_reset() {
             assert_eq!(code, Some(expected), "{address} {backend}");
         }
         let outcome = stop(servers);
-        let count = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+        let count = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
         assert!(count("for_others") >= 4, "{outcome}");
         assert_eq!((count("no_template"), count("no_flow")), (1, 0), "{outcome}");
     }

@@ -144,11 +144,11 @@ fn next_hops_are_asked_behind_two_tags() {
         command.args(["--backend", backend, "--port", &format!("a={}", lab.a.port())]);
         command.args(["--port", &format!("b={}", lab.b.port())]);
         let outcome = run_command(&mut command).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 10, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 10, "{outcome}");
         if backend == "af_xdp" {
             continue;
         }
-        let captured = capture.finish(outcome.number("/ports/0/sent")).unwrap();
+        let captured = capture.finish(outcome.number("/ports/0/tx/packets")).unwrap();
         let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
         let arp = tshark::fields(&path, "arp", &["arp.src.proto_ipv4", "ieee8021ad.id", "vlan.id"]);
         assert!(arp.unwrap().iter().any(|row| row[..] == ["10.0.9.1", "5", "7"]));
@@ -197,7 +197,7 @@ fn hosts_in_two_vlans_answer_while_clients_work() {
         running.signal(rustix::process::Signal::INT);
         let outcome = running.wait();
         outcome.assert_calm();
-        assert!(outcome.number("/ports/0/flows/closed") > 50, "{outcome}");
+        assert!(outcome.number("/ports/0/connections/flows/closed") > 50, "{outcome}");
     }
 }
 
@@ -288,6 +288,6 @@ templates:
         assert!(answers(&lab.b, &["198.51.100.47"]), "{backend}");
         assert!(!answers(&lab.b, &["198.51.100.48"]), "{backend}: nobody lives there");
         let outcome = clients.wait().expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
     }
 }

@@ -103,12 +103,12 @@ fn openssl_and_curl_speak_with_an_emulated_server() {
         pages += 2;
     }
     let outcome = stop(emulated);
-    let tls = |name: &str| outcome.number(&format!("/ports/0/tls/{name}"));
+    let tls = |name: &str| outcome.number(&format!("/ports/0/connections/tls/{name}"));
     // Each curl fetches all of its pages over one connection.
     assert_eq!(tls("full") + tls("resumed"), 6, "{outcome}");
     assert_eq!(tls("resumed"), 2, "{outcome}");
     assert_eq!(tls("handshake/count"), 6, "{outcome}");
-    assert!(outcome.number("/ports/0/tcp/sndbyte_ok") > pages * PAGE, "{outcome}");
+    assert!(outcome.number("/ports/0/connections/tcp/sndbyte_ok") > pages * PAGE, "{outcome}");
 }
 
 /// nginx with a page over TLS, which writes whether each session was reused to `log`.
@@ -179,11 +179,11 @@ fn nginx_serves_emulated_clients_over_tls() {
         let tls = format!("versions: [{version}], resume: {resume}, ca: pages.pem");
         let plan = plan(&scratch, &clients(&tls));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
-        let tls = |name: &str| outcome.number(&format!("/ports/0/tls/{name}"));
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
+        let tls = |name: &str| outcome.number(&format!("/ports/0/connections/tls/{name}"));
         assert_eq!(tls("full") + tls("resumed"), 100, "{outcome}");
         assert_eq!((tls("truncated"), tls("handshake/count")), (0, 100), "{outcome}");
-        let received = outcome.number("/ports/0/tcp/rcvbyte");
+        let received = outcome.number("/ports/0/connections/tcp/rcvbyte");
         assert!(received > 100 * PAGE, "{outcome}");
         let log = fs::read_to_string(scratch.file("log")).unwrap();
         fs::write(scratch.file("log"), "").unwrap();
@@ -218,8 +218,8 @@ fn servers_that_ask_learn_who_clients_are() {
         let own = if name.is_empty() { String::new() } else { own };
         let plan = plan(&scratch, &clients(&own));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 100, "{outcome}");
-        outcome.number("/ports/0/tcp/rcvbyte")
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
+        outcome.number("/ports/0/connections/tcp/rcvbyte")
     };
     // Whom it does not know nginx tells so, by HTTP.
     assert!(received("own") > 100 * PAGE);
@@ -246,7 +246,11 @@ fn servers_that_ask_learn_who_clients_are() {
     assert!(!succeeded && said.contains("unknown ca"), "{said}");
     let outcome = stop_short(emulated);
     for cause in ["peer has no certificate", "certificate of an unknown issuer"] {
-        assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 1, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/0/connections/tls/failures/{cause}")),
+            1,
+            "{outcome}"
+        );
     }
 }
 
@@ -305,9 +309,13 @@ fn what_fails_is_told_by_cause() {
     ] {
         let plan = plan(&scratch, &clients(tls));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(3);
-        assert_eq!(outcome.number("/ports/0/flows/failed"), 100, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/flows/session_failed"), 100, "{outcome}");
-        assert_eq!(outcome.number(&format!("/ports/0/tls/failures/{cause}")), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 100, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/session_failed"), 100, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/0/connections/tls/failures/{cause}")),
+            100,
+            "{outcome}"
+        );
     }
 }
 

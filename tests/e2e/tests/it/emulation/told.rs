@@ -48,7 +48,7 @@ fn clients_whom_nobody_answers_are_a_shortfall() {
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let outcome = clients(&lab, &scratch, BLACK_HOLE).expect(3);
-    let number = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+    let number = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
     assert!(number("syn_sent") >= 50, "{outcome}");
     assert_eq!(number("syn_sent"), number("active"), "{outcome}");
     assert_eq!(number("failed") + number("unfinished"), 0, "{outcome}");
@@ -103,8 +103,8 @@ templates:
     let outcome = stop_short(servers);
     assert_eq!(outcome.result()["interrupted"], true);
     // As Ctrl-C found it: in TIME-WAIT, or behind that.
-    let failed =
-        ["failed", "time_wait_failed"].map(|it| outcome.number(&format!("/ports/0/flows/{it}")));
+    let failed = ["failed", "time_wait_failed"]
+        .map(|it| outcome.number(&format!("/ports/0/connections/flows/{it}")));
     assert_eq!(failed.iter().sum::<u64>(), 1, "{outcome}");
     assert_eq!(outcome.number("/ports/0/templates/0/failures/0/flows"), 1, "{outcome}");
 }
@@ -133,8 +133,8 @@ fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
         running.signal(signal);
         let outcome = running.wait().expect(3);
         assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
-        assert!(outcome.number("/ports/0/flows/syn_sent") > 0, "{outcome}");
-        assert_eq!(outcome.number("/ports/0/flows/failed"), 0, "{outcome}");
+        assert!(outcome.number("/ports/0/connections/flows/syn_sent") > 0, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
         assert_eq!(outcome.lines("/notes"), "", "{outcome}");
     }
     // Nobody has answered at all, and it is over sooner than they might be given up.

@@ -18,7 +18,7 @@ fn captures(lab: &Lab) -> [Capture; 2] {
 
 /// What was captured, as a file.
 fn written(scratch: &Scratch, captures: [Capture; 2], outcome: &Outcome) -> PathBuf {
-    let captured = captures.into_iter().zip(["/ports/1/sent", "/ports/0/sent"]);
+    let captured = captures.into_iter().zip(["/ports/1/tx/packets", "/ports/0/tx/packets"]);
     let packets: Vec<_> = captured
         .flat_map(|(capture, sent)| capture.finish(outcome.number(sent)).unwrap().packets)
         .collect();
@@ -125,7 +125,7 @@ fn a_client_without_a_tunnel_is_not_sent_and_counted() {
     let mut command = emulate(&plan);
     let outcome =
         both_ports(command.args(["--duration", "500ms", "--linger", "100ms"]), &lab).expect(3);
-    assert_eq!(outcome.number("/ports/0/flows/closed"), 1, "{outcome}");
+    assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 1, "{outcome}");
     let dropped = outcome.number("/ports/0/tunnels/no_tunnel");
     assert!(dropped >= 1, "{outcome}");
     assert_eq!(outcome.number("/ports/0/tunnels/dropped"), dropped, "{outcome}");

@@ -46,7 +46,7 @@ fn assert_failed(outcome: &Outcome, sent: u64, expected: &[&str]) {
         assert!(words.contains(word), "{word:?} is not in\n{outcome}");
     }
     if sent > 0 {
-        assert_eq!(outcome.number("/packets"), sent, "{outcome}");
+        assert_eq!(outcome.number("/achieved/packets"), sent, "{outcome}");
     }
 }
 
@@ -64,7 +64,7 @@ fn a_capture_cut_at_any_byte_sends_the_whole_packets_and_names_the_cut_one() {
         assert_eq!(found, records, "cut to {length}: {outcome}");
         if is_whole && records > 0 {
             let outcome = outcome.expect(0);
-            assert_eq!(outcome.number("/packets"), records as u64);
+            assert_eq!(outcome.number("/achieved/packets"), records as u64);
         } else if length > FILE_HEADER && !is_whole {
             let good = if records == 0 {
                 "there is no whole packet"
@@ -114,9 +114,9 @@ fn an_empty_record_is_counted_as_too_short() {
     let mut packets = two_packets();
     packets.insert(1, Packet { time: packets[0].time, frame: Vec::new() });
     let outcome = replay_bytes(&scratch, &encode(FileForm::default(), &packets)).expect(3);
-    assert_eq!(outcome.number("/packets"), 2);
-    assert_eq!(outcome.number("/refused/too_short"), 1);
-    assert_eq!(outcome.number("/failed"), 1);
+    assert_eq!(outcome.number("/achieved/packets"), 2);
+    assert_eq!(outcome.number("/achieved/refused/too_short"), 1);
+    assert_eq!(outcome.number("/achieved/failed"), 1);
     assert!(outcome.lines("/notes").contains("Ethernet header"), "{outcome}");
 }
 
@@ -138,7 +138,7 @@ fn an_absurd_snapshot_length_does_no_harm() {
     for snapshot_length in [0, 1, 0x7fff_ffff, 0xffff_ffff] {
         let form = FileForm { snapshot_length, ..FileForm::default() };
         let outcome = replay_bytes(&scratch, &encode(form, &two_packets())).expect(0);
-        assert_eq!(outcome.number("/packets"), 2);
+        assert_eq!(outcome.number("/achieved/packets"), 2);
     }
 }
 
@@ -149,7 +149,7 @@ fn time_that_goes_backwards_delays_nothing() {
     packets[1].time = packets[0].time - 3_600_000_000_000;
     packets.push(Packet { time: packets[1].time + 1_000_000, ..packets[0].clone() });
     let outcome = replay_bytes(&scratch, &encode(FileForm::default(), &packets)).expect(0);
-    assert_eq!(outcome.number("/packets"), 3);
+    assert_eq!(outcome.number("/achieved/packets"), 3);
     let written = pcap::read(&scratch.file("written.pcap")).unwrap();
     assert!(written.windows(2).all(|pair| pair[0].time <= pair[1].time), "{written:?}");
 }
@@ -171,7 +171,7 @@ fn a_pcapng_packet_before_its_interface_names_both() {
     let frame = &two_packets()[0].frame;
     let packet = block(6, &[&[0; 12], &[60, 0, 0, 0, 60, 0, 0, 0][..], frame].concat());
     let right = [&section[..], &interface, &packet].concat();
-    assert_eq!(replay_bytes(&scratch, &right).expect(0).number("/packets"), 1);
+    assert_eq!(replay_bytes(&scratch, &right).expect(0).number("/achieved/packets"), 1);
     let wrong = [&section[..], &packet, &interface].concat();
     assert_failed(&replay_bytes(&scratch, &wrong), 0, &["packet 1", "interface"]);
     let headless = [&interface[..], &packet].concat();
@@ -243,7 +243,7 @@ fn a_full_disk_is_an_error_and_what_was_written_before_is_reported() {
     let outcome = outcome.expect(1);
     assert!(outcome.lines("/errors").contains("/dev/full"), "{outcome}");
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
-    assert_eq!(outcome.number("/packets"), 0, "{outcome}");
+    assert_eq!(outcome.number("/achieved/packets"), 0, "{outcome}");
 
     // Mounted in a namespace that ends with the run.
     let disk = scratch.file("disk");
@@ -259,8 +259,8 @@ fn a_full_disk_is_an_error_and_what_was_written_before_is_reported() {
     let outcome = outcome.expect(1);
     assert!(outcome.lines("/errors").contains("out.pcap"), "{outcome}");
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
-    assert!(outcome.number("/packets") < packets.len() as u64, "{outcome}");
+    assert!(outcome.number("/achieved/packets") < packets.len() as u64, "{outcome}");
     let records = pcap::read(&written).unwrap().len() as u64;
     assert!(records > 0);
-    assert_eq!(outcome.number("/packets"), records, "{outcome}");
+    assert_eq!(outcome.number("/achieved/packets"), records, "{outcome}");
 }

@@ -70,12 +70,16 @@ fn packets_bytes_and_flows_are_what_tshark_counts() {
         let lengths = tshark::fields(&path, "", &["frame.len"]).unwrap();
         let bytes: u64 = lengths.iter().map(|row| row[0].parse::<u64>().unwrap()).sum();
         let name = path.display();
-        assert_eq!(outcome.number("/packets"), lengths.len() as u64, "{name}");
-        assert_eq!(outcome.number("/bytes"), bytes, "{name}");
+        assert_eq!(outcome.number("/achieved/packets"), lengths.len() as u64, "{name}");
+        assert_eq!(outcome.number("/achieved/bytes"), bytes, "{name}");
         let ip = tshark::count(&path, "ip || ipv6").unwrap() as u64;
-        assert_eq!(outcome.number("/flows/flow_packets"), ip, "{name}");
-        assert_eq!(outcome.number("/flows/non_flow_packets"), lengths.len() as u64 - ip, "{name}");
-        assert_eq!(outcome.number("/flows/count"), flows(&path).len() as u64, "{name}");
+        assert_eq!(outcome.number("/achieved/flows/flow_packets"), ip, "{name}");
+        assert_eq!(
+            outcome.number("/achieved/flows/non_flow_packets"),
+            lengths.len() as u64 - ip,
+            "{name}"
+        );
+        assert_eq!(outcome.number("/achieved/flows/count"), flows(&path).len() as u64, "{name}");
     }
 }
 
@@ -92,7 +96,7 @@ fn unique_addresses_make_new_flows_in_every_pass_with_valid_checksums() {
     assert!(not_ip > 0, "the sample has ARP");
     for option in ["--unique-ip", "--unique-flows"] {
         let (outcome, written) = replayed(&scratch, &["--loop", "5", option], &path);
-        assert_eq!(outcome.number("/flows/count"), (PASSES * once) as u64, "{option}");
+        assert_eq!(outcome.number("/achieved/flows/count"), (PASSES * once) as u64, "{option}");
         assert_eq!(flows(&written).len(), PASSES * once, "{option}");
         assert_eq!(tshark::count(&written, BAD_CHECKSUM).unwrap(), 0, "{option}");
         assert_eq!(tshark::count(&written, "!ip && !ipv6").unwrap(), PASSES * not_ip, "{option}");
@@ -148,6 +152,6 @@ fn only_the_packets_asked_for_are_sent() {
             frames(&packets).enumerate().filter(|(index, _)| wanted(index + 1)).map(|(_, f)| f);
         let written = pcap::read(&written).unwrap();
         assert_same_frames(arguments[0], expected, frames(&written));
-        assert_eq!(outcome.number("/left_out"), (packets.len() - written.len()) as u64);
+        assert_eq!(outcome.number("/achieved/filtered"), (packets.len() - written.len()) as u64);
     }
 }

@@ -33,7 +33,7 @@ fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
         ["-t", "-K", "--backend", asked, "-i", &port].map(Path::new).to_vec();
     arguments.extend(captures.iter().map(PathBuf::as_path));
     let outcome = replay(arguments);
-    let backend = outcome.text("/port/backend");
+    let backend = outcome.text("/ports/0/backend");
     assert!(used.contains(&backend), "{outcome}");
 
     let packets = captures.iter().flat_map(|path| pcap::read(path).unwrap());
@@ -42,13 +42,13 @@ fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
     let captured = receiver.finish(fitting.len() as u64).unwrap();
     assert_same_frames(asked, frames(&fitting), captured.frames());
     assert_eq!(captured.dropped, 0);
-    assert_eq!(outcome.number("/packets"), fitting.len() as u64);
-    assert_eq!(outcome.number("/port/sent"), fitting.len() as u64);
+    assert_eq!(outcome.number("/achieved/packets"), fitting.len() as u64);
+    assert_eq!(outcome.number("/ports/0/tx/packets"), fitting.len() as u64);
     let bytes: usize = fitting.iter().map(|packet| packet.frame.len()).sum();
-    assert_eq!(outcome.number("/bytes"), bytes as u64);
-    assert_eq!(outcome.number("/failed"), too_long.len() as u64, "{outcome}");
+    assert_eq!(outcome.number("/achieved/bytes"), bytes as u64);
+    assert_eq!(outcome.number("/achieved/failed"), too_long.len() as u64, "{outcome}");
     let longest = too_long.iter().map(|packet| packet.frame.len()).max().unwrap_or(0);
-    assert_eq!(outcome.number("/refused/too_long_max"), longest as u64);
+    assert_eq!(outcome.number("/achieved/refused/too_long_max"), longest as u64);
     assert_eq!(outcome.lines("/notes").contains("--mtu-trunc"), !too_long.is_empty());
     outcome.expect(if too_long.is_empty() { 0 } else { 3 });
 }
@@ -128,9 +128,9 @@ fn every_backend_refuses_the_same_frames_over_the_mtu_and_says_so() {
         let outcome = replay(arguments).expect(3);
         let captured = receiver.finish(3).unwrap();
         assert_same_frames(backend, frames(&packets[..3]), captured.frames());
-        assert_eq!(outcome.number("/refused/too_long"), 4, "{outcome}");
-        assert_eq!(outcome.number("/refused/too_long_max"), 9000, "{outcome}");
-        assert_eq!(outcome.number("/port/failed"), 4, "none but those: {outcome}");
+        assert_eq!(outcome.number("/achieved/refused/too_long"), 4, "{outcome}");
+        assert_eq!(outcome.number("/achieved/refused/too_long_max"), 9000, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/tx/failed"), 4, "none but those: {outcome}");
         assert!(outcome.lines("/notes").starts_with("4 frames were longer"), "{outcome}");
         assert!(outcome.lines("/notes").contains("--mtu-trunc"), "{outcome}");
 
@@ -153,7 +153,7 @@ fn write_keeps_the_captures_frames_and_their_distances() {
         let outcome = replay([Path::new("-w"), &written, &path]).expect(0);
         let (expected, found) = (pcap::read(&path).unwrap(), pcap::read(&written).unwrap());
         assert_same_frames(&path.display().to_string(), frames(&expected), frames(&found));
-        assert_eq!(outcome.number("/packets"), expected.len() as u64);
+        assert_eq!(outcome.number("/achieved/packets"), expected.len() as u64);
         let distances = |packets: &[Packet]| -> Vec<u64> {
             packets.windows(2).map(|pair| pair[1].time.saturating_sub(pair[0].time)).collect()
         };
@@ -179,7 +179,7 @@ fn every_pass_of_a_loop_sends_all_frames_again() {
         let expected = std::iter::repeat_n(&packets, 50).flat_map(|packets| frames(packets));
         let captured = receiver.finish(50 * packets.len() as u64).unwrap();
         assert_same_frames(backend, expected, captured.frames());
-        assert_eq!(outcome.number("/passes"), 50);
+        assert_eq!(outcome.number("/achieved/passes"), 50);
     }
 }
 
@@ -202,9 +202,9 @@ fn workers_on_two_queues_send_the_same_frames_and_keep_each_flows_order() {
             replay(["-t", "--workers", "2", "--backend", backend, "-i", &port, path]).expect(0);
         let captured = receiver.finish(packets.len() as u64).unwrap();
         // Also the in-kernel sender, with fewer CPUs than it wants: those that it has are shared.
-        let used = outcome.text("/port/backend");
+        let used = outcome.text("/ports/0/backend");
         assert!(backend == "auto" || used == backend, "{used} for {backend}: {outcome}");
-        assert_eq!(outcome.number("/packets"), packets.len() as u64);
+        assert_eq!(outcome.number("/achieved/packets"), packets.len() as u64);
         assert_eq!(captured.packets.len(), packets.len(), "{backend}");
         let arrived = by_flow(&captured.path());
         assert_eq!(sent.keys().collect::<Vec<_>>(), arrived.keys().collect::<Vec<_>>());

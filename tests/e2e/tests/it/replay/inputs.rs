@@ -94,7 +94,7 @@ fn compressed_files_and_standard_input() {
         command.args(["replay", "--json", "-", "-w"]).arg(&output).arg("-");
         command.stdin(Stdio::from(std::fs::File::open(&path).unwrap()));
         let outcome = run_command(&mut command).expect(0);
-        assert_eq!(outcome.number("/packets"), packets.len() as u64);
+        assert_eq!(outcome.number("/achieved/packets"), packets.len() as u64);
         assert_same_frames(name, frames(&packets), frames(&pcap::read(&output).unwrap()));
     }
 }

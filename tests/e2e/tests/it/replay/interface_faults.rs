@@ -76,11 +76,13 @@ fn check_fault(fault: fn(&Lab), words: fn(&Lab) -> String) {
         let outcome = running.wait();
         outcome.assert_calm();
         let outcome = outcome.expect(1);
-        assert!(outcome.number("/packets") > 10, "{backend}: {outcome}");
-        let taken =
-            outcome.number("/flows/flow_packets") + outcome.number("/flows/non_flow_packets");
-        let sum: u64 =
-            ["/packets", "/failed", "/unsent"].iter().map(|what| outcome.number(what)).sum();
+        assert!(outcome.number("/achieved/packets") > 10, "{backend}: {outcome}");
+        let taken = outcome.number("/achieved/flows/flow_packets")
+            + outcome.number("/achieved/flows/non_flow_packets");
+        let sum: u64 = ["/achieved/packets", "/achieved/failed", "/achieved/unsent"]
+            .iter()
+            .map(|what| outcome.number(what))
+            .sum();
         assert_eq!(sum, taken, "{backend}: every frame is somewhere\n{outcome}");
         let errors = outcome.lines("/errors");
         assert!(errors.contains(&words(&lab)), "{backend}: {outcome}");

@@ -99,7 +99,7 @@ fn replayed_in_ms(backend: &str, case: &Case) -> f64 {
     let what = format!("{backend} {arguments:?}");
     let expected = std::iter::repeat_with(|| frames(&packets)).flatten().take(*sent as usize);
     assert_same_frames(&what, expected, captured.frames());
-    assert_eq!(outcome.number("/packets"), *sent, "{what}");
+    assert_eq!(outcome.number("/achieved/packets"), *sent, "{what}");
     span(&captured.packets) as f64 / 1e6
 }
 
@@ -157,9 +157,9 @@ fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
             .expect("there are attempts")
             .expect(0);
         // There is none after the last pass.
-        assert!((outcome.decimal("/paused_s") - 0.2).abs() < 1e-6, "{outcome}");
-        assert!(outcome.decimal("/elapsed_s") > 0.2, "{outcome}");
-        assert!(outcome.decimal("/pps") < 200.0, "{outcome}");
+        assert!((outcome.decimal("/times/paused_s") - 0.2).abs() < 1e-6, "{outcome}");
+        assert!(outcome.decimal("/times/elapsed_s") > 0.2, "{outcome}");
+        assert!(outcome.decimal("/achieved/pps") < 200.0, "{outcome}");
     }
 }
 
@@ -179,7 +179,7 @@ fn a_short_run_at_top_speed_took_as_long_as_the_peer_saw_it_take() {
         let outcome = replay(target).expect(0);
         let captured = receiver.finish(1500).unwrap();
         let (reported, seen) =
-            (outcome.decimal("/elapsed_s"), span(&captured.packets) as f64 / 1e9);
+            (outcome.decimal("/times/elapsed_s"), span(&captured.packets) as f64 / 1e9);
         assert!(reported > seen / 2.0, "reported {reported} s, seen {seen} s\n{outcome}");
     }
 }
@@ -199,9 +199,9 @@ fn a_duration_ends_the_run_with_as_many_frames_as_fit() {
         let pace = ["--pps", "1000", "--loop", "0", "--duration", "0.3", "--tolerance", "99"];
         let target = ["--backend", backend, "-i", &port, path.to_str().unwrap()];
         let outcome = replay(pace.into_iter().chain(target)).expect(0);
-        let captured = receiver.finish(outcome.number("/packets")).unwrap();
+        let captured = receiver.finish(outcome.number("/achieved/packets")).unwrap();
         let count = captured.packets.len() as u64;
-        assert_eq!(outcome.number("/packets"), count, "{backend}");
+        assert_eq!(outcome.number("/achieved/packets"), count, "{backend}");
         // A machine that is busy may move the schedule, which leaves fewer.
         assert!((50..=301).contains(&count), "{backend}: {count} frames");
         let took_ms = span(&captured.packets) as f64 / 1e6;

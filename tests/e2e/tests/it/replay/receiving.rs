@@ -73,16 +73,24 @@ fn what_arrives_is_counted_and_nothing_is_lost_on_a_plain_link() {
             let target = ["--pps", "20000", "--tolerance", "90", "--backend", backend];
             let target = target.into_iter().chain(["-i", &a, "--rx", &b, path]);
             let outcome = replay(target.chain(verify.iter().copied())).expect(0);
-            assert_eq!(outcome.number("/rx/packets"), packets.len() as u64, "{outcome}");
-            assert_eq!(outcome.number("/rx/bytes"), bytes as u64, "{outcome}");
-            assert_eq!(outcome.number("/rx/lost"), 0, "{outcome}");
-            let queues = outcome.result()["rx"]["queues"].as_array().unwrap();
+            assert_eq!(outcome.number("/ports/1/rx/packets"), packets.len() as u64, "{outcome}");
+            assert_eq!(outcome.number("/ports/1/rx/bytes"), bytes as u64, "{outcome}");
+            assert_eq!(outcome.number("/ports/1/rx/lost"), 0, "{outcome}");
+            let queues = outcome.result()["ports"][1]["rx"]["queues"].as_array().unwrap();
             let sum: u64 = queues.iter().map(|queue| queue["packets"].as_u64().unwrap()).sum();
             assert_eq!(sum, packets.len() as u64, "{outcome}");
             if !verify.is_empty() {
-                assert_eq!(outcome.number("/rx/verify/intact"), packets.len() as u64, "{outcome}");
+                assert_eq!(
+                    outcome.number("/ports/1/rx/verify/intact"),
+                    packets.len() as u64,
+                    "{outcome}"
+                );
                 for anomaly in ["reordered", "duplicated", "unexpected", "unverified"] {
-                    assert_eq!(outcome.number(&format!("/rx/verify/{anomaly}")), 0, "{outcome}");
+                    assert_eq!(
+                        outcome.number(&format!("/ports/1/rx/verify/{anomaly}")),
+                        0,
+                        "{outcome}"
+                    );
                 }
             }
         }
@@ -103,11 +111,11 @@ fn loss_is_counted_exactly_and_is_in_the_exit_status() {
         let options = [options, &["--tolerance", "90"]].concat();
         let outcome = check(&lab, &options, &packets).expect(3);
         let sent = packets.len() as u64;
-        assert_eq!(outcome.number("/packets"), sent);
-        assert_eq!(outcome.number("/rx/packets"), sent - dropped, "{outcome}");
-        assert_eq!(outcome.number("/rx/lost"), dropped, "{outcome}");
+        assert_eq!(outcome.number("/achieved/packets"), sent);
+        assert_eq!(outcome.number("/ports/1/rx/packets"), sent - dropped, "{outcome}");
+        assert_eq!(outcome.number("/ports/1/rx/lost"), dropped, "{outcome}");
         let percent = dropped as f64 * 100.0 / sent as f64;
-        assert!((outcome.decimal("/rx/loss_percent") - percent).abs() < 1e-6, "{outcome}");
+        assert!((outcome.decimal("/ports/1/rx/loss_percent") - percent).abs() < 1e-6, "{outcome}");
     }
 }
 
@@ -128,10 +136,14 @@ fn doubled_frames_are_counted_and_hide_no_loss() {
     wire_through(&lab, &[DROP_DNS, DOUBLE_NTP]);
     let options = ["--pps", "10000", "--tolerance", "90", "--verify"];
     let outcome = check(&lab, &options, &packets).expect(3);
-    assert_eq!(outcome.number("/rx/lost"), dropped, "{outcome}");
-    assert_eq!(outcome.number("/rx/verify/duplicated"), doubled, "{outcome}");
-    assert_eq!(outcome.number("/rx/verify/intact"), packets.len() as u64 - dropped, "{outcome}");
-    assert_eq!(outcome.number("/rx/verify/unexpected"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/lost"), dropped, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/verify/duplicated"), doubled, "{outcome}");
+    assert_eq!(
+        outcome.number("/ports/1/rx/verify/intact"),
+        packets.len() as u64 - dropped,
+        "{outcome}"
+    );
+    assert_eq!(outcome.number("/ports/1/rx/verify/unexpected"), 0, "{outcome}");
 }
 
 fn wait_for_frames(lab: &Lab) {
@@ -160,10 +172,10 @@ fn frames_of_others_are_counted_apart_with_verification() {
     let mut tcpreplay = lab.a.command("tcpreplay");
     run(tcpreplay.args(["-q", "-t", "-i", lab.a.interface()]).arg(&noise));
     let outcome = running.wait().expect(0);
-    assert_eq!(outcome.number("/rx/verify/unexpected"), others.len() as u64, "{outcome}");
-    assert_eq!(outcome.number("/rx/verify/intact"), 2000, "{outcome}");
-    assert_eq!(outcome.number("/rx/packets"), 2000 + others.len() as u64, "{outcome}");
-    assert_eq!(outcome.number("/rx/lost"), 0, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/verify/unexpected"), others.len() as u64, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/verify/intact"), 2000, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/packets"), 2000 + others.len() as u64, "{outcome}");
+    assert_eq!(outcome.number("/ports/1/rx/lost"), 0, "{outcome}");
 }
 
 #[test]
@@ -182,12 +194,16 @@ fn frames_that_an_interruption_left_unsent_are_not_lost() {
         wait_for_frames(&lab);
         running.signal(rustix::process::Signal::INT);
         let outcome = running.wait().expect(0);
-        assert_eq!(outcome.number("/rx/verify/intact"), outcome.number("/packets"), "{outcome}");
-        assert_eq!(outcome.number("/rx/lost"), 0, "{backend}: {outcome}");
-        assert_eq!(outcome.number("/rx/verify/duplicated"), 0, "{backend}: {outcome}");
+        assert_eq!(
+            outcome.number("/ports/1/rx/verify/intact"),
+            outcome.number("/achieved/packets"),
+            "{outcome}"
+        );
+        assert_eq!(outcome.number("/ports/1/rx/lost"), 0, "{backend}: {outcome}");
+        assert_eq!(outcome.number("/ports/1/rx/verify/duplicated"), 0, "{backend}: {outcome}");
         if backend == "xdp" {
             // As many as are due within the time that the ring is filled ahead.
-            assert!(outcome.number("/unsent") > 0, "{outcome}");
+            assert!(outcome.number("/achieved/unsent") > 0, "{outcome}");
         }
     }
 }

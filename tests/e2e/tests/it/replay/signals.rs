@@ -58,7 +58,7 @@ fn an_interruption_prints_what_was_sent_so_far() {
         running.signal(signal);
         let outcome = running.wait().expect(0);
         assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
-        assert_eq!(outcome.number("/packets"), received(&lab.b), "{backend}: {outcome}");
+        assert_eq!(outcome.number("/achieved/packets"), received(&lab.b), "{backend}: {outcome}");
         assert_eq!(outcome.result()["errors"], serde_json::json!([]), "{backend}");
     }
 }
@@ -84,8 +84,8 @@ fn a_suspended_run_is_silent_until_it_is_continued() {
         running.signal(Signal::INT);
         let outcome = running.wait().expect(0);
         // As long as the silence that was waited for, at least.
-        let paused = outcome.decimal("/paused_s");
+        let paused = outcome.decimal("/times/paused_s");
         assert!(paused > 0.8 * SILENCE.as_secs_f64(), "{backend}: {outcome}");
-        assert_eq!(outcome.number("/packets"), received(&lab.b), "{backend}: {outcome}");
+        assert_eq!(outcome.number("/achieved/packets"), received(&lab.b), "{backend}: {outcome}");
     }
 }

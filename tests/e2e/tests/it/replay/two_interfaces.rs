@@ -25,8 +25,8 @@ impl Pair {
         let [client, server] = [self.client.a.port(), self.server.a.port()];
         let target = ["-t", "-i", &client, "-I", &server];
         let outcome = replay(target.into_iter().chain(arguments.iter().copied())).expect(0);
-        assert_eq!(outcome.number("/port/sent"), expected[0] as u64, "{outcome}");
-        assert_eq!(outcome.number("/second_port/sent"), expected[1] as u64, "{outcome}");
+        assert_eq!(outcome.number("/ports/0/tx/packets"), expected[0] as u64, "{outcome}");
+        assert_eq!(outcome.number("/ports/1/tx/packets"), expected[1] as u64, "{outcome}");
         let [client, server] = captures;
         [(client, expected[0]), (server, expected[1])]
             .map(|(capture, expected)| capture.finish(expected as u64).unwrap().packets)

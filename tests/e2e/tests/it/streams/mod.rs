@@ -101,7 +101,7 @@ fn what_is_sent_is_what_is_simulated() {
         assert_same_frames(backend, frames(&expected), captured.frames());
         assert_eq!(outcome.text("/ports/0/backend"), backend);
         assert_eq!(outcome.number("/flows/0/packets"), 500);
-        assert_eq!(outcome.number("/ports/0/packets"), 500);
+        assert_eq!(outcome.number("/ports/0/tx/packets"), 500);
     }
 }
 
@@ -202,7 +202,7 @@ fn a_rate_is_judged_over_the_time_that_its_flow_had() {
         assert!(off(flow).flatten().unwrap() <= 0.001, "{flow}: {outcome}");
     }
     // Its five frames had the time behind the delay, not all of it.
-    let whole = outcome.decimal("/elapsed_s");
+    let whole = outcome.decimal("/times/elapsed_s");
     assert!(off(2).flatten().unwrap() > 0.6 / whole - 1.0, "{outcome}");
     assert_eq!(off(4), Some(None), "{outcome}");
 }
@@ -221,7 +221,7 @@ fn a_rate_that_cannot_be_sent_ends_with_its_time() {
         command.args(arguments).args(["--backend", "af_packet", "--json", "-"]);
         let outcome = run_command(&mut command);
         assert_eq!(outcome.status.code(), Some(3), "{outcome}");
-        let elapsed = outcome.decimal("/elapsed_s");
+        let elapsed = outcome.decimal("/times/elapsed_s");
         // All of them would take more than half a minute.
         assert!((0.5..20.0).contains(&elapsed), "{outcome}");
         assert!(outcome.number("/flows/0/packets") < 50_000_000, "{outcome}");
@@ -249,7 +249,7 @@ fn flows_last_for_their_times_however_their_frames_leave() {
     assert!((3_200..3_700).contains(&packets(2)), "{outcome}");
     // Once no frame without a due time is left, the port keeps the times, and all is one record.
     assert!(outcome.decimal("/flows/1/pps") < 11_000.0, "{outcome}");
-    assert!(outcome.number("/ports/0/departures/gaps/count") > 13_000, "{outcome}");
+    assert!(outcome.number("/ports/0/tx/departures/gaps/count") > 13_000, "{outcome}");
 }
 
 #[test]
@@ -400,8 +400,8 @@ fn every_example_runs() {
         outcome.assert_calm();
         // 3 is a busy machine's word: a rate was missed.
         assert!(matches!(outcome.status.code(), Some(0 | 3)), "{}: {outcome}", path.display());
-        assert!(outcome.number("/ports/0/packets") > 0, "{}: {outcome}", path.display());
-        let failed = outcome.number("/ports/0/failed");
+        assert!(outcome.number("/ports/0/tx/packets") > 0, "{}: {outcome}", path.display());
+        let failed = outcome.number("/ports/0/tx/failed");
         assert_eq!(failed, 0, "{}: {outcome}", path.display());
         count += 1;
     }
@@ -485,7 +485,7 @@ fn trex_streams_are_sent_from_both_sides() {
         assert_eq!(outcome.text(&at("tx")), *tx, "{outcome}");
         assert_eq!(outcome.text(&at("rx/0")), *rx, "{outcome}");
         assert_eq!(outcome.number(&at("packets")), 3, "{outcome}");
-        assert_eq!(outcome.decimal(&at("asked_pps")), 2000.0, "{outcome}");
+        assert_eq!(outcome.decimal(&at("target_pps")), 2000.0, "{outcome}");
         assert!(outcome.number(&format!("/ports/{flow}/rx/packets")) >= 3, "{outcome}");
     }
     let named = format!("left={}", lab.a.port());

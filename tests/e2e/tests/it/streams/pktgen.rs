@@ -155,10 +155,10 @@ fn settings_send_what_the_kernel_would() {
         before = stamp;
     }
 
-    let device = |field: &str| format!("/runs/0/devices/0/{field}");
+    let device = |field: &str| format!("/device_runs/0/devices/0/{field}");
     assert_eq!(outcome.number(&device("packets")), 60);
     assert_eq!(outcome.number(&device("bytes")), 6_000);
-    assert_eq!(outcome.decimal(&device("asked_pps")), 2000.0);
+    assert_eq!(outcome.decimal(&device("target_pps")), 2000.0);
     assert_eq!(result(outcome.text(&device("result"))).frames, 60);
 }
 
@@ -174,7 +174,7 @@ fn every_backend_sends_the_same() {
     }
     for backend in ["af_xdp", "xdp"] {
         let (captured, outcome) = send(backend);
-        assert_eq!(outcome.text("/runs/0/devices/0/backend"), backend);
+        assert_eq!(outcome.text("/device_runs/0/devices/0/backend"), backend);
         assert_same_frames(backend, expected.frames(), captured.frames());
     }
 }
@@ -229,8 +229,8 @@ fn the_result_is_shown_in_pktgens_layout() {
     // What differs from the kernel, and what would surprise, is said.
     assert!(outcome.messages.contains("veth0: udp_src_max 1003: is not sent itself"), "{outcome}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    assert_eq!(document["schema"], "wirestorm.pktgen/1");
-    assert_eq!(document["runs"][0]["devices"][0]["packets"], 60);
+    assert_eq!(document["schema"], "wirestorm.result/2");
+    assert_eq!(document["device_runs"][0]["devices"][0]["packets"], 60);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn an_interruption_ends_the_run_and_the_script_goes_on() {
     assert_eq!(lab.b.counters().unwrap().rx_packets, frames, "{outcome}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(document["interrupted"], true);
-    assert_eq!(document["runs"][0]["devices"][0]["packets"], frames);
+    assert_eq!(document["device_runs"][0]["devices"][0]["packets"], frames);
 }
 
 #[test]
