@@ -44,10 +44,12 @@ pub fn run(input: &[u8]) {
     match simulate(&plan, &options) {
         Ok((result, _)) => {
             for port in &result.ports {
-                let flows = &port.flows;
+                let connections = port.connections();
+                let (flows, tcp, udp) =
+                    (&connections.flows, &connections.tcp, &connections.udp);
                 assert_eq!(flows.active, flows.syn_sent + flows.time_wait + flows.unfinished);
-                let begun = port.tcp["connattempt"] + port.tcp["accepts"];
-                let begun = begun + port.udp["connects"] + port.udp["accepts"];
+                let begun = tcp["connattempt"] + tcp["accepts"];
+                let begun = begun + udp["connects"] + udp["accepts"];
                 assert_eq!(begun, flows.closed + flows.failed + flows.active);
             }
         }

@@ -60,7 +60,7 @@ pub enum PktgenRunError {
         /// The script.
         name: String,
         /// What is wrong.
-        error: StepError,
+        error: Box<StepError>,
     },
     /// The script did not start.
     #[error(transparent)]

@@ -91,7 +91,7 @@ fn linux_forgets_connections_that_are_open_when_a_run_ends() {
             }
         }
         assert_eq!(open, 100, "{outcome}");
-        let flows = |name: &str| outcome.number(&format!("/ports/0/flows/{name}"));
+        let flows = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
         assert_eq!((flows("reset_at_end"), flows("left_open")), (100, 0), "{outcome}");
         assert_eq!((flows("unfinished"), flows("failed")), (100, 0), "{outcome}");
     }
@@ -113,7 +113,7 @@ fn a_client_closes_when_its_response_is_complete_whatever_its_server_does() {
         );
         let plan = plan(&scratch, &text);
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-        assert_eq!(outcome.number("/ports/0/flows/closed"), 50, "{fields}: {outcome}");
-        assert_eq!(outcome.number("/ports/0/tcp/rcvbyte"), 50 * 40, "{fields}: {outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 50, "{fields}: {outcome}");
+        assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 50 * 40, "{fields}: {outcome}");
     }
 }
