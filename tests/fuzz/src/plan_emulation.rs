@@ -45,8 +45,7 @@ pub fn run(input: &[u8]) {
         Ok((result, _)) => {
             for port in &result.ports {
                 let connections = port.connections();
-                let (flows, tcp, udp) =
-                    (&connections.flows, &connections.tcp, &connections.udp);
+                let (flows, tcp, udp) = (&connections.flows, &connections.tcp, &connections.udp);
                 assert_eq!(flows.active, flows.syn_sent + flows.time_wait + flows.unfinished);
                 let begun = tcp["connattempt"] + tcp["accepts"];
                 let begun = begun + udp["connects"] + udp["accepts"];

@@ -79,12 +79,7 @@ impl Live {
         self.before = progress.clone();
     }
 
-    fn table(
-        &self,
-        columns: usize,
-        progress: &Snapshot,
-        rate: &dyn Fn(u64, u64) -> f64,
-    ) -> String {
+    fn table(&self, columns: usize, progress: &Snapshot, rate: &dyn Fn(u64, u64) -> f64) -> String {
         let mut text = String::new();
         let mut line = |name: &str, cells: &[&str]| {
             let cells: Vec<_> = cells.iter().map(|cell| (10, *cell)).collect();

@@ -200,8 +200,10 @@ pub(super) fn conduct(
     // `send` names its interfaces itself.
     let is_bound = how.names_interfaces || interfaces.iter().any(Option::is_some);
     let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
-    let bind =
-        format!("--port NAME=INTERFACE binds a port of the plan ({}) to another one", names.join(", "));
+    let bind = format!(
+        "--port NAME=INTERFACE binds a port of the plan ({}) to another one",
+        names.join(", ")
+    );
     let options = match options(interfaces, how, multiplier) {
         Ok(options) => options,
         Err(message) => return usage(message),

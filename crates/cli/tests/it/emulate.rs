@@ -93,7 +93,8 @@ fn refused(arguments: &[&str]) -> String {
 fn rates_are_of_the_time_in_which_connections_were_made() {
     let result = simulated(PAGES);
     // 50 at 100 a second, and 10 at 20, begin within half a second; TIME-WAIT takes as long again.
-    let [load, elapsed] = ["load_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
+    let [load, elapsed] =
+        ["load_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
     assert!((0.44..0.52).contains(&load) && elapsed > load + 0.3, "{load} of {elapsed} s");
     let established = cells(&table(PAGES, &[]), "established a second");
     let rate: f64 = established[0].parse().expect("a number");

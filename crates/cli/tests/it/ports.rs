@@ -161,7 +161,7 @@ fn pktgen_sends_on_interfaces_of_other_namespaces() {
             text(&output.stderr)
         );
         let result = json(&output);
-        assert_eq!(result["runs"][0]["devices"][0]["packets"], 7, "{result:#}");
+        assert_eq!(result["device_runs"][0]["devices"][0]["packets"], 7, "{result:#}");
     }
 }
 

@@ -207,9 +207,15 @@ fn sides_without_a_second_output_are_refused_and_no_option_panics() {
         assert!(messages.contains(word), "{arguments}: {messages}");
     }
     let both = result(&scratch, "-i a -I b -2 -t two.pcap two.pcap");
-    assert_eq!((&both["port"]["sent"], &both["second_port"]["sent"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&both["ports"][0]["tx"]["packets"], &both["ports"][1]["tx"]["packets"]),
+        (&2.into(), &2.into())
+    );
     let split = result(&scratch, "-i a -I b --split auto -t two.pcap");
-    assert_eq!((&split["port"]["sent"], &split["second_port"]["sent"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&split["ports"][0]["tx"]["packets"], &split["ports"][1]["tx"]["packets"]),
+        (&1.into(), &1.into())
+    );
 }
 
 #[test]
@@ -236,7 +242,10 @@ fn a_capture_that_ends_within_a_record_is_replayed_in_every_pass_and_the_rest_co
         assert_eq!(output.status.code(), Some(3), "{arguments}: {}", text(&output.stderr));
         let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let whole = if options.contains("-2") { 9 } else { 3 };
-        assert_eq!((&result["packets"], &result["failed"]), (&whole.into(), &3.into()));
+        assert_eq!(
+            (&result["achieved"]["packets"], &result["achieved"]["failed"]),
+            (&whole.into(), &3.into())
+        );
         let notes = result["notes"].to_string();
         assert!(notes.contains("cut.pcap: packet 2 at byte 100"), "{notes}");
     }
@@ -306,9 +315,9 @@ fn a_stall_changes_neither_the_number_of_frames_nor_the_average_rate() {
         let result: Value =
             serde_json::from_slice(&fs::read(scratch.file("result.json")).expect("a file"))
                 .expect("JSON");
-        assert_eq!(result["packets"], 2_000, "{options}: {result:#}");
-        assert_eq!(result["unsent"], 0, "{options}");
-        let departures = &result["departures"];
+        assert_eq!(result["achieved"]["packets"], 2_000, "{options}: {result:#}");
+        assert_eq!(result["achieved"]["unsent"], 0, "{options}");
+        let departures = &result["achieved"]["departures"];
         let late = departures["lateness_max_ns"].as_u64().expect("a number");
         assert!(late > 400_000_000, "{options}: it was stopped: {departures:#}");
         let shifted = departures["shifted_ns"].as_u64().expect("a number");
@@ -338,10 +347,10 @@ fn time_under_control_z_is_a_pause() {
     let result: Value =
         serde_json::from_slice(&fs::read(scratch.file("result.json")).expect("a file"))
             .expect("JSON");
-    assert_eq!(result["packets"], 2_000, "{result:#}");
-    let paused = result["paused_s"].as_f64().expect("a number");
+    assert_eq!(result["achieved"]["packets"], 2_000, "{result:#}");
+    let paused = result["times"]["paused_s"].as_f64().expect("a number");
     assert!(paused > 0.7, "{paused}");
-    let late = result["departures"]["lateness_max_ns"].as_u64().expect("a number");
+    let late = result["achieved"]["departures"]["lateness_max_ns"].as_u64().expect("a number");
     assert!(late < 600_000_000, "the pause made no frame late: {late}");
 }
 

@@ -98,12 +98,6 @@ pub enum EmulationError {
     /// Tunnels that nobody has were changed before it began.
     #[error(transparent)]
     Tunnels(#[from] TunnelChangeError),
-    /// Several runs cannot receive the same frames by the backend that was asked for.
-    #[error(
-        "clients and servers on interfaces that other runs share need packet sockets: use backend \
-         af_packet or auto, or exclusive access"
-    )]
-    SharedBackend,
     /// The run was stopped before it began.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),

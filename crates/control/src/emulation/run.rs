@@ -166,7 +166,7 @@ pub(crate) fn run(
     context: &Context,
 ) -> Result<RunResult, EmulationError> {
     let controls = context.controls();
-    let backend = backend(options.backend, context)?;
+    let backend = context.receiving_backend(options.backend)?;
     let names = interface_names(plan, &options.interfaces)?;
     let sessions = sessions(plan, &options.folder)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
@@ -174,6 +174,7 @@ pub(crate) fn run(
     controls.load.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;
     let lease = context.lease_request();
     let interfaces = Interfaces::open(&opened, options.force_interface, &lease, None)?;
+    let _frames = context.need_frames(&interfaces)?;
     let mut known = vec![None; plan.ports.len()];
     for (&port, (interface, link)) in used.iter().zip(&interfaces.links) {
         let mac = link.mac.ok_or_else(|| EmulationError::NoMac(interface.to_string()))?;
@@ -355,18 +356,6 @@ pub(crate) fn run(
     result.times.elapsed_s = elapsed.as_secs_f64();
     result.times.load_s = Some(load_s);
     Ok(result)
-}
-
-/// What carries frames: several runs receive the same frames by packet sockets alone.
-///
-/// # Errors
-/// Where another backend was asked for on shared interfaces.
-fn backend(asked: Backend, context: &Context) -> Result<Backend, EmulationError> {
-    match asked {
-        asked if !context.is_shared() => Ok(asked),
-        Backend::Auto | Backend::AfPacket => Ok(Backend::AfPacket),
-        _ => Err(EmulationError::SharedBackend),
-    }
 }
 
 /// The addresses at which a port is a host, clients and servers aside, in their networks.

@@ -171,7 +171,8 @@ impl Leases {
             let mut holders = held.holders();
             // A reservation keeps other processes away, which a lock that they share does not.
             let is_shared_by_all = claim == Claim::Reserved && held.is_locked == io::Access::Shared;
-            let other = holders.iter().find(|other| is_shared_by_all || !other.allows(claim, &holder));
+            let other =
+                holders.iter().find(|other| is_shared_by_all || !other.allows(claim, &holder));
             if let Some(other) = other {
                 let holder = other.holder.clone();
                 return Err(OpenError::Leased { interface: interface.clone(), holder });

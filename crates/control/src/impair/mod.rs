@@ -70,6 +70,7 @@ pub enum ImpairError {
 /// Where nothing could begin. Once it has, what goes wrong is in the result.
 pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResult, ImpairError> {
     let controls = context.controls();
+    let backend = context.receiving_backend(options.backend)?;
     let names = options.interfaces.each_ref().map(String::as_str);
     let interfaces =
         Interfaces::open(&names, options.force_interface, &context.lease_request(), None)?;
@@ -78,9 +79,10 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
     {
         return Err(ImpairError::Loop(a.0.to_string(), b.0.to_string()));
     }
+    let _frames = context.need_frames(&interfaces)?;
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
-        let port = BothWays::open(options.backend, interface, link, Usage::Bridge);
+        let port = BothWays::open(backend, interface, link, Usage::Bridge);
         ports.push(
             port.map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?,
         );

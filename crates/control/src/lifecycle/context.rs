@@ -6,10 +6,13 @@ use std::time::Duration as StdDuration;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock::{self, RealtimeOffset};
+use wirestorm_plan::backend::Backend;
 
 use super::snapshot::Snapshot;
 use super::state::{Controls, RunState, StartAt, Supervised};
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
+use crate::port::{Interfaces, OpenError};
+use crate::receive::Need;
 use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
 
 /// A run's way to its host and to its handles. The supervisor thread of a run has one.
@@ -51,6 +54,28 @@ impl Context {
     /// Whether other runs may use the same interfaces at the same time.
     pub(crate) fn is_shared(&self) -> bool {
         self.access == Access::Shared
+    }
+
+    /// What carries frames in both directions, where `asked` is asked for: several runs receive the
+    /// same frames by packet sockets alone.
+    ///
+    /// # Errors
+    /// Where another backend is asked for on shared interfaces.
+    pub(crate) fn receiving_backend(&self, asked: Backend) -> Result<Backend, OpenError> {
+        match asked {
+            asked if !self.is_shared() => Ok(asked),
+            Backend::Auto | Backend::AfPacket => Ok(Backend::AfPacket),
+            other => Err(OpenError::SharedBackend(crate::port::choice::name(other))),
+        }
+    }
+
+    /// Has the frames that arrive at shared interfaces left to this run, as long as the answer lives.
+    ///
+    /// # Errors
+    /// Where another run takes them.
+    pub(crate) fn need_frames(&self, interfaces: &Interfaces) -> Result<Vec<Need>, OpenError> {
+        let links = interfaces.links.iter().filter(|_| self.is_shared());
+        links.map(|(interface, _)| self.host.receivers().need(interface)).collect()
     }
 
     /// Tells those who watch what the run waits for before it can start.

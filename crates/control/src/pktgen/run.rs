@@ -105,7 +105,8 @@ pub(super) fn run(
     names.sort_unstable();
     names.dedup();
     let lease = context.lease_request();
-    let interfaces = Interfaces::open(&names, options.force_interface, &lease, Some(options.backend))?;
+    let interfaces =
+        Interfaces::open(&names, options.force_interface, &lease, Some(options.backend))?;
     let controls = context.controls();
     let senders = senders(devices, &interfaces, &names, options, controls)?;
     let cpus = context.host.cpus().reserve(options.backend, senders.len());

@@ -143,7 +143,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
 /// Follows a script to its end.
 fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<(), PktgenRunError> {
     let settings = |script: &Script| {
-        let failed = |error| PktgenRunError::Step { name: name.to_owned(), error };
+        let failed = |error| PktgenRunError::Step { name: name.to_owned(), error: Box::new(error) };
         session.follow(script).map_err(failed)
     };
     match script {

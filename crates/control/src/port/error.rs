@@ -29,6 +29,23 @@ pub enum OpenError {
         /// Who has it.
         holder: LeaseHolder,
     },
+    /// Frames of several runs arrive there, and this backend keeps them from the others.
+    #[error(
+        "found backend {0}, expected af_packet or auto: only packet sockets receive the same frames \
+         as other runs on shared interfaces; use one of those, or have the interfaces alone"
+    )]
+    SharedBackend(&'static str),
+    /// A receiving end of another run takes the frames that arrive there.
+    #[error(
+        "{interface}: a run that counts or measures there takes all frames by {backend}; start that \
+         run after this one, and it leaves them"
+    )]
+    FramesTaken {
+        /// The interface.
+        interface: InterfaceName,
+        /// What takes them.
+        backend: &'static str,
+    },
     /// One interface for two ports.
     #[error("{0} is named twice: each port needs an interface of its own")]
     Twice(InterfaceName),

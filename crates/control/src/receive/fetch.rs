@@ -23,22 +23,26 @@ const VERIFIED_FRAMES_MAX: usize = 1 << 21;
 
 /// The ports of an interface that frames are fetched from: one for each queue over AF_XDP, which
 /// stamps arrivals in the driver and keeps frames from the network stack, or one packet socket.
-/// `place`: where the XDP program goes instead of another one.
+/// `place`: where the XDP program goes instead of another one. `needed`: whether another run needs
+/// the same frames, which packet sockets alone leave to it.
 pub(super) fn open_ports(
     interface: &InterfaceName,
     purpose: Purpose,
     place: Option<XdpPlace>,
+    needed: bool,
 ) -> Result<(Vec<ReceivePort>, &'static str, String), String> {
     let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
     options.queues = None;
     options.passes_neighbours = purpose == Purpose::Measure;
     let opened = match place {
-        Some(place) => AfXdp::open_in_place(&options, place),
-        None => AfXdp::open(&options),
+        _ if needed => None,
+        Some(place) => Some(AfXdp::open_in_place(&options, place)),
+        None => Some(AfXdp::open(&options)),
     };
     let reason = match opened {
-        Ok(_) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
-        Ok(ports) => {
+        None => "not af_xdp: another run receives the same frames".to_owned(),
+        Some(Ok(_)) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
+        Some(Ok(ports)) => {
             let why = match purpose {
                 Purpose::Measure => "frames are stamped in the driver and fetched",
                 _ => "frames are fetched to be compared",
@@ -46,7 +50,7 @@ pub(super) fn open_ports(
             let ports = ports.receive.into_iter().map(ReceivePort::AfXdp).collect();
             return Ok((ports, "af_xdp", why.into()));
         }
-        Err(error) => format!("not af_xdp: {error}"),
+        Some(Err(error)) => format!("not af_xdp: {error}"),
     };
     match AfPacketReceive::open(&AfPacketOptions::new(interface.clone())) {
         Ok(port) => Ok((vec![ReceivePort::AfPacket(port)], "af_packet", reason)),

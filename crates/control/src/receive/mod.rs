@@ -20,7 +20,7 @@ use wirestorm_plan::replay::ReceivePlan;
 use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
 
 use crate::lifecycle::Context;
-use crate::port::{ReceivePort, stamp_name};
+use crate::port::{OpenError, ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
 /// The receiving end of a run.
@@ -44,9 +44,58 @@ struct Opened {
     stamp: StampPoint,
 }
 
-/// The ends that several runs share: an interface has one at a time.
+/// The receiving ends of the runs that share interfaces.
 #[derive(Default)]
-pub(crate) struct SharedReceivers(Mutex<Vec<Weak<End>>>);
+pub(crate) struct SharedReceivers(Mutex<Receivers>);
+
+#[derive(Default)]
+struct Receivers {
+    /// An interface has one at a time, for all runs that count or measure there.
+    ends: Vec<Weak<End>>,
+    /// Interfaces where runs receive frames by ports of their own.
+    needs: Vec<Weak<InterfaceName>>,
+}
+
+/// A run receives frames at an interface, as long as this lives: nobody takes them from it.
+pub(crate) struct Need {
+    _interface: Arc<InterfaceName>,
+}
+
+impl SharedReceivers {
+    /// Has frames that arrive at an interface left to other runs.
+    ///
+    /// # Errors
+    /// Where a receiving end takes them already.
+    pub(crate) fn need(&self, interface: &InterfaceName) -> Result<Need, OpenError> {
+        let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = receivers.ends().find_map(|end| {
+            let opened = end.lock();
+            let takes = end.interface == *interface && !opened.source.has_ended();
+            (takes && opened.backend != AF_PACKET).then_some(opened.backend)
+        });
+        if let Some(backend) = taken {
+            return Err(OpenError::FramesTaken { interface: interface.clone(), backend });
+        }
+        let interface = Arc::new(interface.clone());
+        receivers.needs.push(Arc::downgrade(&interface));
+        Ok(Need { _interface: interface })
+    }
+}
+
+impl Receivers {
+    fn ends(&mut self) -> impl Iterator<Item = Arc<End>> {
+        self.ends.retain(|end| end.strong_count() > 0);
+        self.ends.iter().filter_map(Weak::upgrade)
+    }
+
+    fn are_needed(&mut self, interface: &InterfaceName) -> bool {
+        self.needs.retain(|need| need.strong_count() > 0);
+        self.needs.iter().filter_map(Weak::upgrade).any(|need| *need == *interface)
+    }
+}
+
+/// The backend whose receiving ends leave frames to others.
+const AF_PACKET: &str = "af_packet";
 
 /// Asks what was measured at a receiving end so far.
 #[derive(Clone, Debug)]
@@ -112,9 +161,12 @@ impl Arrivals {
         context: &Context,
     ) -> Result<Self, String> {
         let interface = parse(&plan.interface)?;
-        let open = || {
+        let open = |needed| {
             if plan.verify {
-                return Opened::fetcher(&interface, Purpose::Verify);
+                return Opened::fetcher(&interface, Purpose::Verify, needed);
+            }
+            if needed {
+                return Opened::fetcher(&interface, Purpose::Count, needed);
             }
             let opened =
                 interface.namespace.enter(|| XdpCounter::open(interface.name(), times_all));
@@ -130,7 +182,7 @@ impl Arrivals {
                     stamp: StampPoint::Xdp,
                 }),
                 Ok(Err(error)) => {
-                    let mut opened = Opened::fetcher(&interface, Purpose::Count)?;
+                    let mut opened = Opened::fetcher(&interface, Purpose::Count, false)?;
                     opened.why = format!("not xdp: {error}");
                     Ok(opened)
                 }
@@ -147,7 +199,7 @@ impl Arrivals {
     /// What was tried, and what the system said.
     pub(crate) fn open_measuring(interface: &str, context: &Context) -> Result<Self, String> {
         let interface = parse(interface)?;
-        let open = || Opened::measuring(&interface, Vec::new(), None);
+        let open = |needed| Opened::measuring(&interface, Vec::new(), None, needed);
         let end = End::find_or_open(&interface, context, open)?;
         end.lock().fetch(&interface)?;
         Ok(Self { end, measures: None })
@@ -370,10 +422,12 @@ impl Drop for Arrivals {
 }
 
 impl End {
+    /// The end at an interface, or with exclusive access a new one; `open` is told whether other runs
+    /// need the same frames.
     fn find_or_open(
         interface: &InterfaceName,
         context: &Context,
-        open: impl FnOnce() -> Result<Opened, String>,
+        open: impl FnOnce(bool) -> Result<Opened, String>,
     ) -> Result<Arc<Self>, String> {
         let new = |opened| {
             let opened = Mutex::new(opened);
@@ -381,17 +435,16 @@ impl End {
             Arc::new(Self { interface: interface.clone(), is_shared, opened })
         };
         if !context.is_shared() {
-            return open().map(new);
+            return open(false).map(new);
         }
-        let mut ends = context.host.receivers().0.lock().unwrap_or_else(PoisonError::into_inner);
-        ends.retain(|end| end.strong_count() > 0);
-        let mut known = ends.iter().filter_map(Weak::upgrade);
+        let receivers = context.host.receivers();
+        let mut receivers = receivers.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |end: &Arc<Self>| end.interface == *interface && !end.lock().source.has_ended();
-        if let Some(end) = known.find(is_it) {
+        if let Some(end) = receivers.ends().find(is_it) {
             return Ok(end);
         }
-        let end = open().map(new)?;
-        ends.push(Arc::downgrade(&end));
+        let end = open(receivers.are_needed(interface)).map(new)?;
+        receivers.ends.push(Arc::downgrade(&end));
         Ok(end)
     }
 
@@ -402,8 +455,8 @@ impl End {
 }
 
 impl Opened {
-    fn fetcher(interface: &InterfaceName, purpose: Purpose) -> Result<Self, String> {
-        let (ports, backend, why) = open_ports(interface, purpose, None)?;
+    fn fetcher(interface: &InterfaceName, purpose: Purpose, needed: bool) -> Result<Self, String> {
+        let (ports, backend, why) = open_ports(interface, purpose, None, needed)?;
         let stamp = fetch::stamp(&ports);
         let fetcher = match purpose {
             Purpose::Verify => Fetcher::verify(ports),
@@ -418,8 +471,9 @@ impl Opened {
         interface: &InterfaceName,
         counted: Vec<Queue>,
         place: Option<XdpPlace>,
+        needed: bool,
     ) -> Result<Self, String> {
-        let (ports, backend, why) = open_ports(interface, Purpose::Measure, place)?;
+        let (ports, backend, why) = open_ports(interface, Purpose::Measure, place, needed)?;
         let stamp = fetch::stamp(&ports);
         Ok(Self { source: Source::Ready(ports, counted), backend, why, stamp })
     }
@@ -431,7 +485,7 @@ impl Opened {
                 let failed = |error: std::io::Error| format!("--rx {interface}: {error}");
                 let counted = counter.read().map_err(failed)?.iter().map(Queue::from).collect();
                 let place = counter.into_place().map_err(failed)?;
-                *self = Self::measuring(interface, counted, Some(place))?;
+                *self = Self::measuring(interface, counted, Some(place), false)?;
             }
             other => self.source = other,
         }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirestorm_base::count::counted;
 
 use super::{
     DeviceReport, FlowReport, ImpairmentReport, PortReport, RunResult, TemplateReport,
@@ -92,10 +93,10 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Notes `count` of `what`, where there are any.
-    fn count(&mut self, place: &str, count: u64, what: &str) {
+    /// Notes how many there are of something, where there are any.
+    fn count(&mut self, place: &str, count: u64, [one, many]: [&str; 2]) {
         if count > 0 {
-            self.reasons.push(format!("{place}: {count} {what}"));
+            self.reasons.push(format!("{place}: {}", counted(count, one, many)));
         }
     }
 
@@ -118,7 +119,7 @@ impl Judge<'_> {
     fn flow(&mut self, flow: &FlowReport) {
         let place = format!("flow {}", flow.name);
         self.rate(&place, flow.rate_error_ppm);
-        self.count(&place, flow.lost.unwrap_or(0), "frames lost");
+        self.count(&place, flow.lost.unwrap_or(0), ["frame lost", "frames lost"]);
     }
 
     fn port(&mut self, port: &PortReport) {
@@ -127,25 +128,41 @@ impl Judge<'_> {
             self.transmit(&place, tx, self.result.interrupted);
         }
         if let Some(rx) = &port.rx {
-            self.count(&place, rx.lost.unwrap_or(0), "frames lost");
+            self.count(&place, rx.lost.unwrap_or(0), ["frame lost", "frames lost"]);
             // Counted arrivals that a receiver had no room for are no loss of the device's; clients
             // and servers, and links, lose what they do not receive.
             if port.connections.is_some() || port.impairment.is_some() {
-                self.count(&place, rx.dropped, "frames dropped for want of room");
+                self.count(
+                    &place,
+                    rx.dropped,
+                    ["frame dropped for want of room", "frames dropped for want of room"],
+                );
             }
         }
         if let Some(impairment) = &port.impairment {
             self.impairment(&place, impairment);
         }
         if let Some(TunnelsReport { no_tunnel, too_long, .. }) = port.tunnels {
-            self.count(&place, no_tunnel + too_long, "frames that no tunnel took");
+            self.count(
+                &place,
+                no_tunnel + too_long,
+                ["frame that no tunnel took", "frames that no tunnel took"],
+            );
         }
-        self.count(&place, port.outages, "outages of the interface");
+        self.count(&place, port.outages, ["outage of the interface", "outages of the interface"]);
         if let Some(connections) = &port.connections {
             let flows = &connections.flows;
-            self.count(&place, flows.failed + flows.time_wait_failed, "flows failed");
+            self.count(
+                &place,
+                flows.failed + flows.time_wait_failed,
+                ["flow failed", "flows failed"],
+            );
             let unmade = flows.overflow + flows.tuple_in_use + flows.late + flows.no_match;
-            self.count(&place, unmade, "flows could not be made or taken");
+            self.count(
+                &place,
+                unmade,
+                ["flow could not be made or taken", "flows could not be made or taken"],
+            );
         }
         for template in port.templates.iter().filter(|template| connects_in_vain(template)) {
             let name = &template.name;
@@ -154,16 +171,27 @@ impl Judge<'_> {
     }
 
     fn transmit(&mut self, place: &str, tx: &TransmitReport, was_stopped: bool) {
-        self.count(place, tx.failed, "frames failed");
+        self.count(place, tx.failed, ["frame failed", "frames failed"]);
         // Frames that were queued at a stop are not missing.
         if !was_stopped {
-            self.count(place, tx.unsent, "frames unsent");
+            self.count(place, tx.unsent, ["frame unsent", "frames unsent"]);
         }
     }
 
     fn impairment(&mut self, place: &str, impairment: &ImpairmentReport) {
-        self.count(place, impairment.no_room, "frames dropped: too many were held");
-        self.count(place, impairment.unfit, "frames that the other interface could not take");
+        self.count(
+            place,
+            impairment.no_room,
+            ["frame dropped: too many were held", "frames dropped: too many were held"],
+        );
+        self.count(
+            place,
+            impairment.unfit,
+            [
+                "frame that the other interface could not take",
+                "frames that the other interface could not take",
+            ],
+        );
     }
 
     fn device(&mut self, device: &DeviceReport, was_stopped: bool) {

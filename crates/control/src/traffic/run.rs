@@ -66,7 +66,6 @@ impl StreamOptions {
     }
 }
 
-
 /// How often a worker publishes what it did.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 

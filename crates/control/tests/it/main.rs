@@ -4,6 +4,7 @@ mod captured_times;
 mod groups;
 mod own_bytes;
 mod ready;
+mod runs;
 mod sessions;
 mod stateful_goldens;
 mod stateful_linux;

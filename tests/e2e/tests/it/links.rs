@@ -331,9 +331,13 @@ fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
     let (heard, said) = (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));
     assert!(heard >= CONNECTIONS && said >= CONNECTIONS, "{heard} {said} {served} {duplicated}");
     // The link doubles acknowledgements too.
-    assert!(heard <= 2 * number("tcp/sack_send_blocks"), "{heard} {served}");
-    assert_eq!((number("flows/failed"), number("tcp/accepts")), (0, CONNECTIONS), "{served}");
-    assert_eq!(number("tcp/rcvbyte") / 100_000, CONNECTIONS, "{served}");
+    assert!(heard <= 2 * number("connections/tcp/sack_send_blocks"), "{heard} {served}");
+    assert_eq!(
+        (number("connections/flows/failed"), number("connections/tcp/accepts")),
+        (0, CONNECTIONS),
+        "{served}"
+    );
+    assert_eq!(number("connections/tcp/rcvbyte") / 100_000, CONNECTIONS, "{served}");
     // Nothing was lost, so next to nothing is sent again.
-    assert!(number("tcp/sndrexmitpack") <= 5, "{served}");
+    assert!(number("connections/tcp/sndrexmitpack") <= 5, "{served}");
 }

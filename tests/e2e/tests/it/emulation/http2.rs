@@ -100,10 +100,18 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     assert!((Duration::from_millis(390)..Duration::from_secs(4)).contains(&took), "{load}");
 
     let outcome = stop(emulated);
-    assert_eq!(number(&outcome, "http2/requests"), 3 + 8 + 1 + 1 + 1 + 400 + 40, "{outcome}");
-    assert_eq!(number(&outcome, "http2/responses/2xx"), 3 + 8 + 1 + 400 + 40, "{outcome}");
-    assert_eq!(number(&outcome, "http2/responses/4xx"), 2, "{outcome}");
-    assert_eq!(number(&outcome, "flows/failed"), 0, "{outcome}");
+    assert_eq!(
+        number(&outcome, "connections/http2/requests"),
+        3 + 8 + 1 + 1 + 1 + 400 + 40,
+        "{outcome}"
+    );
+    assert_eq!(
+        number(&outcome, "connections/http2/responses/2xx"),
+        3 + 8 + 1 + 400 + 40,
+        "{outcome}"
+    );
+    assert_eq!(number(&outcome, "connections/http2/responses/4xx"), 2, "{outcome}");
+    assert_eq!(number(&outcome, "connections/flows/failed"), 0, "{outcome}");
 }
 
 /// nginx with HTTP/2 at port 443, and without at port 444; it writes what it was asked to `log`.
@@ -167,7 +175,7 @@ fn nginx_serves_emulated_clients_over_http_2() {
     let run = |limit, fields: &str, client: &str| {
         let plan = plan(&scratch, &clients(limit, 443, fields, client));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-        assert_eq!(number(&outcome, "flows/closed"), limit, "{outcome}");
+        assert_eq!(number(&outcome, "connections/flows/closed"), limit, "{outcome}");
         let log = fs::read_to_string(scratch.file("log")).unwrap();
         fs::write(scratch.file("log"), "").unwrap();
         (outcome, log)
@@ -176,9 +184,9 @@ fn nginx_serves_emulated_clients_over_http_2() {
     let http =
         "http: {version: 2, host: pages.test, requests: 12, pipeline: 4, headers: {X-Own: a}}";
     let (outcome, log) = run(50, &format!("{http}\n    tls: {{sni: pages.test}}"), "");
-    assert_eq!(number(&outcome, "http2/requests"), 600, "{outcome}");
-    assert_eq!(number(&outcome, "http2/responses/2xx"), 600, "{outcome}");
-    let received = number(&outcome, "tcp/rcvbyte");
+    assert_eq!(number(&outcome, "connections/http2/requests"), 600, "{outcome}");
+    assert_eq!(number(&outcome, "connections/http2/responses/2xx"), 600, "{outcome}");
+    let received = number(&outcome, "connections/tcp/rcvbyte");
     assert!((600 * PAGE..660 * PAGE).contains(&received), "{outcome}");
     let lines = |end: &str| log.lines().filter(|line| line.ends_with(end)).count();
     assert_eq!(lines("GET /index.html - 200 a pages.test"), 600, "{log}");
@@ -195,7 +203,7 @@ fn nginx_serves_emulated_clients_over_http_2() {
              requests: 4, pipeline: 2, headers: {{X-Own: \"${{n:03}}-${{client_port}}\"}}}}"
         );
         let (outcome, log) = run(15, &format!("{http}\n    tls: true"), "");
-        assert_eq!(number(&outcome, "flows/failed"), 0, "{outcome}");
+        assert_eq!(number(&outcome, "connections/flows/failed"), 0, "{outcome}");
         assert!(log.lines().all(|line| line.starts_with(says)), "{log}");
         let own = log.lines().filter_map(|line| line.split(' ').nth(6)?.split('-').next());
         let mut own: Vec<_> = own.map(str::to_owned).collect();
@@ -217,8 +225,8 @@ fn nginx_serves_emulated_clients_over_http_2() {
 "#;
     for (http2, limit) in [("true", 20), ("{streams: 1, window: 65535}", 10)] {
         let (outcome, log) = run(limit, &format!("http2: {http2}\n    tls: true"), program);
-        assert_eq!(number(&outcome, "http2/responses/2xx"), 2 * limit, "{outcome}");
-        assert_eq!(number(&outcome, "http2/responses/4xx"), limit, "{outcome}");
+        assert_eq!(number(&outcome, "connections/http2/responses/2xx"), 2 * limit, "{outcome}");
+        assert_eq!(number(&outcome, "connections/http2/responses/4xx"), limit, "{outcome}");
         let uploads = log.lines().filter(|line| line.ends_with("POST /upload 1000000 202 - a"));
         assert_eq!(uploads.count() as u64, limit, "{log}");
     }
@@ -245,13 +253,13 @@ fn what_fails_over_http_2_is_told_by_cause() {
     ] {
         let plan = plan(&scratch, &clients(20, server_port, fields, ""));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(3);
-        assert_eq!(number(&outcome, "flows/session_failed"), 20, "{cause}: {outcome}");
+        assert_eq!(number(&outcome, "connections/flows/session_failed"), 20, "{cause}: {outcome}");
         assert_eq!(number(&outcome, cause), 20, "{cause}: {outcome}");
     }
     // After 50 requests nginx says that it takes no more: the others go over a new connection.
     let again = "http: {version: 2, requests: 60}\n    tls: true";
     let plan = plan(&scratch, &clients(20, 443, again, ""));
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
-    assert_eq!(number(&outcome, "flows/reconnected"), 20, "{outcome}");
-    assert_eq!(number(&outcome, "http2/responses/2xx"), 20 * 60, "{outcome}");
+    assert_eq!(number(&outcome, "connections/flows/reconnected"), 20, "{outcome}");
+    assert_eq!(number(&outcome, "connections/http2/responses/2xx"), 20 * 60, "{outcome}");
 }

@@ -137,7 +137,7 @@ fn datagrams_come_back_from_the_other_port_beside_the_load() {
         assert_eq!(outcome.number("/ports/0/connections/tcp/connects"), 1_000, "{outcome}");
         for port in 0..2 {
             for name in ["failed", "no_template", "unreachable", "unreachable_sent"] {
-                let found = outcome.number(&format!("/ports/{port}/flows/{name}"));
+                let found = outcome.number(&format!("/ports/{port}/connections/flows/{name}"));
                 assert_eq!(found, 0, "{name} of {port}, {outcome}");
             }
         }

@@ -18,7 +18,7 @@ fn lab() -> Lab {
 /// How many frames a port sent, and how many segments.
 fn sent(outcome: &Outcome, port: usize) -> (u64, u64) {
     let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
-    (number("sent"), number("tcp/sndtotal"))
+    (number("tx/packets"), number("connections/tcp/sndtotal"))
 }
 
 #[test]

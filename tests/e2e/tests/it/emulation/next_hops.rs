@@ -53,8 +53,16 @@ fn run(scratch: &Scratch, ends: [&End; 2], configuration: &str) -> Outcome {
 
 fn all_are_said(outcome: &Outcome) {
     for port in [0, 1] {
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 16, "{outcome}");
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/failed")), 0, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/closed")),
+            16,
+            "{outcome}"
+        );
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/failed")),
+            0,
+            "{outcome}"
+        );
     }
 }
 

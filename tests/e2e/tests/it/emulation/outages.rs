@@ -57,10 +57,15 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
         assert_eq!(outcome.result()["ports"][1]["down_s"], 0.0, "its end lost its carrier alone");
         // What could not be sent is counted, and TCP sends it again.
         assert!(outcome.number("/ports/0/tx/unsent") > 0, "{outcome}");
-        let retransmitted = |port| outcome.number(&format!("/ports/{port}/tcp/sndrexmitpack"));
+        let retransmitted =
+            |port| outcome.number(&format!("/ports/{port}/connections/tcp/sndrexmitpack"));
         assert!(retransmitted(0) + retransmitted(1) > 0, "{outcome}");
         for port in [0, 1] {
-            assert_eq!(outcome.number(&format!("/ports/{port}/flows/failed")), 0, "{outcome}");
+            assert_eq!(
+                outcome.number(&format!("/ports/{port}/connections/flows/failed")),
+                0,
+                "{outcome}"
+            );
             let series = &outcome.result()["ports"][port]["series"]["received_bytes"];
             let received: Vec<u64> =
                 series.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();

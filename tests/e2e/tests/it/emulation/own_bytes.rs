@@ -24,8 +24,16 @@ fn the_example_logs_in() {
     let text = example().replace("load: {rate: 200}", "load: {rate: 200}\n      limit: 100");
     let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
     for port in [0, 1] {
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 100, "{outcome}");
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/failed")), 0, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/closed")),
+            100,
+            "{outcome}"
+        );
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/failed")),
+            0,
+            "{outcome}"
+        );
     }
     for (place, name) in ["login", "item"].into_iter().enumerate() {
         let transaction = format!("/ports/0/templates/0/transactions/{place}");

@@ -55,12 +55,12 @@ fn wrk_is_served_over_connections_that_are_kept() {
     assert!(requests > 1_000, "{requests} requests");
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     // One is of curl, one with which wrk tries whether anybody is there.
-    assert_eq!(number("tcp/accepts"), 2 + 20, "wrk keeps its connections: {outcome}");
+    assert_eq!(number("connections/tcp/accepts"), 2 + 20, "wrk keeps its connections: {outcome}");
     // In the end wrk leaves in the middle of responses.
-    let reset = number("flows/reset") + number("flows/reset_after_close");
-    assert_eq!(number("flows/failed"), reset, "{outcome}");
-    assert!(reset <= 20 && number("flows/no_template") == 0, "{outcome}");
-    assert!(number("tcp/sndbyte_ok") > requests * 32_000, "{requests}: {outcome}");
+    let reset = number("connections/flows/reset") + number("connections/flows/reset_after_close");
+    assert_eq!(number("connections/flows/failed"), reset, "{outcome}");
+    assert!(reset <= 20 && number("connections/flows/no_template") == 0, "{outcome}");
+    assert!(number("connections/tcp/sndbyte_ok") > requests * 32_000, "{requests}: {outcome}");
 }
 
 /// What a server says of a page with two images. The page writes into itself, once all is there, how
@@ -149,9 +149,21 @@ fn a_browser_shows_a_page_over_one_connection_of_http_2() {
     });
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     // One is of curl.
-    assert_eq!((number("http2/requests"), number("http2/responses/2xx")), (4, 4), "{outcome}");
-    assert_eq!((number("tcp/accepts"), number("tls/full")), (2, 2), "{outcome}");
-    assert_eq!(number("flows/program_failed") + number("flows/session_failed"), 0, "{outcome}");
+    assert_eq!(
+        (number("connections/http2/requests"), number("connections/http2/responses/2xx")),
+        (4, 4),
+        "{outcome}"
+    );
+    assert_eq!(
+        (number("connections/tcp/accepts"), number("connections/tls/full")),
+        (2, 2),
+        "{outcome}"
+    );
+    assert_eq!(
+        number("connections/flows/program_failed") + number("connections/flows/session_failed"),
+        0,
+        "{outcome}"
+    );
 }
 
 /// How many flows a load balancer has sent to each of its servers, by nftables' own counters.
@@ -220,8 +232,8 @@ templates:
         let outcome = run_command(&mut command).expect(0);
         for port in [0, 1] {
             let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
-            assert_eq!(number("flows/closed"), 300, "{choice}: {outcome}");
-            assert_eq!(number("flows/failed"), 0, "{choice}: {outcome}");
+            assert_eq!(number("connections/flows/closed"), 300, "{choice}: {outcome}");
+            assert_eq!(number("connections/flows/failed"), 0, "{choice}: {outcome}");
         }
         assert!(outcome.number("/ports/0/connections/tcp/rcvbyte") > 300 * 2 * 20_000, "{outcome}");
         let balanced = balanced(&lab.router_a, 3);

@@ -23,7 +23,7 @@ pub(crate) fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, Pa
     let outcome = both_ports(command.args(["--backend", "af_packet"]), lab).expect(0);
     let mut packets = Vec::new();
     for (capture, from) in captures.into_iter().zip([1, 0]) {
-        let sent = outcome.number(&format!("/ports/{from}/sent"));
+        let sent = outcome.number(&format!("/ports/{from}/tx/packets"));
         packets.extend(capture.finish(sent).unwrap().packets);
     }
     packets.sort_by_key(|packet| packet.time);
@@ -90,7 +90,11 @@ fn the_conversations_of_a_capture_are_had_again() {
         let text = text.replace("timing: keep", &format!("timing: {timing}"));
         let (outcome, capture) = captured(&lab, &scratch, &text);
         for port in [0, 1] {
-            assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 6, "{outcome}");
+            assert_eq!(
+                outcome.number(&format!("/ports/{port}/connections/flows/closed")),
+                6,
+                "{outcome}"
+            );
         }
         let streams = streams(&capture);
         let ports: Vec<_> = streams.iter().map(|stream| stream.0).collect();
@@ -137,7 +141,11 @@ fn the_captures_of_a_profile_are_said_for_as_long_as_it_says() {
     std::fs::copy(&original, scratch.file("cap2/both.pcap")).unwrap();
     let (outcome, capture) = captured(&lab, &scratch, CAPTURES);
     for port in [0, 1] {
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/closed")), 8, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/closed")),
+            8,
+            "{outcome}"
+        );
     }
     let streams = streams(&capture);
     assert_eq!(streams.iter().filter(|stream| stream.0 == 110).count(), 4, "{streams:?}");

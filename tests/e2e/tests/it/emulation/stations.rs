@@ -84,7 +84,7 @@ fn clients_and_servers_have_addresses_of_groups_where_a_plan_says_so() {
     let text = GROUPS.replace("{}", &mac);
     let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
     for port in 0..2 {
-        let count = |name: &str| outcome.number(&format!("/ports/{port}/flows/{name}"));
+        let count = |name: &str| outcome.number(&format!("/ports/{port}/connections/flows/{name}"));
         assert_eq!(
             (count("closed"), count("failed"), count("impossible")),
             (50, 0, 0),

@@ -66,8 +66,13 @@ fn tags_and_labels_are_as_the_plan_has_them(offloads: bool) {
         let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
         for port in [0, 1] {
             let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
-            assert_eq!(number("flows/closed"), 27, "{outcome}");
-            for none in ["flows/failed", "flows/too_long", "failed", "udp/pkt_toobig"] {
+            assert_eq!(number("connections/flows/closed"), 27, "{outcome}");
+            for none in [
+                "connections/flows/failed",
+                "connections/flows/too_long",
+                "tx/failed",
+                "connections/udp/pkt_toobig",
+            ] {
                 assert_eq!(number(none), 0, "{none} {outcome}");
             }
         }
@@ -75,7 +80,8 @@ fn tags_and_labels_are_as_the_plan_has_them(offloads: bool) {
             continue;
         }
         for (capture, (port, side)) in captures.into_iter().zip([(1, "dst"), (0, "src")]) {
-            let captured = capture.finish(outcome.number(&format!("/ports/{port}/sent"))).unwrap();
+            let captured =
+                capture.finish(outcome.number(&format!("/ports/{port}/tx/packets"))).unwrap();
             let path = write_capture(&scratch, "arrived.pcap", &captured.packets);
             let client = format!("ip.{side}");
             let fields = [

@@ -289,9 +289,9 @@ fn openssl_shows_who_it_is_to_an_emulated_server() {
     let outcome = stop_short(emulated);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
     // Who was refused, and for what; of the others one is curl.
-    assert_eq!(number("tls/failures/peer has no certificate"), 2, "{outcome}");
-    assert_eq!(number("tls/failures/certificate of an unknown issuer"), 2, "{outcome}");
-    assert_eq!(number("tls/full"), 3, "{outcome}");
+    assert_eq!(number("connections/tls/failures/peer has no certificate"), 2, "{outcome}");
+    assert_eq!(number("connections/tls/failures/certificate of an unknown issuer"), 2, "{outcome}");
+    assert_eq!(number("connections/tls/full"), 3, "{outcome}");
 }
 
 #[test]

@@ -69,8 +69,16 @@ fn those_who_are_established_and_hang_are_told_as_unfinished() {
         both_ports(emulate(&plan).args(["--duration", "300ms", "--linger", "200ms"]), &lab)
             .expect(0);
     for port in [0, 1] {
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/unfinished")), 5, "{outcome}");
-        assert_eq!(outcome.number(&format!("/ports/{port}/flows/syn_sent")), 0, "{outcome}");
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/unfinished")),
+            5,
+            "{outcome}"
+        );
+        assert_eq!(
+            outcome.number(&format!("/ports/{port}/connections/flows/syn_sent")),
+            0,
+            "{outcome}"
+        );
     }
     let notes = outcome.lines("/notes");
     assert!(notes.contains("5 were unfinished in the end, 0.2 s after"), "{notes}");
@@ -131,7 +139,7 @@ fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
         let running = start_command(&mut command);
         wait_for_frames(&lab.b, before + 2_000);
         running.signal(signal);
-        let outcome = running.wait().expect(3);
+        let outcome = running.wait().expect(130);
         assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
         assert!(outcome.number("/ports/0/connections/flows/syn_sent") > 0, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
@@ -205,7 +213,7 @@ fn pings_are_no_other_protocol() {
         let outcome = both_ports(emulate(&plan).args(["--backend", backend]), &lab).expect(0);
         assert!(outcome.number("/latency/0/received") > 10, "{outcome}");
         for port in [0, 1] {
-            let others = outcome.number(&format!("/ports/{port}/flows/other_protocol"));
+            let others = outcome.number(&format!("/ports/{port}/connections/flows/other_protocol"));
             assert_eq!(others, 0, "{backend}: {outcome}");
         }
     }
@@ -287,5 +295,6 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
     wait_for_frames(&lab.b, heard + 1);
     let outcome = stop_short(servers);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
-    ["flows/damaged", "tcp/rcvbadsum", "flows/no_template"].map(number)
+    ["connections/flows/damaged", "connections/tcp/rcvbadsum", "connections/flows/no_template"]
+        .map(number)
 }

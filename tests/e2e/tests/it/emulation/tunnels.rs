@@ -29,10 +29,14 @@ fn written(scratch: &Scratch, captures: [Capture; 2], outcome: &Outcome) -> Path
 fn all_closed(outcome: &Outcome, flows: u64) {
     for port in [0, 1] {
         let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
-        assert_eq!(number("flows/closed"), flows, "{outcome}");
-        assert_eq!(number("flows/failed") + number("flows/no_flow"), 0, "{outcome}");
+        assert_eq!(number("connections/flows/closed"), flows, "{outcome}");
+        assert_eq!(
+            number("connections/flows/failed") + number("connections/flows/no_flow"),
+            0,
+            "{outcome}"
+        );
         assert_eq!(number("tunnels/dropped"), 0, "{outcome}");
-        assert_eq!(number("tunnels/encapsulated"), number("sent"), "{outcome}");
+        assert_eq!(number("tunnels/encapsulated"), number("tx/packets"), "{outcome}");
     }
     for (port, other) in [(0, 1), (1, 0)] {
         let number =

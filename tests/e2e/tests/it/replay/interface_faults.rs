@@ -121,7 +121,7 @@ fn an_interface_that_af_xdp_sends_on_is_refused_to_a_second_run_and_the_first_go
     }
     wait_for_frames(&lab.b, lab.b.counters().unwrap().rx_packets);
     first.signal(rustix::process::Signal::INT);
-    let outcome = first.wait().expect(0);
+    let outcome = first.wait().expect(130);
     assert_eq!(outcome.result()["interrupted"], true);
     replay(["-t", "-i", &port, path]).expect(0);
 }
@@ -141,8 +141,8 @@ fn two_runs_by_af_packet_share_an_interface() {
     wait_for_frames(&lab.b, 10);
     let second = replay(["-t", "--backend", "af_packet", "-i", &port, path]).expect(0);
     first.signal(rustix::process::Signal::INT);
-    let first = first.wait().expect(0);
-    let sent = first.number("/packets") + second.number("/packets");
+    let first = first.wait().expect(130);
+    let sent = first.number("/achieved/packets") + second.number("/achieved/packets");
     assert_eq!(lab.b.counters().unwrap().rx_packets, sent);
 }
 

@@ -193,7 +193,7 @@ fn frames_that_an_interruption_left_unsent_are_not_lost() {
         let running = start_replay(pace.into_iter().chain(target));
         wait_for_frames(&lab);
         running.signal(rustix::process::Signal::INT);
-        let outcome = running.wait().expect(0);
+        let outcome = running.wait().expect(130);
         assert_eq!(
             outcome.number("/ports/1/rx/verify/intact"),
             outcome.number("/achieved/packets"),

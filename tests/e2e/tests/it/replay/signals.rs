@@ -82,7 +82,7 @@ fn a_suspended_run_is_silent_until_it_is_continued() {
         running.signal(Signal::CONT);
         wait_for_frames(&lab.b, count + 20);
         running.signal(Signal::INT);
-        let outcome = running.wait().expect(0);
+        let outcome = running.wait().expect(130);
         // As long as the silence that was waited for, at least.
         let paused = outcome.decimal("/times/paused_s");
         assert!(paused > 0.8 * SILENCE.as_secs_f64(), "{backend}: {outcome}");

@@ -282,7 +282,7 @@ fn an_interruption_ends_the_run_and_the_script_goes_on() {
     wait_for_frames(&lab, 20);
     // As a terminal does: to the script too.
     running.signal_group(Signal::INT);
-    let outcome = running.wait().expect(0);
+    let outcome = running.wait().expect(130);
     let (_, line) = outcome.output.split_once("Device: veth0@0\nResult: ").unwrap();
     let frames = result(line).frames;
     assert!(frames >= 20, "{outcome}");
@@ -304,7 +304,7 @@ fn settings_without_an_end_are_interrupted_and_shown() {
     let running = start_command(&mut pktgen(&lab, &["--backend", "af_packet"], &script, &[]));
     wait_for_frames(&lab, 20);
     running.signal(Signal::INT);
-    let outcome = running.wait().expect(0);
+    let outcome = running.wait().expect(130);
     // Once, by the settings themselves.
     assert_eq!(outcome.output.matches("Params: count 0").count(), 1, "{outcome}");
     let (_, line) = outcome.output.split_once("Result: ").unwrap();
@@ -432,12 +432,12 @@ fn what_arrives_is_shown_cpu_by_cpu() {
         if xdp_program(&lab) {
             run_command(&mut pktgen(&lab, &["--backend", "af_packet"], &script, &[])).expect(0);
             running.signal(Signal::INT);
-            break running.wait().expect(0);
+            break running.wait().expect(130);
         }
         assert!(Instant::now() < deadline, "it does not count");
     };
-    assert!(received.number("/rx/packets") >= 60, "{received}");
-    assert_eq!(received.text("/rx/queues_are"), "cpu");
+    assert!(received.number("/ports/0/rx/packets") >= 60, "{received}");
+    assert_eq!(received.text("/ports/0/rx/queue_kind"), "cpu");
 }
 
 /// Whether a counter is attached at the receiving end.
