@@ -100,8 +100,12 @@ impl Judge<'_> {
         }
     }
 
-    /// Notes a rate that is off by more than the tolerance.
+    /// Notes a rate that is off by more than the tolerance. Rates of runs that were stopped early are
+    /// not judged: the moment of the stop is in them.
     fn rate(&mut self, place: &str, error_ppm: Option<f64>) {
+        if self.result.interrupted {
+            return;
+        }
         let tolerance = self.result.target.tolerance_ppm;
         if let Some(ppm) = error_ppm.filter(|ppm| ppm.abs() > tolerance) {
             let percent = ppm / 1e4;
@@ -116,10 +120,20 @@ impl Judge<'_> {
         self.rate("all ports", self.result.achieved.rate_error_ppm);
     }
 
+    /// Whether a stop can have lost what is missing of the flows: ports drop what is queued then, and
+    /// flows count it as sent.
+    fn is_lost_by_stop(&self) -> bool {
+        let lost: u64 = self.result.flows.iter().filter_map(|flow| flow.lost).sum();
+        let sent = self.result.ports.iter().filter_map(|port| port.tx.as_ref());
+        self.result.interrupted && lost <= sent.map(|tx| tx.unsent).sum()
+    }
+
     fn flow(&mut self, flow: &FlowReport) {
         let place = format!("flow {}", flow.name);
         self.rate(&place, flow.rate_error_ppm);
-        self.count(&place, flow.lost.unwrap_or(0), ["frame lost", "frames lost"]);
+        if !self.is_lost_by_stop() {
+            self.count(&place, flow.lost.unwrap_or(0), ["frame lost", "frames lost"]);
+        }
     }
 
     fn port(&mut self, port: &PortReport) {
@@ -260,7 +274,7 @@ mod tests {
         assert_eq!(reasons(|it| tx(it).unsent = 3), "port a: 3 frames unsent");
         let lost = reasons(|it| it.ports[0].rx.as_mut().unwrap().lost = Some(2));
         assert_eq!(lost, "port a: 2 frames lost");
-        assert_eq!(reasons(|it| it.ports[0].outages = 1), "port a: 1 outages of the interface");
+        assert_eq!(reasons(|it| it.ports[0].outages = 1), "port a: 1 outage of the interface");
         let flow = FlowReport { name: "f".into(), lost: Some(4), ..FlowReport::default() };
         let (_, reasons) = verdict(|it| it.flows.push(flow));
         assert_eq!(reasons, ["flow f: 4 frames lost"]);
@@ -282,6 +296,15 @@ mod tests {
         });
         assert_eq!(queued.0, Outcome::Interrupted);
         assert_eq!(Outcome::Interrupted.exit_status(), 130);
+        let lost = |frames| {
+            verdict(move |it| {
+                it.interrupted = true;
+                tx(it).unsent = 100;
+                it.flows.push(FlowReport { lost: Some(frames), ..FlowReport::default() });
+            })
+        };
+        assert_eq!(lost(100).0, Outcome::Interrupted);
+        assert_eq!(lost(101).0, Outcome::FellShort);
         let failed = verdict(|it| {
             it.interrupted = true;
             tx(it).failed = 1;

@@ -10,11 +10,11 @@ use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::pace::Pace;
 use wirestorm_base::rate::{Decimal, Rate};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_control::backend::{AF_PACKET, AF_XDP, Backend, XDP};
 use wirestorm_control::emulation::{EmulationOptions, WatchOptions};
 use wirestorm_control::host::Access;
 use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::edit::EditOptions;
 use wirestorm_control::plan::emulation::EmulationPlan;
 use wirestorm_control::plan::replay::{Limits, ReplayPlan, SideChoice, Target};
@@ -68,7 +68,6 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
         edits: EditOptions::default(),
         show: None,
         asks: false,
-        backend: Backend::AfPacket,
         pace: Pace::Packets { rate: per_second(1_000), group: 1 },
         policy: DeparturePolicy::default(),
         limits: Limits { passes: u64::MAX, packets, duration: Duration::MAX },
@@ -84,7 +83,11 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
         tolerance_ppm: 200_000,
         force_interface: false,
     };
-    Plan::Replay { plan: Box::new(plan), hooks: Hooks::default() }
+    Plan::Replay {
+        plan: Box::new(plan),
+        backend: Backend::One(&AF_PACKET),
+        hooks: Hooks::default(),
+    }
 }
 
 /// A measured flow from one interface to the other, and one without an end.
@@ -94,7 +97,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
             "  - name: {name}\n    tx: left\n    rx: [right]\n    packet:\n      - ethernet: {{src: \
              '02:00:00:00:00:01', dst: '02:00:00:00:00:02'}}\n      - ipv4: {{src: 198.51.100.1, \
              dst: 198.51.100.2}}\n      - udp: {{src_port: {port}, dst_port: 7}}\n    size: 128\n    \
-             rate: 1kpps\n    measure: true\n{rest}"
+             rate: 1kpps\n    metrics: {{enable: true}}\n{rest}"
         )
     };
     let text = format!(
@@ -150,7 +153,7 @@ fn impairment(interfaces: [&str; 2]) -> Plan {
     Plan::Impair(ImpairOptions {
         interfaces: interfaces.map(str::to_owned),
         impairments: [Impairment::default(), Impairment::default()],
-        backend: Backend::AfPacket,
+        backend: Backend::One(&AF_PACKET),
         duration: Duration::MAX,
         seed: 1,
         held_max: 1_000,
@@ -287,9 +290,9 @@ fn four_runs_of_one_host_share_interfaces() {
     let error = Run::prepare(emulation([&a, &b], 1, Backend::Auto), alone, &host).unwrap_err();
     assert!(error.to_string().contains("of test"), "{error}");
     // Backends that keep frames from others are refused too.
-    for plan in [emulation([&a, &b], 1, Backend::AfXdp), {
+    for plan in [emulation([&a, &b], 1, Backend::One(&AF_XDP)), {
         let Plan::Impair(options) = impairment([&a, &far.b.port()]) else { unreachable!() };
-        Plan::Impair(ImpairOptions { backend: Backend::AfXdp, ..options })
+        Plan::Impair(ImpairOptions { backend: Backend::One(&AF_XDP), ..options })
     }] {
         let error = Run::prepare(plan, shared(), &host).unwrap_err();
         assert!(error.to_string().contains("found backend af_xdp"), "{error}");
@@ -313,7 +316,7 @@ fn a_result_is_the_same_after_json() {
     }
     let lab = Lab::new().unwrap();
     let host = Host::new();
-    let plan = emulation([&lab.a.port(), &lab.b.port()], 5, Backend::AfPacket);
+    let plan = emulation([&lab.a.port(), &lab.b.port()], 5, Backend::One(&AF_PACKET));
     let run = prepare(plan, &host, Access::ByBackend).start(StartAt::Now);
     let result = result(&run);
     let json = serde_json::to_value(&*result).unwrap();
@@ -386,11 +389,11 @@ fn programs(end: &End) -> BTreeSet<String> {
 fn cycle(lab: &Lab, far: &Lab, capture: &Path, host: &Host, cycles: u32) {
     let (a, b) = (lab.a.port(), lab.b.port());
     for number in 0..cycles {
-        let backend = [Backend::AfPacket, Backend::AfXdp, Backend::Xdp][number as usize % 3];
+        let backend = Backend::One([&AF_PACKET, &AF_XDP, &XDP][number as usize % 3]);
         let plan = match number % 4 {
             0 => replay(capture, &a, u64::MAX),
             1 => streams([&a, &b], backend),
-            2 if backend != Backend::Xdp => emulation([&a, &b], 1, backend),
+            2 if backend != Backend::One(&XDP) => emulation([&a, &b], 1, backend),
             _ => impairment([&b, &far.a.port()]),
         };
         let run = prepare(plan, host, Access::ByBackend).start(StartAt::Now);

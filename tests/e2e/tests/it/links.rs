@@ -324,7 +324,7 @@ fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
         assert!(output.status.success() && output.stdout.len() == 100_000, "{output:?}");
     }
     server.signal(Signal::INT);
-    let served = server.wait().expect(3);
+    let served = server.wait().expect(130);
     let duplicated = ended(link, 130);
     let number = |name: &str| served.number(&format!("/ports/0/{name}"));
     // What the host heard of ours, and what it said.

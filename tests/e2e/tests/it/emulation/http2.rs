@@ -246,10 +246,10 @@ fn what_fails_over_http_2_is_told_by_cause() {
         (
             444,
             "http: {version: 2}\n    tls: true",
-            "tls/failures/received alert no_application_protocol",
+            "connections/tls/failures/received alert no_application_protocol",
         ),
-        (444, alpn, "http2/failures/peer does not agree on h2 (ALPN)"),
-        (443, plain, "http2/failures/peer misbehaved: FRAME_SIZE_ERROR"),
+        (444, alpn, "connections/http2/failures/peer does not agree on h2 (ALPN)"),
+        (443, plain, "connections/http2/failures/peer misbehaved: FRAME_SIZE_ERROR"),
     ] {
         let plan = plan(&scratch, &clients(20, server_port, fields, ""));
         let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(3);

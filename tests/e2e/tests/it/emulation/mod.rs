@@ -136,7 +136,7 @@ fn both_ends_of_every_connection_are_counted() {
             assert_eq!(number("rx/dropped") + number("tx/failed"), 0, "{outcome}");
             // 300 at 1,000 a second are 100 in each tenth, from when the first one is made on; those
             // that a busy machine makes late are in the next.
-            let opened = &outcome.result()["ports"][port]["series"]["opened"];
+            let opened = &outcome.result()["ports"][port]["connections"]["series"]["opened"];
             let opened: Vec<_> =
                 opened.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();
             assert_eq!(opened.iter().sum::<u64>(), 300, "{outcome}");

@@ -66,7 +66,8 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
                 0,
                 "{outcome}"
             );
-            let series = &outcome.result()["ports"][port]["series"]["received_bytes"];
+            let series =
+                &outcome.result()["ports"][port]["connections"]["series"]["received_bytes"];
             let received: Vec<u64> =
                 series.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();
             // Before it, not meanwhile, and again.

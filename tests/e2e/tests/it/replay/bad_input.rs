@@ -78,8 +78,8 @@ fn a_capture_cut_at_any_byte_sends_the_whole_packets_and_names_the_cut_one() {
             } else {
                 // The rest was sent, and what is missing counts.
                 let outcome = outcome.expect(3);
-                assert_eq!(outcome.number("/packets"), records as u64, "{outcome}");
-                assert_eq!(outcome.number("/failed"), 1, "{outcome}");
+                assert_eq!(outcome.number("/achieved/packets"), records as u64, "{outcome}");
+                assert_eq!(outcome.number("/achieved/failed"), 1, "{outcome}");
                 let notes = outcome.lines("/notes");
                 assert!(words.iter().all(|word| notes.contains(word)), "{outcome}");
             }

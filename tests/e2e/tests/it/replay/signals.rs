@@ -56,7 +56,7 @@ fn an_interruption_prints_what_was_sent_so_far() {
         let running = start_replay(pace.into_iter().chain(["-i", &lab.a.port(), path]));
         wait_for_frames(&lab.b, 20);
         running.signal(signal);
-        let outcome = running.wait().expect(0);
+        let outcome = running.wait().expect(130);
         assert_eq!(outcome.result()["interrupted"], true, "{outcome}");
         assert_eq!(outcome.number("/achieved/packets"), received(&lab.b), "{backend}: {outcome}");
         assert_eq!(outcome.result()["errors"], serde_json::json!([]), "{backend}");
