@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use wirestorm_control::backend::Backend;
 use wirestorm_control::inventory::{self, Examination, Finding, Grade, Trial};
 use wirestorm_control::namespace::Namespace;
 
 use crate::ports::show;
-use crate::replay::flags::BackendFlag;
 use crate::status;
 use crate::wrap::wrapped;
 
@@ -34,8 +34,8 @@ pub(crate) struct DoctorFlags {
     interfaces: Vec<String>,
 
     /// The backend that the exit status is about.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    backend: BackendFlag,
+    #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
+    backend: Backend,
 
     /// Open a port with each backend, and drop it. No frame is sent, but a driver may reset its
     /// queues; not done on an interface with the default route.
@@ -71,15 +71,8 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
         }
     }
     let machine = inventory::machine();
-    let backend = match flags.backend {
-        BackendFlag::Auto => "auto",
-        BackendFlag::Memory => "memory",
-        BackendFlag::AfPacket => "af_packet",
-        BackendFlag::AfXdp => "af_xdp",
-        BackendFlag::Xdp => "xdp",
-    };
-    // Memory is no interface's, and always there.
-    let works = |it: &Examination| backend == "memory" || it.can_send(backend);
+    let backend = flags.backend.name();
+    let works = |it: &Examination| !flags.backend.needs_interface() || it.can_send(backend);
     let can_send = if flags.interfaces.is_empty() {
         examined.iter().any(works)
     } else {

@@ -4,6 +4,7 @@
 #[macro_use]
 mod printing;
 
+mod backend;
 mod capture;
 mod doctor;
 mod emulate;

@@ -90,7 +90,7 @@ pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
     let namespaces = match &flags.namespace {
         Some(path) if path.starts_with('/') => vec![Namespace::Path(path.into())],
         Some(name) => vec![Namespace::Named(name.clone())],
-        None if flags.all => inventory::namespaces(),
+        None if flags.all => Namespace::all(),
         None => vec![Namespace::Current],
     };
     let found: Vec<NamespaceFacts> = namespaces.iter().map(inventory::interfaces).collect();

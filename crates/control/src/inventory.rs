@@ -11,13 +11,12 @@ use wirestorm_io::link::{self, Link, LinkError, LinkKind};
 use wirestorm_io::lock::{Access, InterfaceLock};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, Namespace};
 use wirestorm_io::privilege::{self, Capabilities, Capability};
-use wirestorm_plan::backend::Backend;
 
-use crate::host;
-pub use crate::port::choice::namespaces;
-use crate::port::choice::{
-    Conditions, KernelVersion, XDP_KERNEL, candidates, name, xdp_obstacle, xdp_repair,
+use crate::backend::{
+    AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, Probe, XDP_KERNEL,
+    candidates,
 };
+use crate::host;
 use crate::port::try_open;
 
 /// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
@@ -199,8 +198,9 @@ pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryEr
         }
         (Ok(_), trial) => trial,
     };
-    let backends: Vec<Finding> = [Backend::AfPacket, Backend::AfXdp, Backend::Xdp]
-        .into_iter()
+    let backends: Vec<Finding> = BACKENDS
+        .iter()
+        .filter(|backend| backend.has_interface)
         .map(|backend| judge(backend, &interface, &link, capabilities, trial))
         .collect();
     if trial == Trial::Open {
@@ -211,26 +211,32 @@ pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryEr
 
 /// What opened is known better than what was expected.
 fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding]) {
-    let finding = |backend| backends.iter().find(|it| it.subject == name(backend));
+    let finding = |backend: &Descriptor| backends.iter().find(|it| it.subject == backend.name);
+    (facts.auto, facts.why) = chosen(link, |candidate| match finding(candidate.backend) {
+        Some(finding) if finding.grade == Grade::Missing => Err(finding.found.clone()),
+        _ => Ok(()),
+    });
+}
+
+/// What `auto` chooses of those that nothing stands in the way of, and why; or why nothing.
+fn chosen(
+    link: &Link,
+    obstacle: impl Fn(&Candidate) -> Result<(), String>,
+) -> (Option<&'static str>, String) {
     let mut refused = Vec::new();
     for candidate in candidates(link, &Conditions::of_one_port()) {
-        let backend = name(candidate.backend);
-        match finding(candidate.backend) {
-            Some(finding) if finding.grade == Grade::Missing => {
-                refused.push(format!("not {backend}: {}", finding.found));
-            }
-            _ => {
-                facts.auto = Some(backend);
-                facts.why = match candidate.verdict {
-                    Ok(why) if candidate.backend != Backend::AfPacket => why.to_owned(),
-                    _ => refused.join("; "),
-                };
-                return;
-            }
+        let why = match &candidate.probe {
+            Probe::Bad(reason) => Err(reason.clone()),
+            Probe::Good(why) => Ok((*why).to_owned()),
+            Probe::Fallback | Probe::NotConsidered => Ok(refused.join("; ")),
+        };
+        let backend = candidate.backend.name;
+        match why.and_then(|why| obstacle(&candidate).map(|()| why)) {
+            Ok(why) => return (Some(backend), why),
+            Err(reason) => refused.push(format!("not {backend}: {reason}")),
         }
     }
-    facts.auto = None;
-    facts.why = refused.join("; ");
+    (None, refused.join("; "))
 }
 
 /// What of the machine and the process matters for sending.
@@ -287,52 +293,42 @@ fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) 
         let command = namespace.command(&format!("ip link set {} up", link.name));
         return (None, format!("it is down; bring it up with: {command}"));
     }
-    if let Some(found) = link_layer_obstacle(Backend::AfPacket, link) {
+    // What even the backend that works everywhere lacks.
+    if let Some(found) = AF_PACKET.link_layer_obstacle(link) {
         return (None, found);
     }
     let capabilities = Capabilities::effective();
-    if let Some(missing) = missing_privilege(capabilities, Backend::AfPacket) {
+    if let Some(missing) = missing_privilege(capabilities, &AF_PACKET) {
         return (None, missing);
     }
-    let mut refused = Vec::new();
-    for candidate in candidates(link, &Conditions::of_one_port()) {
-        let backend = name(candidate.backend);
-        let missing = missing_privilege(capabilities, candidate.backend);
-        match candidate.verdict.and_then(|why| missing.map_or(Ok(why), Err)) {
-            Ok(_) if candidate.backend == Backend::AfPacket => {
-                return (Some(backend), refused.join("; "));
-            }
-            Ok(why) => return (Some(backend), why.to_owned()),
-            Err(reason) => refused.push(format!("not {backend}: {reason}")),
-        }
-    }
-    (None, refused.join("; "))
+    chosen(link, |candidate| match missing_privilege(capabilities, candidate.backend) {
+        Some(missing) => Err(missing),
+        None => Ok(()),
+    })
 }
 
 /// Whether a backend works on an interface.
 fn judge(
-    backend: Backend,
+    backend: &'static Descriptor,
     interface: &InterfaceName,
     link: &Link,
     capabilities: Capabilities,
     trial: Trial,
 ) -> Finding {
-    let subject = name(backend);
+    let subject = backend.name;
     let missing = |found: String| Finding::new(subject, Grade::Missing, found);
     if !link.up {
         return missing("the interface is down".into()).repaired_by(interface.up_command());
     }
-    if let Some(found) = link_layer_obstacle(backend, link) {
+    if let Some(found) = backend.link_layer_obstacle(link) {
         return missing(found);
     }
     if let Some(found) = missing_privilege(capabilities, backend) {
         return missing(found).repaired_by(privilege::grant(privilege::ALL));
     }
-    if backend == Backend::Xdp
-        && let Some(found) = xdp_obstacle(link, &Conditions::of_one_port())
-    {
+    if let Probe::Bad(found) = (backend.probe)(link, &Conditions::of_one_port()) {
         let finding = missing(found);
-        return match xdp_repair(interface, link) {
+        return match (backend.repair)(interface, link) {
             Some(repair) => finding.repaired_by(repair),
             None => finding,
         };
@@ -342,33 +338,9 @@ fn judge(
     {
         return missing(reason);
     }
-    let (grade, found) = match (backend, link.xdp_features) {
-        (Backend::AfXdp, Some(features)) if features.zero_copy() => {
-            (Grade::Good, "can send, without copying")
-        }
-        (Backend::AfXdp, _) => {
-            (Grade::Remark, "can send, by copying: the driver tells of no zero-copy")
-        }
-        (Backend::Xdp, None) if trial == Trial::None => {
-            (Grade::Remark, "may be able to send: only --try can tell before Linux 6.3")
-        }
-        (Backend::Xdp, _) => (Grade::Good, "can send, and keeps the pace in the kernel"),
-        _ => (Grade::Good, "can send"),
-    };
+    let (grade, found) = (backend.finding)(link, trial);
     let tried = if trial == Trial::Open { "tried: " } else { "" };
     Finding::new(subject, grade, format!("{tried}{found}"))
-}
-
-/// Why a backend does not take the frames of this kind of interface.
-fn link_layer_obstacle(backend: Backend, link: &Link) -> Option<String> {
-    let (fits, expected) = match backend {
-        Backend::AfPacket => (
-            matches!(link.link_layer, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK),
-            "Ethernet (1) or loopback (772)",
-        ),
-        _ => (link.link_layer == libc::ARPHRD_ETHER, "Ethernet (1)"),
-    };
-    (!fits).then(|| format!("its link-layer type is {}; expected {expected}", link.link_layer))
 }
 
 /// What else there is to know of an interface.
@@ -381,7 +353,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
             "no carrier: frames that are sent are lost"
         };
         let mut finding = Finding::new("carrier", Grade::Remark, found);
-        let peer = link::find_peer(&interface.namespace, link, &namespaces());
+        let peer = link::find_peer(&interface.namespace, link, &Namespace::all());
         if let Some((namespace, peer)) = peer {
             let command = format!("ip link set {} up", peer.name);
             finding = finding.repaired_by(namespace.command(&command));
@@ -420,14 +392,8 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
 }
 
 /// What a backend needs and a process with these capabilities lacks.
-fn missing_privilege(capabilities: Capabilities, backend: Backend) -> Option<String> {
-    let needed = match backend {
-        Backend::AfPacket => privilege::AF_PACKET,
-        Backend::AfXdp => privilege::AF_XDP,
-        Backend::Xdp => privilege::XDP,
-        Backend::Auto | Backend::Memory => &[],
-    };
-    let lacking = capabilities.lacking(needed);
+fn missing_privilege(capabilities: Capabilities, backend: &Descriptor) -> Option<String> {
+    let lacking = capabilities.lacking(backend.privileges);
     (!lacking.is_empty()).then(|| format!("no privilege: it needs {}", privilege::names(&lacking)))
 }
 
@@ -521,23 +487,24 @@ fn read_number(path: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{AF_XDP, XDP};
 
     #[test]
     fn a_backend_names_the_privileges_it_lacks() {
         let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
         let text = missing_privilege;
         assert_eq!(
-            text(nobody, Backend::AfXdp).as_deref(),
+            text(nobody, &AF_XDP).as_deref(),
             Some("no privilege: it needs CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF")
         );
         let raw = Capabilities::parse("Name:\tx\nCapEff:\t0000000000002000\n");
-        assert_eq!(text(raw, Backend::AfPacket), None);
+        assert_eq!(text(raw, &AF_PACKET), None);
         assert_eq!(
-            text(raw, Backend::Xdp).as_deref(),
+            text(raw, &XDP).as_deref(),
             Some("no privilege: it needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON")
         );
         let root = Capabilities::parse("CapEff:\t000001ffffffffff\n");
-        assert_eq!(text(root, Backend::Xdp), None);
+        assert_eq!(text(root, &XDP), None);
         assert_eq!(privileges(root).grade, Grade::Good);
         assert_eq!(privileges(nobody).grade, Grade::Missing);
         assert_eq!(privileges(raw).grade, Grade::Remark);

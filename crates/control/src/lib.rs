@@ -1,5 +1,6 @@
 //! The life of a run: files opened, threads started and pinned, counters merged, a result made.
 
+pub mod backend;
 pub mod capture;
 pub mod emulation;
 pub mod host;

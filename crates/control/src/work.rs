@@ -10,8 +10,8 @@ use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{GeneratorOptions, Share};
 use wirestorm_io::clock;
 
+use crate::backend::TransmitPort;
 use crate::lifecycle::Controls;
-use crate::port::TransmitPort;
 
 /// How far ahead frames are given to ports that hold departures. It bridges times when the
 /// worker is off its CPU; what is queued is dropped at once when the run is interrupted.

@@ -186,7 +186,19 @@ impl fmt::Display for Namespace {
     }
 }
 
+/// More named namespaces than this are not gone through.
+const NAMESPACES_MAX: usize = 4096;
+
 impl Namespace {
+    /// That of this process, and those that `ip netns` knows, by name.
+    pub fn all() -> Vec<Self> {
+        let entries = std::fs::read_dir(NAMED_NAMESPACES).into_iter().flatten().flatten();
+        let names = entries.filter_map(|it| it.file_name().into_string().ok());
+        let mut names: Vec<String> = names.take(NAMESPACES_MAX).collect();
+        names.sort();
+        std::iter::once(Self::Current).chain(names.into_iter().map(Self::Named)).collect()
+    }
+
     /// A command, to be typed where this process was started, that does in the namespace what
     /// `command` does in the current one.
     pub fn command(&self, command: &str) -> String {

@@ -4,7 +4,6 @@
 //! there is one place where words become numbers with units.
 #![forbid(unsafe_code)]
 
-pub mod backend;
 mod document;
 pub mod edit;
 pub mod emulation;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use wirestorm_control::backend::{Backend, UnknownBackend};
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::{AskedRate, Port, TrafficPlan, parse_rate};
 use wirestorm_control::run::Plan;
@@ -245,16 +245,7 @@ pub(crate) fn bind(ports: &mut [Port], interfaces: BTreeMap<String, String>) -> 
 }
 
 pub(crate) fn read_backend(name: &str) -> PyResult<Backend> {
-    match name {
-        "auto" => Ok(Backend::Auto),
-        "memory" => Ok(Backend::Memory),
-        "af_packet" => Ok(Backend::AfPacket),
-        "af_xdp" => Ok(Backend::AfXdp),
-        "xdp" => Ok(Backend::Xdp),
-        other => Err(value_error(format!(
-            "backend {other:?}: expected auto, memory, af_packet, af_xdp or xdp"
-        ))),
-    }
+    name.parse().map_err(|error: UnknownBackend| value_error(error.to_string()))
 }
 
 fn read_command(name: &str, value: &str) -> PyResult<FlowCommand> {

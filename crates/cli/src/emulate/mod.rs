@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{self, EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::Multiplier;
@@ -21,7 +22,6 @@ use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
 
-use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
@@ -77,8 +77,8 @@ pub(crate) struct EmulateFlags {
     down_max: String,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BothWaysBackend::Auto)]
-    backend: BothWaysBackend,
+    #[arg(long, value_parser = crate::backend::both_ways(), default_value = "auto")]
+    backend: Backend,
 
     /// How long what arrives may wait until it is looked at, where 32 flows and more have 20,000
     /// frames a second and more: the longer, the less CPU time it takes, and the coarser measured
@@ -191,7 +191,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
     let options = EmulationOptions {
         interfaces: bind(&plan.ports, &flags.port)?,
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
-        backend: flags.backend.into(),
+        backend: flags.backend,
         duration,
         linger: read_time("--linger", &flags.linger)?,
         linger_named: Some("--linger".to_owned()),

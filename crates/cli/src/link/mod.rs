@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::impair::ImpairOptions;
 use wirestorm_control::plan::impairment::AskedImpairment;
 use wirestorm_control::run::Plan;
 
-use crate::replay::flags::BothWaysBackend;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::traffic::{read_time, usage};
@@ -115,8 +115,8 @@ pub(crate) struct LinkFlags {
     held_max: u32,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BothWaysBackend::Auto)]
-    backend: BothWaysBackend,
+    #[arg(long, value_parser = crate::backend::both_ways(), default_value = "auto")]
+    backend: Backend,
 
     /// Join even the interface that carries the default route.
     #[arg(long)]
@@ -185,7 +185,7 @@ fn prepare(flags: &LinkFlags) -> Result<ImpairOptions, String> {
     Ok(ImpairOptions {
         interfaces: [flags.a.clone(), flags.b.clone()],
         impairments: [one_way("--a-to-b", &flags.a_to_b)?, one_way("--b-to-a", &flags.b_to_a)?],
-        backend: flags.backend.into(),
+        backend: flags.backend,
         duration,
         seed: flags.seed,
         held_max: flags.held_max as usize,

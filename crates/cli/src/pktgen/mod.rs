@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::Args;
 use wirestorm_control::Snapshot;
+use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::pktgen::{DeviceOptions, Event, PktgenPlan};
 use wirestorm_control::plan::replay::parse_catch_up;
@@ -20,7 +21,6 @@ use wirestorm_control::result::RunResult;
 use wirestorm_control::run::Plan;
 
 use crate::foreground::{self, View};
-use crate::replay::flags::BackendFlag;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::status;
@@ -72,8 +72,8 @@ pub(crate) struct PktgenFlags {
     duration: Option<String>,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    backend: BackendFlag,
+    #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
+    backend: Backend,
 
     /// Late frames: bounded:unlimited sends all at once, as the kernel's pktgen; bounded:MS those
     /// that are late by so much at most, and the others at up to 8 times the rate; strict:MS leaves
@@ -198,7 +198,7 @@ fn options(flags: &PktgenFlags) -> Result<DeviceOptions, String> {
     };
     let policy = parse_catch_up(&flags.catch_up).map_err(|error| format!("--catch-up {error}"))?;
     Ok(DeviceOptions {
-        backend: flags.backend.into(),
+        backend: flags.backend,
         policy,
         duration,
         force_interface: flags.force_interface,

@@ -64,7 +64,8 @@ pub(crate) fn conduct<F: FrontEnd>(
     let signals = Signals::catch();
     let hooks = hooks::hooks(&plan, statistics_every_s(&flags.output)).map_err(Failure::Beside)?;
     front_end.begin(&plan);
-    let run = Plan::Replay { plan: Box::new(plan.clone()), hooks };
+    let backend = lower::backend(flags);
+    let run = Plan::Replay { plan: Box::new(plan.clone()), backend, hooks };
     let mut view = FrontEndView(front_end);
     let outcome = foreground::run(run, String::new(), &mut view, &signals, |_| ());
     let result = outcome.map_err(Failure::Begin)?;

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
-use wirestorm_control::plan::backend::Backend;
+use clap::{ArgAction, Args};
+use wirestorm_control::backend::Backend;
 
 use super::edit_flags::EditFlags;
 
@@ -140,8 +140,8 @@ pub(crate) struct PaceFlags {
     pub(crate) tolerance: String,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    pub(crate) backend: BackendFlag,
+    #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
+    pub(crate) backend: Backend,
 
     /// Threads that send, each with flows of its own.
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -316,56 +316,4 @@ pub(crate) struct CompatibilityFlags {
     /// Has no effect.
     #[arg(short = 'd', long, value_name = "0-5")]
     pub(crate) dbug: Option<u32>,
-}
-
-/// What carries the frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendFlag {
-    /// The best that works on the interface.
-    Auto,
-    /// Nothing: frames end in memory.
-    Memory,
-    /// AF_PACKET sockets.
-    #[value(name = "af_packet", alias = "af-packet")]
-    AfPacket,
-    /// AF_XDP sockets.
-    #[value(name = "af_xdp", alias = "af-xdp")]
-    AfXdp,
-    /// The in-kernel sender.
-    Xdp,
-}
-
-impl From<BackendFlag> for Backend {
-    fn from(flag: BackendFlag) -> Self {
-        match flag {
-            BackendFlag::Auto => Self::Auto,
-            BackendFlag::Memory => Self::Memory,
-            BackendFlag::AfPacket => Self::AfPacket,
-            BackendFlag::AfXdp => Self::AfXdp,
-            BackendFlag::Xdp => Self::Xdp,
-        }
-    }
-}
-
-/// What carries the frames of those who send and hear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BothWaysBackend {
-    /// The best that works on the interface.
-    Auto,
-    /// AF_PACKET sockets.
-    #[value(name = "af_packet", alias = "af-packet")]
-    AfPacket,
-    /// AF_XDP sockets.
-    #[value(name = "af_xdp", alias = "af-xdp")]
-    AfXdp,
-}
-
-impl From<BothWaysBackend> for Backend {
-    fn from(flag: BothWaysBackend) -> Self {
-        match flag {
-            BothWaysBackend::Auto => Self::Auto,
-            BothWaysBackend::AfPacket => Self::AfPacket,
-            BothWaysBackend::AfXdp => Self::AfXdp,
-        }
-    }
 }

@@ -2,17 +2,17 @@
 
 use std::fmt::Display;
 
+use wirestorm_control::backend::{AF_XDP, Backend};
 use wirestorm_control::base::pace::Pace;
 use wirestorm_control::base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::backend::Backend;
 use wirestorm_control::plan::replay::{
     FlowPlan, Limits, ReceivePlan, ReplayPlan, Show, SideChoice, Target, UniquePlan,
     parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
 use wirestorm_control::plan::sides::{SidesOptions, parse_side_rule};
 
-use super::flags::{BackendFlag, FlowFlags, PaceFlags, ReplayFlags};
+use super::flags::{FlowFlags, PaceFlags, ReplayFlags};
 
 /// Flows told apart at most: 128 MB of table.
 const FLOWS_MAX: usize = 1 << 20;
@@ -45,7 +45,6 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
         edits,
         show: show(flags),
         asks: flags.pace.oneatatime,
-        backend,
         pace: pace(&flags.pace)?,
         policy: read("--catch-up", &flags.pace.catch_up, parse_catch_up)?,
         limits: Limits {
@@ -132,10 +131,11 @@ pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
     remarks
 }
 
-fn backend(flags: &ReplayFlags) -> Backend {
+/// The backend that the flags name.
+pub(crate) fn backend(flags: &ReplayFlags) -> Backend {
     match flags.pace.backend {
-        BackendFlag::Auto if flags.compatibility.xdp => Backend::AfXdp,
-        flag => flag.into(),
+        Backend::Auto if flags.compatibility.xdp => Backend::One(&AF_XDP),
+        backend => backend,
     }
 }
 
@@ -143,12 +143,12 @@ fn target(flags: &ReplayFlags, backend: Backend) -> Result<Target, String> {
     if let Some(path) = &flags.write {
         return Ok(Target::File(path.clone()));
     }
-    match (&flags.intf1, backend) {
-        (_, Backend::Memory) => Ok(Target::Memory { by_side: flags.intf2.is_some() }),
-        (Some(primary), _) => {
+    match &flags.intf1 {
+        _ if !backend.needs_interface() => Ok(Target::Memory { by_side: flags.intf2.is_some() }),
+        Some(primary) => {
             Ok(Target::Interfaces { primary: primary.clone(), secondary: flags.intf2.clone() })
         }
-        (None, _) => Err("--intf1 is missing: name the interface to send on, for example \
+        None => Err("--intf1 is missing: name the interface to send on, for example \
                           -i veth0; `wirestorm ports` lists them"
             .into()),
     }

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Args, Command, FromArgMatches};
 
 use super::Program;
 use crate::options::Dialect;
-use crate::replay::flags::{BackendFlag, ReplayFlags};
+use crate::replay::flags::ReplayFlags;
 use crate::tips::with_tips;
 
 /// Options that tcpreplay does not have; an abbreviation means one of these only where it
@@ -123,7 +123,7 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
             program.name()
         ));
     }
-    let is_memory = flags.pace.backend == BackendFlag::Memory;
+    let is_memory = !flags.pace.backend.needs_interface();
     if flags.intf1.is_none() && flags.write.is_none() && !is_memory {
         return Err(format!(
             "{} error: The intf1 option is required: name an interface to send on with -i, or a \

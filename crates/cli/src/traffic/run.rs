@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::replay::parse_catch_up;
@@ -16,7 +17,6 @@ use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_
 use super::live::Live;
 use super::table::Table;
 use super::{bind, control, read_multiplier, read_plan, read_time, trex, usage};
-use crate::replay::flags::BackendFlag;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::{foreground, status};
@@ -77,8 +77,8 @@ pub(super) struct HowFlags {
     pub(super) control: Option<PathBuf>,
 
     /// What carries the frames.
-    #[arg(long, value_enum, default_value_t = BackendFlag::Auto)]
-    pub(super) backend: BackendFlag,
+    #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
+    pub(super) backend: Backend,
 
     /// Threads that share every flow, each with a queue of its own.
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -257,7 +257,7 @@ fn options(
     let policy = parse_catch_up(&how.catch_up).map_err(|error| format!("--catch-up {error}"))?;
     Ok(StreamOptions {
         interfaces,
-        backend: how.backend.into(),
+        backend: how.backend,
         workers: how.workers,
         policy,
         duration,

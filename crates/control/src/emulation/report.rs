@@ -152,7 +152,7 @@ impl Counted<'_> {
         PortReport {
             name: name.to_owned(),
             interface: interface.to_owned(),
-            backend: Some(self.choice.backend.into()),
+            backend: Some(self.choice.backend.name.into()),
             backend_reason: Some(self.choice.why.clone()),
             tx: Some(transmit(transmitted, self.elapsed)),
             rx: Some(ReceiveReport {

@@ -13,7 +13,6 @@ use wirestorm_engine::tunnel::{TunnelTable, Tunnelled, Untunnelled};
 use wirestorm_io::af_packet::Fetched;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
-use wirestorm_plan::backend::Backend;
 use wirestorm_plan::emulation::{EmulationPlan, Template, Transport};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
@@ -39,10 +38,11 @@ use super::timeline;
 use super::tls::sessions;
 use super::tunnels;
 use super::watch::{FlowWatch, WatchOptions};
+use crate::backend::{Backend, TransmitPort, open_both_ways};
 use crate::lifecycle::{
     ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
 };
-use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, TransmitPort, Usage};
+use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, Usage};
 use crate::responder::ProbeTimes;
 use crate::result::{PortReport, RunResult, Target};
 use crate::work::settled;
@@ -258,7 +258,7 @@ pub(crate) fn run(
             };
             move || {
                 let (interface, link) = &worker.interfaces.links[worker.index];
-                let port = BothWays::open(backend, interface, link, usage);
+                let port = open_both_ways(backend, interface, link, &usage);
                 let mut port = port.map_err(|reason| OpenError::Port {
                     interface: interface.to_string(),
                     reason,
@@ -313,7 +313,7 @@ pub(crate) fn run(
     let interrupted = controls.is_stopped();
     let carried = |port: usize| {
         let lanes = lanes.iter().zip(&ended).find(|(lane, _)| lane.port == port);
-        lanes.is_some_and(|(_, ended)| ended.choice.backend != "af_xdp")
+        lanes.is_some_and(|(_, ended)| ended.choice.backend.feeds_kernel)
     };
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
@@ -372,7 +372,7 @@ fn shared_with_kernel(
     used: &[usize],
     interfaces: &Interfaces,
 ) -> Vec<(usize, String)> {
-    if backend == Backend::AfXdp {
+    if matches!(backend, Backend::One(backend) if !backend.feeds_kernel) {
         return Vec::new();
     }
     let all = used.iter().zip(&interfaces.links);
@@ -538,7 +538,7 @@ impl WorkerContext<'_> {
         let transmit = Tunnelled::new(transmit, self.lane.tunnels.clone());
         // What comes over a virtual cable from a kernel often has no checksum yet, of which packet
         // sockets tell, and AF_XDP does not.
-        let is_told = choice.backend != "af_xdp" || link.kind == LinkKind::Physical;
+        let is_told = choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
         let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
         let receive = Untunnelled::new(receive, self.lane.tunnels.is_some(), verifies);

@@ -21,6 +21,7 @@ use super::report::{CpuTime, Ended, achieved};
 use super::timeline;
 use super::tls::sessions;
 use super::watch::{FlowWatch, WatchOptions};
+use crate::backend::MEMORY;
 use crate::lifecycle::{Detail, judged};
 use crate::port::Choice;
 use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
@@ -138,7 +139,7 @@ pub fn simulate(
         let ended = Ended {
             endpoint: ended.endpoint,
             watch,
-            choice: Choice { backend: "memory", why: "simulated".into() },
+            choice: Choice { backend: &MEMORY, why: "simulated".into() },
             transmitted: ended.transmitted,
             received: ended.received,
             outages: 0,

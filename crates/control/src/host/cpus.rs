@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wirestorm_plan::backend::Backend;
+use crate::backend::Backend;
 
 /// The CPUs that the calling thread may run on, ascending.
 pub fn allowed() -> Vec<usize> {
@@ -46,7 +46,7 @@ impl Cpus {
     /// The CPUs for a run with so many sending ports, out of those that the calling thread may use
     /// and that no other run has reserved. They are free again when the plan is dropped.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
-        let wanted = if matches!(backend, Backend::Auto | Backend::Xdp) { ports } else { 0 };
+        let wanted = if backend.may_own_cpu() { ports } else { 0 };
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let allowed = allowed();
         let mut rest: Vec<usize> =
@@ -57,7 +57,7 @@ impl Cpus {
         }
         // One CPU at least is for everything else.
         if wanted >= rest.len() {
-            let sharing = if backend == Backend::Xdp { wanted } else { 0 };
+            let sharing = if backend.must_own_cpu() { wanted } else { 0 };
             return CpuPlan { senders: Vec::new(), rest, sharing, cpus: self.clone() };
         }
         let senders = rest.split_off(rest.len() - wanted);
@@ -112,6 +112,10 @@ impl Drop for CpuPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend;
+
+    const XDP: Backend = Backend::One(&backend::XDP);
+    const AF_PACKET: Backend = Backend::One(&backend::AF_PACKET);
 
     #[test]
     fn two_runs_have_different_cpus_for_their_senders() {
@@ -120,14 +124,14 @@ mod tests {
             println!("skipped: needs two CPUs");
             return;
         }
-        let first = cpus.reserve(Backend::Xdp, 1);
+        let first = cpus.reserve(XDP, 1);
         let own = first.sender(0).unwrap();
         assert!(!first.rest.contains(&own));
-        let second = cpus.reserve(Backend::Xdp, 1);
+        let second = cpus.reserve(XDP, 1);
         assert_ne!(second.sender(0), Some(own));
         assert!(!second.rest.contains(&own), "{:?}", second.rest);
         drop((first, second));
-        assert_eq!(cpus.reserve(Backend::Xdp, 1).sender(0), Some(own));
-        assert_eq!(cpus.reserve(Backend::AfPacket, 1).sender(0), None);
+        assert_eq!(cpus.reserve(XDP, 1).sender(0), Some(own));
+        assert_eq!(cpus.reserve(AF_PACKET, 1).sender(0), None);
     }
 }

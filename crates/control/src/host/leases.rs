@@ -130,7 +130,7 @@ pub(crate) struct LeaseRequest<'a> {
 }
 
 impl LeaseRequest<'_> {
-    /// Takes an interface; `by_packet_sockets`: nothing else sends on it, and nothing answers there.
+    /// Takes an interface; `is_shared`: others send beside the run's backend.
     ///
     /// # Errors
     /// Where another run or process has it.
@@ -138,11 +138,11 @@ impl LeaseRequest<'_> {
         &self,
         interface: &InterfaceName,
         index: u32,
-        by_packet_sockets: bool,
+        is_shared: bool,
     ) -> Result<Lease, OpenError> {
         let claim = match self.access {
             Access::Shared => Claim::Shared,
-            Access::ByBackend if by_packet_sockets => Claim::SharedByAll,
+            Access::ByBackend if is_shared => Claim::SharedByAll,
             Access::ByBackend => Claim::Alone,
         };
         self.leases.take(interface, index, claim, self.holder.clone())

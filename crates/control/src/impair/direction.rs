@@ -10,7 +10,8 @@ use wirestorm_engine::impairment::{ImpairmentCounters, Link};
 use wirestorm_io::clock;
 
 use super::report::DirectionOutcome;
-use crate::port::{Interfaces, ReceivePort, TransmitPort, Watch};
+use crate::backend::TransmitPort;
+use crate::port::{Interfaces, ReceivePort, Watch};
 use crate::work::{drain, settled};
 
 /// How often it publishes what it did, and looks after its interface.

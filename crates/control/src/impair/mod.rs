@@ -15,11 +15,11 @@ use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::{HeldOptions, Link};
 use wirestorm_io::clock;
-use wirestorm_plan::backend::Backend;
 use wirestorm_wire::impairment::Impairment;
 
+use crate::backend::{Backend, open_both_ways};
 use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};
-use crate::port::{BothWays, Interfaces, OpenError, Usage, are_one_pair};
+use crate::port::{Interfaces, OpenError, Usage, are_one_pair};
 use crate::result::{Achieved, RunResult, Target};
 use crate::workers::Workers;
 use direction::Direction;
@@ -82,7 +82,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
     let _frames = context.need_frames(&interfaces)?;
     let mut ports = Vec::new();
     for (interface, link) in &interfaces.links {
-        let port = BothWays::open(backend, interface, link, Usage::Bridge);
+        let port = open_both_ways(backend, interface, link, &Usage::Bridge);
         ports.push(
             port.map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?,
         );

@@ -39,7 +39,7 @@ pub(super) fn ports(
         PortReport {
             name: names[place].to_owned(),
             interface: names[place].to_owned(),
-            backend: choice.map(|it| it.backend.into()),
+            backend: choice.map(|it| it.backend.name.into()),
             backend_reason: choice.map(|it| it.why.clone()),
             tx: Some(transmit(&leaves.transmitted, elapsed)),
             rx: Some(ReceiveReport {

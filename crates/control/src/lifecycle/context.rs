@@ -6,10 +6,10 @@ use std::time::Duration as StdDuration;
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock::{self, RealtimeOffset};
-use wirestorm_plan::backend::Backend;
 
 use super::snapshot::Snapshot;
 use super::state::{Controls, RunState, StartAt, Supervised};
+use crate::backend::{AF_PACKET, Backend};
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
 use crate::port::{Interfaces, OpenError};
 use crate::receive::Need;
@@ -64,8 +64,9 @@ impl Context {
     pub(crate) fn receiving_backend(&self, asked: Backend) -> Result<Backend, OpenError> {
         match asked {
             asked if !self.is_shared() => Ok(asked),
-            Backend::Auto | Backend::AfPacket => Ok(Backend::AfPacket),
-            other => Err(OpenError::SharedBackend(crate::port::choice::name(other))),
+            Backend::Auto => Ok(Backend::One(&AF_PACKET)),
+            Backend::One(backend) if backend.is_shared => Ok(asked),
+            Backend::One(backend) => Err(OpenError::SharedBackend(backend.name)),
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) fn device(
         ..DeviceReport::default()
     };
     let Some(Sent { choice, transmitted, departures }) = &outcome.sent else { return report };
-    report.backend = Some(choice.backend.into());
+    report.backend = Some(choice.backend.name.into());
     report.backend_reason = Some(choice.why.clone());
     report.tx.failed = transmitted.failed;
     report.tx.unsent = transmitted.unsent;

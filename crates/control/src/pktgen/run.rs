@@ -10,13 +10,13 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, Share};
 use wirestorm_io::clock::{self, RealtimeOffset};
-use wirestorm_plan::backend::Backend;
 use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
 use wirestorm_wire::stream::{Speed, Stream};
 
 use super::stamp::Stamping;
+use crate::backend::{self, Backend, PortVisitor, TransmitPort};
 use crate::lifecycle::{Context, Controls, Start};
-use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
+use crate::port::{Choice, Interfaces, OpenError, PortOptions};
 use crate::work::{
     Stamped, departures, drain, generator_options, rest, settled, wait_while_paused,
 };
@@ -220,7 +220,7 @@ impl Sender<'_> {
             store_bytes: 0,
             is_visible: false,
         };
-        TransmitPort::open(self.options.backend, interface, link, &options)
+        backend::open(self.options.backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })
     }
 
@@ -301,19 +301,24 @@ impl Sender<'_> {
         realtime: RealtimeOffset,
         port: &mut TransmitPort,
     ) -> Result<Breath, PortError> {
-        let stamps = self.stamps;
-        macro_rules! stamping {
-            ($port:expr) => {
-                generator.breathe(now, &mut Stamping { port: &mut **$port, stamps, now, realtime })
-            };
-        }
-        match port {
-            TransmitPort::Memory(port) => stamping!(port),
-            TransmitPort::Pcap(port) => stamping!(port),
-            TransmitPort::AfPacket(port) => stamping!(port),
-            TransmitPort::Offload(port) => stamping!(port),
-            TransmitPort::AfXdp(port) => stamping!(port),
-            TransmitPort::Xdp(port) => stamping!(port),
-        }
+        port.visit(Breathe { generator, stamps: self.stamps, now, realtime })
+    }
+}
+
+/// A breath of a generator on a port that stamps frames.
+struct Breathe<'a> {
+    generator: &'a mut Generator,
+    stamps: Option<Stamps>,
+    now: Instant,
+    realtime: RealtimeOffset,
+}
+
+impl PortVisitor for Breathe<'_> {
+    type Output = Result<Breath, PortError>;
+
+    #[inline]
+    fn visit<P: Transmit>(self, port: &mut P) -> Self::Output {
+        let Self { generator, stamps, now, realtime } = self;
+        generator.breathe(now, &mut Stamping { port, stamps, now, realtime })
     }
 }

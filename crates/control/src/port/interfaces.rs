@@ -5,10 +5,9 @@ use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkError, LinkKind, LinkState, LinkWatch, find_peer};
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_plan::backend::Backend;
 
-use super::choice::{Conditions, candidates};
 use super::error::OpenError;
+use crate::backend::{Backend, Conditions, Probe, candidates};
 use crate::host::{Lease, LeaseRequest};
 
 /// The interfaces of a run, leased.
@@ -25,7 +24,7 @@ impl Interfaces {
     }
 
     /// Opens them by name; `force`: also one that carries the default route. `sender`: what is asked
-    /// to send, where nothing answers; packet sockets share an interface.
+    /// to send, where nothing answers: some backends share an interface.
     ///
     /// # Errors
     /// Where one does not exist, is down, or another run has it.
@@ -49,8 +48,8 @@ impl Interfaces {
             if link.default_route && !force {
                 return Err(OpenError::DefaultRoute(interface));
             }
-            let by_packet_sockets = sender.is_some_and(|it| is_packet_sockets(it, &link));
-            leases.push(lease.take(&interface, link.index, by_packet_sockets)?);
+            let is_shared = sender.is_some_and(|it| is_shared(it, &link));
+            leases.push(lease.take(&interface, link.index, is_shared)?);
             links.push((interface, link));
         }
         Ok(Self { links, _leases: leases })
@@ -116,16 +115,15 @@ impl Interfaces {
     }
 }
 
-/// Whether a backend sends by packet sockets: it is that, or `auto` will choose it.
-fn is_packet_sockets(backend: Backend, link: &Link) -> bool {
+/// Whether others may send beside a backend: it is one that is shared, or `auto` will choose one.
+fn is_shared(backend: Backend, link: &Link) -> bool {
     match backend {
-        Backend::AfPacket => true,
+        Backend::One(backend) => backend.is_shared,
         Backend::Auto => {
             let candidates = candidates(link, &Conditions::of_one_port());
-            let chosen = candidates.iter().find(|candidate| candidate.verdict.is_ok());
-            chosen.is_some_and(|candidate| candidate.backend == Backend::AfPacket)
+            let mut works = candidates.iter().filter(|it| !matches!(it.probe, Probe::Bad(_)));
+            works.next().is_some_and(|candidate| candidate.backend.is_shared)
         }
-        Backend::Memory | Backend::AfXdp | Backend::Xdp => false,
     }
 }
 

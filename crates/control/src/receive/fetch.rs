@@ -16,6 +16,7 @@ use wirestorm_io::xdp::XdpPlace;
 use wirestorm_wire::mark;
 
 use super::{Noted, Queue};
+use crate::backend::{AF_PACKET, AF_XDP, Descriptor};
 use crate::port::ReceivePort;
 
 /// Frames on their way that verification can tell apart: 96 MB of table.
@@ -30,7 +31,7 @@ pub(super) fn open_ports(
     purpose: Purpose,
     place: Option<XdpPlace>,
     needed: bool,
-) -> Result<(Vec<ReceivePort>, &'static str, String), String> {
+) -> Result<(Vec<ReceivePort>, &'static Descriptor, String), String> {
     let mut options = AfXdpOptions::new(interface.clone(), Direction::Receive);
     options.queues = None;
     options.passes_neighbours = purpose == Purpose::Measure;
@@ -48,12 +49,12 @@ pub(super) fn open_ports(
                 _ => "frames are fetched to be compared",
             };
             let ports = ports.receive.into_iter().map(ReceivePort::AfXdp).collect();
-            return Ok((ports, "af_xdp", why.into()));
+            return Ok((ports, &AF_XDP, why.into()));
         }
         Some(Err(error)) => format!("not af_xdp: {error}"),
     };
     match AfPacketReceive::open(&AfPacketOptions::new(interface.clone())) {
-        Ok(port) => Ok((vec![ReceivePort::AfPacket(port)], "af_packet", reason)),
+        Ok(port) => Ok((vec![ReceivePort::AfPacket(port)], &AF_PACKET, reason)),
         Err(error) => Err(format!("--rx {interface}: {error}")),
     }
 }

@@ -19,6 +19,7 @@ use wirestorm_plan::replay::ReceivePlan;
 
 use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
 
+use crate::backend::{Descriptor, XDP};
 use crate::lifecycle::Context;
 use crate::port::{OpenError, ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
@@ -39,7 +40,7 @@ struct End {
 
 struct Opened {
     source: Source,
-    backend: &'static str,
+    backend: &'static Descriptor,
     why: String,
     stamp: StampPoint,
 }
@@ -71,7 +72,7 @@ impl SharedReceivers {
         let taken = receivers.ends().find_map(|end| {
             let opened = end.lock();
             let takes = end.interface == *interface && !opened.source.has_ended();
-            (takes && opened.backend != AF_PACKET).then_some(opened.backend)
+            (takes && !opened.backend.is_shared).then_some(opened.backend.name)
         });
         if let Some(backend) = taken {
             return Err(OpenError::FramesTaken { interface: interface.clone(), backend });
@@ -93,9 +94,6 @@ impl Receivers {
         self.needs.iter().filter_map(Weak::upgrade).any(|need| *need == *interface)
     }
 }
-
-/// The backend whose receiving ends leave frames to others.
-const AF_PACKET: &str = "af_packet";
 
 /// Asks what was measured at a receiving end so far.
 #[derive(Clone, Debug)]
@@ -172,7 +170,7 @@ impl Arrivals {
                 interface.namespace.enter(|| XdpCounter::open(interface.name(), times_all));
             match opened {
                 Ok(Ok(counter)) => Ok(Opened {
-                    backend: "xdp",
+                    backend: &XDP,
                     why: if counter.is_native() {
                         "counted in the driver".into()
                     } else {
@@ -360,7 +358,7 @@ impl Arrivals {
             None => sent.saturating_sub(packets),
         };
         ReceiveReport {
-            backend: Some(opened.backend.into()),
+            backend: Some(opened.backend.name.into()),
             backend_reason: Some(opened.why.clone()),
             stamped: Some(stamp_name(opened.stamp).into()),
             packets,

@@ -87,7 +87,7 @@ impl ReplayOutcome {
             PortReport {
                 name: interface.clone(),
                 interface,
-                backend: Some(choice.backend.into()),
+                backend: Some(choice.backend.name.into()),
                 backend_reason: Some(choice.why.clone()),
                 tx: Some(transmit(plan, counters, transmitted, elapsed_s)),
                 ..PortReport::default()

@@ -17,6 +17,7 @@ use super::reader::{ReadError, Reader, ReaderCounters};
 use super::report::ReplayOutcome;
 use super::target;
 use super::work::{PassEnd, Snapshot, WorkerContext};
+use crate::backend::Backend;
 use crate::lifecycle::{self, Context};
 use crate::port::Interfaces;
 use crate::receive::Arrivals;
@@ -33,6 +34,7 @@ const PASS_ENDS_MAX: usize = 64;
 /// result, beside what was measured.
 pub(crate) fn run(
     plan: &ReplayPlan,
+    backend: Backend,
     hooks: Hooks,
     context: &Context,
 ) -> Result<RunResult, ReplayError> {
@@ -41,7 +43,7 @@ pub(crate) fn run(
     // Before the captures are looked at: who cannot send need not read.
     let lease = context.lease_request();
     let names = target::interfaces(plan);
-    let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(plan.backend))?;
+    let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(backend))?;
     let inputs = expand_inputs(&plan.captures)?;
     if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
         return Err(PlanConflict::OddCaptures { captures: inputs.len() }.into());
@@ -58,7 +60,7 @@ pub(crate) fn run(
     };
     let interfaces = interfaces.read_again()?;
     let senders = interfaces.links.len() * usize::from(plan.workers);
-    let cpus = context.host.cpus().reserve(plan.backend, senders);
+    let cpus = context.host.cpus().reserve(backend, senders);
     cpus.apply();
     let (reader, feeds) =
         Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
@@ -85,7 +87,8 @@ pub(crate) fn run(
             let alive = tell.clone();
             let (interfaces, cpus) = (&interfaces, &cpus);
             move || {
-                let ports = target::open_ports(plan, interfaces, cpus, index, store_bytes)?;
+                let ports =
+                    target::open_ports(plan, backend, interfaces, cpus, index, store_bytes)?;
                 Ok(move |start| {
                     let outcome = worker.work(feed, ports, start);
                     // The observer has nothing to wait for when all workers have let go of it.

@@ -3,8 +3,9 @@
 use wirestorm_base::pace::Pace;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
+use crate::backend::{self, Backend, TransmitPort};
 use crate::host::CpuPlan;
-use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort};
+use crate::port::{Choice, Interfaces, OpenError, PortOptions};
 
 /// The names of the interfaces.
 pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
@@ -19,6 +20,7 @@ pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
 /// The ports of one worker.
 pub(super) fn open_ports(
     plan: &ReplayPlan,
+    backend: Backend,
     interfaces: &Interfaces,
     cpus: &CpuPlan,
     worker: usize,
@@ -26,10 +28,10 @@ pub(super) fn open_ports(
 ) -> Result<Vec<(TransmitPort, Choice)>, OpenError> {
     match &plan.target {
         Target::Memory { .. } => {
-            return Ok((0..plan.target.outputs()).map(|_| TransmitPort::memory()).collect());
+            return Ok((0..plan.target.outputs()).map(|_| backend::memory()).collect());
         }
         Target::File(path) => {
-            let port = TransmitPort::file(path).map_err(|reason| OpenError::Port {
+            let port = backend::create_file(path).map_err(|reason| OpenError::Port {
                 interface: path.display().to_string(),
                 reason,
             })?;
@@ -47,7 +49,7 @@ pub(super) fn open_ports(
             store_bytes,
             is_visible: false,
         };
-        let port = TransmitPort::open(plan.backend, interface, link, &options)
+        let port = backend::open(backend, interface, link, &options)
             .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;
         ports.push(port);
     }

@@ -14,8 +14,9 @@ use wirestorm_plan::replay::{ReplayPlan, Target};
 use super::compile;
 use super::hooks::{Ask, ShowFrame};
 use super::reader::ReaderFeed;
+use crate::backend::{PortVisitor, TransmitPort};
 use crate::lifecycle::Controls;
-use crate::port::{Choice, Interfaces, TransmitPort, Watch};
+use crate::port::{Choice, Interfaces, Watch};
 use crate::receive::Noted;
 use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_paused};
 
@@ -274,14 +275,26 @@ fn breathe<F: Feed>(
     ports: &mut [TransmitPort],
 ) -> Result<Breath, PortError> {
     match ports {
-        [TransmitPort::Memory(port)] => worker.breathe(now, Outputs::one(&mut **port)),
-        [TransmitPort::AfPacket(port)] => worker.breathe(now, Outputs::one(&mut **port)),
-        [TransmitPort::AfXdp(port)] => worker.breathe(now, Outputs::one(&mut **port)),
-        [TransmitPort::Xdp(port)] => worker.breathe(now, Outputs::one(&mut **port)),
+        [port] => port.visit(Breathe { worker, now }),
         ports => match Outputs::of(ports) {
             Some(outputs) => worker.breathe(now, outputs),
             // A plan has one output or two.
             None => Ok(Breath { frames: 0, state: WorkerState::Done }),
         },
+    }
+}
+
+/// A breath of a worker on its one port.
+struct Breathe<'a, F> {
+    worker: &'a mut Worker<F>,
+    now: Instant,
+}
+
+impl<F: Feed> PortVisitor for Breathe<'_, F> {
+    type Output = Result<Breath, PortError>;
+
+    #[inline]
+    fn visit<P: Transmit>(self, port: &mut P) -> Self::Output {
+        self.worker.breathe(self.now, Outputs::one(port))
     }
 }

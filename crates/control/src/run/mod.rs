@@ -18,6 +18,7 @@ use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_plan::replay::ReplayPlan;
 use wirestorm_plan::traffic::TrafficPlan;
 
+use crate::backend::Backend;
 use crate::emulation::{self, EmulationError, EmulationOptions};
 use crate::host::{Access, Host};
 use crate::impair::{self, ImpairError, ImpairOptions};
@@ -35,6 +36,8 @@ pub enum Plan {
     Replay {
         /// Which, how and where to.
         plan: Box<ReplayPlan>,
+        /// What carries the frames.
+        backend: Backend,
         /// What the user's side takes part in.
         hooks: Hooks,
     },
@@ -208,7 +211,9 @@ impl Drop for Prepared {
 /// Runs a plan on the calling thread, from opening to the result.
 fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResult, RunError> {
     let result = match plan {
-        Plan::Replay { plan, hooks } => replay::run(&plan, hooks, context).map_err(RunError::from),
+        Plan::Replay { plan, backend, hooks } => {
+            replay::run(&plan, backend, hooks, context).map_err(RunError::from)
+        }
         Plan::Streams { plan, options } => {
             traffic::run(&plan, &options, context).map_err(RunError::from)
         }

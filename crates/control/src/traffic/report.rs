@@ -76,7 +76,7 @@ impl TrafficOutcome<'_> {
             let mut stamped = None;
             for outcome in self.outcomes.iter().filter_map(|outcome| outcome.lanes.get(index)) {
                 transmitted.merge(&outcome.transmitted);
-                report.backend.get_or_insert(outcome.choice.backend.into());
+                report.backend.get_or_insert(outcome.choice.backend.name.into());
                 report.backend_reason.get_or_insert_with(|| outcome.choice.why.clone());
                 stamped.get_or_insert(stamp_name(outcome.stamp));
                 records.extend(outcome.departures.clone());

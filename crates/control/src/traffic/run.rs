@@ -11,7 +11,6 @@ use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
 use wirestorm_io::clock;
 use wirestorm_plan::Multiplier;
-use wirestorm_plan::backend::Backend;
 use wirestorm_plan::replay::ReceivePlan;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::stream::Speed;
@@ -23,9 +22,10 @@ use super::live::LiveMeasurement;
 use super::measured::{self, Expected, is_recognised};
 use super::next_hop::NextHops;
 use super::report::TrafficOutcome;
+use crate::backend::{self, AF_PACKET, Backend, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
 use crate::lifecycle::{Context, Controls, PortSnapshot, Snapshot};
-use crate::port::{Choice, Interfaces, OpenError, PortOptions, TransmitPort, Watch};
+use crate::port::{Choice, Interfaces, OpenError, PortOptions, Watch};
 use crate::receive::Arrivals;
 use crate::result::RunResult;
 use crate::work::{
@@ -62,7 +62,7 @@ pub struct StreamOptions {
 impl StreamOptions {
     /// What carries the frames in the end.
     pub const fn backend(&self) -> Backend {
-        if self.is_visible { Backend::AfPacket } else { self.backend }
+        if self.is_visible { Backend::One(&AF_PACKET) } else { self.backend }
     }
 }
 
@@ -310,7 +310,7 @@ impl WorkerContext<'_> {
                 is_visible: self.options.is_visible,
             };
             let backend = self.options.backend();
-            let port = TransmitPort::open(backend, interface, link, &options);
+            let port = backend::open(backend, interface, link, &options);
             let port = port
                 .map_err(|reason| OpenError::Port { interface: interface.to_string(), reason })?;
             ports.push(port);
@@ -394,7 +394,7 @@ impl WorkerContext<'_> {
             follower.follow(now, generators, |lane| &lanes[lane].flows);
             let mut state = WorkerState::Done;
             for (generator, port) in generators.iter_mut().zip(&mut *ports) {
-                state = sooner(state, breathe(generator, now, port)?.state);
+                state = sooner(state, port.visit(Breathe { generator, now })?.state);
             }
             if let Some(due) = follower.due() {
                 state = sooner(state, WorkerState::Waiting(due));
@@ -429,19 +429,18 @@ impl WorkerContext<'_> {
     }
 }
 
-/// The port as what it is, so that no call has to find out.
-fn breathe(
-    generator: &mut Generator,
+/// A breath of a generator on a port.
+struct Breathe<'a> {
+    generator: &'a mut Generator,
     now: Instant,
-    port: &mut TransmitPort,
-) -> Result<Breath, PortError> {
-    match port {
-        TransmitPort::Memory(port) => generator.breathe(now, &mut **port),
-        TransmitPort::Pcap(port) => generator.breathe(now, &mut **port),
-        TransmitPort::AfPacket(port) => generator.breathe(now, &mut **port),
-        TransmitPort::Offload(port) => generator.breathe(now, &mut **port),
-        TransmitPort::AfXdp(port) => generator.breathe(now, &mut **port),
-        TransmitPort::Xdp(port) => generator.breathe(now, &mut **port),
+}
+
+impl PortVisitor for Breathe<'_> {
+    type Output = Result<Breath, PortError>;
+
+    #[inline]
+    fn visit<P: Transmit>(self, port: &mut P) -> Self::Output {
+        self.generator.breathe(self.now, port)
     }
 }
 

@@ -119,7 +119,6 @@ mod tests {
     use wirestorm_base::time::Duration;
 
     use super::*;
-    use crate::backend::Backend;
     use crate::edit::{EditOptions, EditWords};
     use crate::replay::{Limits, ReceivePlan};
 
@@ -131,7 +130,6 @@ mod tests {
             edits: EditOptions::default(),
             show: None,
             asks: false,
-            backend: Backend::Memory,
             pace: Pace::TopSpeed,
             policy: DeparturePolicy::default(),
             limits: Limits { passes: 1, packets: u64::MAX, duration: Duration::MAX },

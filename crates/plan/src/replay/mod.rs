@@ -7,7 +7,6 @@ mod words;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use crate::backend::Backend;
 use crate::edit::EditOptions;
 use crate::sides::SidesOptions;
 use wirestorm_base::departure::DeparturePolicy;
@@ -126,8 +125,6 @@ pub struct ReplayPlan {
     pub show: Option<Show>,
     /// Whether the user says how many packets come next.
     pub asks: bool,
-    /// What carries them.
-    pub backend: Backend,
     /// How fast.
     pub pace: Pace,
     /// What becomes of late frames.

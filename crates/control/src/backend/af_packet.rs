@@ -1,0 +1,98 @@
+//! Packet sockets: every interface, every kernel.
+
+use wirestorm_io::af_packet::{
+    AfPacketOptions, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
+};
+use wirestorm_io::link::Link;
+use wirestorm_io::namespace::InterfaceName;
+use wirestorm_io::privilege;
+
+use super::{Descriptor, Probe, TransmitPort};
+use crate::inventory::Grade;
+use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
+
+/// Packet sockets.
+pub static AF_PACKET: Descriptor = Descriptor {
+    name: "af_packet",
+    summary: "AF_PACKET sockets: every interface, every kernel",
+    has_interface: true,
+    is_shared: true,
+    owns_cpu: false,
+    knows_partial_checksums: true,
+    feeds_kernel: true,
+    privileges: privilege::AF_PACKET,
+    link_layers: (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)"),
+    rank: 2,
+    probe: |_, _| Probe::Fallback,
+    probe_both_ways: Some(|_, _| Probe::Fallback),
+    refusal: |_, _| None,
+    repair: |_, _| None,
+    finding: |_, _| (Grade::Good, "can send"),
+    open,
+    open_both_ways,
+};
+
+fn open(
+    interface: &InterfaceName,
+    _link: &Link,
+    options: &PortOptions,
+) -> Result<TransmitPort, String> {
+    let mut af_packet = AfPacketOptions::new(interface.clone());
+    af_packet.queueing_bypass = !options.is_visible;
+    let port = AfPacketTransmit::open(&af_packet).map_err(|error| error.to_string())?;
+    Ok(port.into())
+}
+
+fn open_both_ways(
+    interface: &InterfaceName,
+    link: &Link,
+    usage: &Usage,
+    why: String,
+) -> Result<BothWays, String> {
+    match (usage.long_frames(link), *usage) {
+        (Some(fetched), _) => open_long(interface, fetched, why),
+        (None, Usage::Bridge) => open_short(interface, false, why),
+        (None, Usage::Endpoint { is_visible, .. }) => open_short(interface, is_visible, why),
+    }
+}
+
+/// Long frames, which the interface cuts.
+fn open_long(interface: &InterfaceName, fetched: Fetched, why: String) -> Result<BothWays, String> {
+    let mut options = AfPacketOptions::new(interface.clone());
+    // What the interface cannot cut, the kernel does on the usual way.
+    options.queueing_bypass = false;
+    let socket = || OffloadReceive::open(&options, fetched).map_err(|error| error.to_string());
+    let (receive, why) = match fetched {
+        Fetched::Whole => (socket()?, why),
+        Fetched::Beginning => match OffloadReceive::open_ring(&options) {
+            Ok(ring) => (ring, format!("{why}; received by a program at the ingress")),
+            Err(error) => (socket()?, format!("{why}; received by a socket: {error}")),
+        },
+    };
+    let transmit = OffloadTransmit::open(&options).map_err(|error| error.to_string())?;
+    Ok(BothWays {
+        transmit: transmit.into(),
+        receive: ReceivePort::Offload(receive),
+        choice: Choice { backend: &AF_PACKET, why },
+    })
+}
+
+fn open_short(
+    interface: &InterfaceName,
+    is_visible: bool,
+    why: String,
+) -> Result<BothWays, String> {
+    let mut options = AfPacketOptions::new(interface.clone());
+    options.queueing_bypass = !is_visible;
+    // Windows of many connections at once are more than a stream's frames in hand.
+    options.frames = 1_024;
+    // A ring tells of frames a millisecond late, for which those who wait for answers wait, too.
+    let receive = OffloadReceive::open(&options, Fetched::Whole);
+    let receive = receive.map_err(|error| error.to_string())?;
+    let transmit = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;
+    Ok(BothWays {
+        transmit: transmit.into(),
+        receive: ReceivePort::Offload(receive),
+        choice: Choice { backend: &AF_PACKET, why },
+    })
+}

@@ -1,0 +1,82 @@
+//! AF_XDP sockets: frames in memory that the driver shares.
+
+use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
+use wirestorm_io::link::{Link, LinkKind};
+use wirestorm_io::namespace::InterfaceName;
+use wirestorm_io::privilege;
+
+use super::{Descriptor, Probe, TransmitPort};
+use crate::inventory::Grade;
+use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
+
+/// AF_XDP sockets.
+pub static AF_XDP: Descriptor = Descriptor {
+    name: "af_xdp",
+    summary: "AF_XDP sockets",
+    has_interface: true,
+    is_shared: false,
+    owns_cpu: false,
+    knows_partial_checksums: false,
+    feeds_kernel: false,
+    privileges: privilege::AF_XDP,
+    link_layers: (&[libc::ARPHRD_ETHER], "Ethernet (1)"),
+    rank: 0,
+    probe: |link, _| match link.xdp_features {
+        Some(features) if features.zero_copy() => {
+            Probe::Good("the driver sends from shared memory (zero-copy)")
+        }
+        _ => Probe::NotConsidered,
+    },
+    probe_both_ways: Some(probe_both_ways),
+    refusal: |_, _| None,
+    repair: |_, _| None,
+    finding: |link, _| match link.xdp_features {
+        Some(features) if features.zero_copy() => (Grade::Good, "can send, without copying"),
+        _ => (Grade::Remark, "can send, by copying: the driver tells of no zero-copy"),
+    },
+    open,
+    open_both_ways,
+};
+
+fn probe_both_ways(link: &Link, usage: &Usage) -> Probe {
+    if usage.long_frames(link).is_some() && link.kind == LinkKind::Veth {
+        return Probe::Bad(format!("long frames, until: ethtool -K {} tso off", link.name));
+    }
+    match link.queues.receive {
+        0 | 1 => Probe::Good("frames are taken in the driver, past the kernel's network stack"),
+        queues => Probe::Bad(format!("{queues} queues, and a socket hears one of them")),
+    }
+}
+
+fn open(
+    interface: &InterfaceName,
+    _link: &Link,
+    options: &PortOptions,
+) -> Result<TransmitPort, String> {
+    let mut af_xdp = AfXdpOptions::new(interface.clone(), Direction::Transmit);
+    af_xdp.first_queue = options.queue;
+    let mut ports = AfXdp::open(&af_xdp).map_err(|error| error.to_string())?;
+    let port = ports.transmit.pop().ok_or("no queue to send on")?;
+    Ok(port.into())
+}
+
+fn open_both_ways(
+    interface: &InterfaceName,
+    _link: &Link,
+    usage: &Usage,
+    why: String,
+) -> Result<BothWays, String> {
+    let mut options = AfXdpOptions::new(interface.clone(), Direction::Both);
+    options.transmit_frames = 2_048;
+    options.passes_neighbours = *usage != Usage::Bridge;
+    options.counts_lost = matches!(usage, Usage::Endpoint { hears_others: true, .. });
+    let mut ports = AfXdp::open(&options).map_err(|error| error.to_string())?;
+    let (Some(transmit), Some(receive)) = (ports.transmit.pop(), ports.receive.pop()) else {
+        return Err("no queue to send and receive on".into());
+    };
+    Ok(BothWays {
+        transmit: transmit.into(),
+        receive: ReceivePort::AfXdp(receive),
+        choice: Choice { backend: &AF_XDP, why },
+    })
+}

@@ -1,0 +1,144 @@
+//! Which backend an interface gets.
+//!
+//! One decision for two readers: a run opens the candidates of [`candidates`] in their order and
+//! takes the first that opens; `ports` and `doctor` show which one that is.
+
+use wirestorm_io::link::Link;
+use wirestorm_io::namespace::InterfaceName;
+
+use super::{
+    BACKENDS, Backend, Conditions, Descriptor, KernelVersion, Probe, TransmitPort, memory,
+};
+use crate::port::{BothWays, Choice, PortOptions, Usage};
+
+/// Why a backend was taken that a user asked for.
+const ASKED: &str = "asked for";
+
+/// A backend that `auto` considers for an interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) backend: &'static Descriptor,
+    pub(crate) probe: Probe,
+}
+
+/// What `auto` considers for an interface, the best first.
+pub(crate) fn candidates(link: &Link, conditions: &Conditions) -> Vec<Candidate> {
+    considered(|backend| (backend.probe)(link, conditions))
+}
+
+fn considered(probe: impl Fn(&'static Descriptor) -> Probe) -> Vec<Candidate> {
+    let candidate = |&backend: &&'static Descriptor| Candidate { backend, probe: probe(backend) };
+    let candidates = BACKENDS.iter().map(candidate);
+    let mut candidates: Vec<_> = candidates.filter(|it| it.probe != Probe::NotConsidered).collect();
+    candidates.sort_by_key(|it| it.backend.rank);
+    candidates
+}
+
+/// Opens a port that sends: by the backend asked for, or with `auto` by the first that opens.
+///
+/// # Errors
+/// What was tried, and what the system said.
+pub(crate) fn open(
+    backend: Backend,
+    interface: &InterfaceName,
+    link: &Link,
+    options: &PortOptions,
+) -> Result<(TransmitPort, Choice), String> {
+    match backend {
+        Backend::One(backend) if !backend.has_interface => {
+            let port = (backend.open)(interface, link, options)?;
+            Ok((port, Choice { backend, why: memory::WHY.into() }))
+        }
+        Backend::One(backend) => {
+            let port = (backend.open)(interface, link, options)?;
+            // Without privilege, that is what has to change first.
+            match (backend.refusal)(interface, link) {
+                Some(reason) => Err(format!("not {}: {reason}", backend.name)),
+                None => Ok((port, Choice { backend, why: ASKED.into() })),
+            }
+        }
+        Backend::Auto => {
+            let conditions =
+                Conditions { own_cpu: options.cpu.is_some(), kernel: KernelVersion::running() };
+            first(candidates(link, &conditions), |backend, why| {
+                let port = (backend.open)(interface, link, options)?;
+                Ok((port, Choice { backend, why }))
+            })
+        }
+    }
+}
+
+/// Opens a port that sends and receives: by the backend asked for, or with `auto` by the first that
+/// opens.
+///
+/// # Errors
+/// What was tried, and what the system said.
+pub(crate) fn open_both_ways(
+    backend: Backend,
+    interface: &InterfaceName,
+    link: &Link,
+    usage: &Usage,
+) -> Result<BothWays, String> {
+    let open =
+        |backend: &'static Descriptor, why| (backend.open_both_ways)(interface, link, usage, why);
+    match backend {
+        Backend::One(backend) if backend.receives() => open(backend, ASKED.into()),
+        Backend::One(backend) => {
+            let both: Vec<_> = Backend::all(true).map(Backend::name).collect();
+            Err(format!("{} only sends; expected {}", backend.name, both.join(", ")))
+        }
+        Backend::Auto => {
+            let probe = |backend: &'static Descriptor| {
+                backend.probe_both_ways.map_or(Probe::NotConsidered, |probe| probe(link, usage))
+            };
+            first(considered(probe), open)
+        }
+    }
+}
+
+/// The first of these that opens, which is told why it is taken.
+fn first<T>(
+    candidates: Vec<Candidate>,
+    mut open: impl FnMut(&'static Descriptor, String) -> Result<T, String>,
+) -> Result<T, String> {
+    let mut refused: Vec<String> = Vec::new();
+    for Candidate { backend, probe } in candidates {
+        let why = match probe {
+            Probe::Good(why) => Ok(why.to_owned()),
+            // Taken for want of something better: the reason is what stood in the way of that.
+            Probe::Fallback => Ok(refused.join("; ")),
+            Probe::Bad(reason) => Err(reason),
+            Probe::NotConsidered => continue,
+        };
+        match why.and_then(|why| open(backend, why)) {
+            Ok(opened) => return Ok(opened),
+            Err(reason) => refused.push(format!("not {}: {reason}", backend.name)),
+        }
+    }
+    Err(refused.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use wirestorm_io::link::LinkKind;
+
+    use super::super::xdp::tests::{GOOD, TRANSMIT, ZERO_COPY, link};
+    use super::super::{AF_PACKET, AF_XDP, XDP};
+    use super::*;
+
+    fn first(link: &Link, conditions: &Conditions) -> &'static Descriptor {
+        let found = candidates(link, conditions);
+        let works = |it: &&Candidate| !matches!(it.probe, Probe::Bad(_));
+        found.iter().find(works).expect("af_packet always is").backend
+    }
+
+    #[test]
+    fn the_best_that_an_interface_can_do_comes_first() {
+        let physical = |features| link(LinkKind::Physical, 1500, features);
+        assert_eq!(first(&physical(Some(TRANSMIT | ZERO_COPY)), &GOOD), &AF_XDP);
+        assert_eq!(first(&physical(Some(TRANSMIT)), &GOOD), &XDP);
+        assert_eq!(first(&physical(Some(0)), &GOOD), &AF_PACKET);
+        // Where the kernel does not tell, trying is the way to know.
+        assert_eq!(first(&physical(None), &GOOD), &XDP);
+    }
+}

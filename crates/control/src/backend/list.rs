@@ -1,0 +1,175 @@
+//! The list of backends, and their sending ports as one type.
+
+use std::ops::Range;
+
+use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::{
+    Capabilities, FrameId, PortError, Segmentation, Stored, Transmit, TransmitCounters,
+};
+use wirestorm_base::time::Instant;
+use wirestorm_io::af_packet::{AfPacketTransmit, OffloadTransmit};
+use wirestorm_io::af_xdp::AfXdpTransmit;
+use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_io::xdp::XdpTransmit;
+use wirestorm_sim::memory::MemorySink;
+
+use super::Descriptor;
+
+/// Work on a port of any type, compiled for each of them.
+pub(crate) trait PortVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<P: Transmit>(self, port: &mut P) -> Self::Output;
+}
+
+/// Makes the list of descriptors, and an enum of the sending ports' types that calls them without
+/// virtual dispatch: it costs nothing for each frame.
+macro_rules! backends {
+    (
+        backends: {$($(#[$about:meta])* $variant:ident($port:ty) = $descriptor:path;)*}
+        other ports: {$($(#[$more_about:meta])* $more:ident($more_port:ty);)*}
+    ) => {
+        /// Every backend, in the order in which they are shown.
+        pub static BACKENDS: &[&Descriptor] = &[$(&$descriptor),*];
+
+        /// A port that sends, whatever carries it.
+        pub(crate) enum TransmitPort {
+            $($(#[$about])* $variant(Box<$port>),)*
+            $($(#[$more_about])* $more(Box<$more_port>),)*
+        }
+
+        backends!(from $($variant($port))* $($more($more_port))*);
+
+        impl TransmitPort {
+            /// Works on the port as what it is.
+            #[inline]
+            pub(crate) fn visit<V: PortVisitor>(&mut self, visitor: V) -> V::Output {
+                match self {
+                    $(Self::$variant(port) => visitor.visit(&mut **port),)*
+                    $(Self::$more(port) => visitor.visit(&mut **port),)*
+                }
+            }
+        }
+
+        /// Calls the same method of whatever port it is.
+        macro_rules! forward {
+            ($self:expr, $name:ident => $call:expr) => {
+                match $self {
+                    $(TransmitPort::$variant($name) => $call,)*
+                    $(TransmitPort::$more($name) => $call,)*
+                }
+            };
+        }
+    };
+    (from $($variant:ident($port:ty))*) => {
+        $(impl From<$port> for TransmitPort {
+            fn from(port: $port) -> Self {
+                Self::$variant(Box::new(port))
+            }
+        })*
+    };
+}
+
+backends! {
+    backends: {
+        /// Packet sockets.
+        AfPacket(AfPacketTransmit) = super::af_packet::AF_PACKET;
+        /// AF_XDP sockets.
+        AfXdp(AfXdpTransmit) = super::af_xdp::AF_XDP;
+        /// The in-kernel sender.
+        Xdp(XdpTransmit) = super::xdp::XDP;
+        /// Nothing: frames are thrown away.
+        Memory(MemorySink) = super::memory::MEMORY;
+    }
+    other ports: {
+        /// A packet socket that sends long frames.
+        Offload(OffloadTransmit);
+        /// A capture file.
+        Pcap(PcapTransmit);
+    }
+}
+
+impl Transmit for TransmitPort {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        forward!(self, port => port.capabilities())
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<FrameId> {
+        forward!(self, port => port.take())
+    }
+
+    #[inline]
+    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
+        forward!(self, port => port.frame_mut(frame))
+    }
+
+    #[inline]
+    fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        forward!(self, port => port.send(frame, length, departure));
+    }
+
+    #[inline]
+    fn send_stamped(&mut self, frame: FrameId, length: usize, departure: Instant) {
+        forward!(self, port => port.send_stamped(frame, length, departure));
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Option<Stored> {
+        forward!(self, port => port.store(bytes))
+    }
+
+    #[inline]
+    fn send_stored(
+        &mut self,
+        frame: FrameId,
+        stored: Stored,
+        range: Range<usize>,
+        departure: Instant,
+    ) {
+        forward!(self, port => port.send_stored(frame, stored, range, departure));
+    }
+
+    #[inline]
+    fn segmented_length_max(&self) -> Option<usize> {
+        forward!(self, port => port.segmented_length_max())
+    }
+
+    #[inline]
+    fn send_segments(
+        &mut self,
+        frame: FrameId,
+        length: usize,
+        segments: &Segmentation,
+        departure: Instant,
+    ) {
+        forward!(self, port => port.send_segments(frame, length, segments, departure));
+    }
+
+    #[inline]
+    fn release(&mut self, frame: FrameId) {
+        forward!(self, port => port.release(frame));
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        forward!(self, port => port.flush())
+    }
+
+    fn in_flight(&self) -> usize {
+        forward!(self, port => port.in_flight())
+    }
+
+    fn transmitted(&self) -> TransmitCounters {
+        forward!(self, port => port.transmitted())
+    }
+
+    fn departures(&self) -> Option<DepartureRecord> {
+        forward!(self, port => port.departures())
+    }
+
+    fn abort(&mut self) {
+        forward!(self, port => port.abort());
+    }
+}

@@ -1,0 +1,191 @@
+//! The in-kernel sender: frames that a BPF program redirects to the driver.
+
+use wirestorm_io::link::{self, Link, LinkKind};
+use wirestorm_io::namespace::{InterfaceName, Namespace};
+use wirestorm_io::privilege;
+use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
+
+use super::{Conditions, Descriptor, Probe, TransmitPort, XDP_KERNEL};
+use crate::inventory::{Grade, Trial};
+use crate::port::PortOptions;
+
+/// The in-kernel sender.
+pub static XDP: Descriptor = Descriptor {
+    name: "xdp",
+    summary: "the in-kernel sender",
+    has_interface: true,
+    is_shared: false,
+    owns_cpu: true,
+    knows_partial_checksums: true,
+    feeds_kernel: true,
+    privileges: privilege::XDP,
+    link_layers: (&[libc::ARPHRD_ETHER], "Ethernet (1)"),
+    rank: 1,
+    probe: |link, conditions| match obstacle(link, conditions) {
+        None => Probe::Good("the driver takes frames from the in-kernel sender"),
+        Some(obstacle) => Probe::Bad(obstacle),
+    },
+    probe_both_ways: None,
+    refusal,
+    repair,
+    finding: |link, trial| match (link.xdp_features, trial) {
+        (None, Trial::None) => {
+            (Grade::Remark, "may be able to send: only --try can tell before Linux 6.3")
+        }
+        _ => (Grade::Good, "can send, and keeps the pace in the kernel"),
+    },
+    open,
+    open_both_ways: |_, _, _, _| Err("the in-kernel sender only sends".into()),
+};
+
+fn open(
+    interface: &InterfaceName,
+    link: &Link,
+    options: &PortOptions,
+) -> Result<TransmitPort, String> {
+    let options = XdpTransmitOptions {
+        interface: interface.name().to_owned(),
+        frame_length_max: link.frame_length_max(),
+        untagged_length_max: link.untagged_length_max(),
+        cpu: options.cpu,
+        policy: options.policy,
+        paced: options.paced,
+        store_bytes: options.store_bytes,
+    };
+    match interface.namespace.enter(|| XdpTransmit::open(&options)) {
+        Ok(Ok(port)) => Ok(port.into()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Why the in-kernel sender is not worth trying on an interface.
+pub(super) fn obstacle(link: &Link, conditions: &Conditions) -> Option<String> {
+    if let Some(kernel) = conditions.kernel.filter(|kernel| *kernel < XDP_KERNEL) {
+        return Some(format!(
+            "the in-kernel sender needs Linux {XDP_KERNEL} or newer, and this is {kernel}"
+        ));
+    }
+    if !conditions.own_cpu {
+        return Some("the in-kernel sender needs a CPU of its own, and none is left".into());
+    }
+    if link.frame_length_max() > xdp::FRAME_LENGTH_MAX {
+        return Some(format!(
+            "the in-kernel sender takes frames of {} bytes at most, and the MTU is {}",
+            xdp::FRAME_LENGTH_MAX,
+            link.mtu
+        ));
+    }
+    redirect_obstacle(link)
+}
+
+/// Why nothing that is redirected to an interface leaves.
+fn redirect_obstacle(link: &Link) -> Option<String> {
+    takes_no_redirected_frames(link).then(|| match link.peer.filter(|_| peer_can_help(link)) {
+        Some(peer) => {
+            format!("its peer (interface number {}) has neither an XDP program nor GRO", peer.index)
+        }
+        None => "its driver takes no redirected frames".into(),
+    })
+}
+
+/// Why nothing that the in-kernel sender redirects to an interface leaves, and the command that
+/// changes it, where one does.
+fn refusal(interface: &InterfaceName, link: &Link) -> Option<String> {
+    let obstacle = redirect_obstacle(link)?;
+    Some(match repair(interface, link) {
+        Some(command) => format!("{obstacle}; change that with: {command}"),
+        None => obstacle,
+    })
+}
+
+/// What lets the in-kernel sender send on an interface.
+fn repair(interface: &InterfaceName, link: &Link) -> Option<String> {
+    if takes_no_redirected_frames(link) && !peer_can_help(link) {
+        return None;
+    }
+    let frame_length_max = link.frame_length_max();
+    if frame_length_max > xdp::FRAME_LENGTH_MAX {
+        let mtu = (link.mtu as usize + xdp::FRAME_LENGTH_MAX) - frame_length_max;
+        let command = format!("ip link set {} mtu {mtu}", link.name);
+        return Some(interface.namespace.command(&command));
+    }
+    if !takes_no_redirected_frames(link) {
+        return None;
+    }
+    let (namespace, peer) = link::find_peer(&interface.namespace, link, &Namespace::all())?;
+    let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
+    if peer.receive_offload == Some(true) {
+        // The kernel notices a change only while the peer is up.
+        let off = namespace.command(&format!("ethtool -K {} gro off", peer.name));
+        command = format!("{off} && {command}");
+    }
+    Some(command)
+}
+
+/// Whether the interface refuses what the in-kernel sender redirects to it.
+fn takes_no_redirected_frames(link: &Link) -> bool {
+    link.xdp_features.is_some_and(|features| !features.transmit())
+}
+
+/// Whether that is up to the interface's other end.
+fn peer_can_help(link: &Link) -> bool {
+    link.kind == LinkKind::Veth && link.peer.is_some()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::KernelVersion;
+    use super::*;
+    use wirestorm_io::link::{LinkCounters, Peer, Queues, XdpFeatures};
+
+    pub(in crate::backend) const TRANSMIT: u64 = 4;
+    pub(in crate::backend) const ZERO_COPY: u64 = 8;
+    pub(in crate::backend) const GOOD: Conditions =
+        Conditions { own_cpu: true, kernel: Some(KernelVersion { major: 6, minor: 1 }) };
+
+    pub(in crate::backend) fn link(kind: LinkKind, mtu: u32, features: Option<u64>) -> Link {
+        Link {
+            index: 2,
+            name: "test0".into(),
+            link_layer: 1,
+            mac: None,
+            mtu,
+            up: true,
+            running: true,
+            promiscuous: false,
+            kind,
+            driver: None,
+            queues: Queues { receive: 1, transmit: 1, receive_max: 1, transmit_max: 1 },
+            rings: None,
+            receive_offload: None,
+            segmentation_offload: None,
+            speed: None,
+            xdp_features: features.map(|bits| XdpFeatures { bits }),
+            xdp_program: None,
+            peer: Some(Peer { index: 3, namespace_id: None }),
+            default_route: false,
+            counters: LinkCounters::default(),
+        }
+    }
+
+    #[test]
+    fn the_in_kernel_sender_needs_a_kernel_a_cpu_and_frames_that_fit() {
+        let able = link(LinkKind::Physical, 1500, Some(TRANSMIT));
+        let old = Conditions { kernel: KernelVersion::parse("5.17.9-x"), ..GOOD };
+        assert!(obstacle(&able, &old).is_some_and(|text| text.contains("this is 5.17")));
+        let alone = Conditions { own_cpu: false, ..GOOD };
+        assert!(obstacle(&able, &alone).is_some_and(|text| text.contains("CPU")));
+        let jumbo = link(LinkKind::Physical, 9000, Some(TRANSMIT));
+        assert!(obstacle(&jumbo, &GOOD).is_some_and(|text| text.contains("9000")));
+        assert_eq!(obstacle(&able, &GOOD), None);
+    }
+
+    #[test]
+    fn a_veth_needs_its_peer() {
+        let veth = link(LinkKind::Veth, 1500, Some(0));
+        assert!(obstacle(&veth, &GOOD).is_some_and(|text| text.contains("GRO")));
+        let other = link(LinkKind::Physical, 1500, Some(0));
+        assert!(obstacle(&other, &GOOD).is_some_and(|text| text.contains("driver")));
+    }
+}
