@@ -168,7 +168,7 @@ def test_an_interface_that_was_down_is_a_reason_of_the_verdict(lab):
     a = result.port("a")
     assert a.down_s > 0.1 and a.outages == 1
     assert result.verdict.outcome == "fell_short"
-    assert "port a: 1 outages of the interface" in result.verdict.reasons
+    assert "port a: 1 outage of the interface" in result.verdict.reasons
     assert any(line.startswith("  outages   1, ") for line in str(result).splitlines())
 
 

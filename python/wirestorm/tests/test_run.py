@@ -345,7 +345,7 @@ def test_what_cannot_be_sent_is_an_error_before_anything_is(lab):
     [
         ({"ports": {"c": "eth1"}}, "none of the plan's ports: a, b"),
         ({"duration": "soon"}, "a time with its unit"),
-        ({"backend": "dpdk"}, "expected auto, memory, af_packet"),
+        ({"backend": "dpdk"}, "expected auto, af_packet"),
         ({"workers": 0}, "1 to 64"),
         ({"catch_up": "never"}, "never"),
     ],

@@ -242,13 +242,16 @@ class FlowCountsReport:
     closed: int
     """Connections that both sides closed, and flows of UDP whose program ended."""
     failed: int
-    """Flows that ended otherwise; the sum of the nine that follow."""
+    """Flows that ended otherwise; the sum of the ten that follow."""
     refused: int
     """Connections that the peer reset in answer to SYN, and flows to ports where it has nobody."""
     unreachable: int
     """Flows of which a router or a host said that no way leads to the peer."""
     reset: int
     """Connections that the peer reset later."""
+    reset_after_close: int
+    """Connections that the peer closed, and reset when it got more: after an idle timeout, for
+    example."""
     unanswered: int
     """Connections of which SYN was never answered."""
     timed_out: int
@@ -265,6 +268,12 @@ class FlowCountsReport:
     """Connections that their program reset, as it says."""
     reset_meant: int
     """Connections that the peer reset, as its program says."""
+    reconnected: int
+    """Connections that replaced one that the server had closed between two requests."""
+    reset_at_end: int
+    """Connections that were open when the run ended, and were reset."""
+    left_open: int
+    """Connections that were open when the run ended, and could not be reset in time."""
     overflow: int
     """Flows that could not be made or taken, for there were too many."""
     tuple_in_use: int
