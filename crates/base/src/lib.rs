@@ -18,3 +18,4 @@ pub mod prefetch;
 pub mod rate;
 pub mod time;
 pub mod wheel;
+pub mod wrapper;

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received, Transmit};
+use wirestorm_base::port::{PortError, Receive, Received, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_base::wrapper;
 use wirestorm_stack::Datagram;
 
 use crate::port::{Lasting, ReceivePort};
@@ -124,44 +125,38 @@ impl ProbedPort {
     }
 }
 
-impl Receive for ProbedPort {
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+impl wrapper::ReceiveWrapper for ProbedPort {
+    type Port = Lasting<ReceivePort>;
+
+    #[inline]
+    fn inner(&self) -> &Lasting<ReceivePort> {
+        &self.port
+    }
+
+    #[inline]
+    fn inner_mut(&mut self) -> &mut Lasting<ReceivePort> {
+        &mut self.port
     }
 
     #[inline]
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         let before = batch.len();
-        let fetched = self.port.receive(room, batch)?;
+        let fetched = Receive::receive(&mut self.port, room, batch)?;
         if self.echoes.is_empty() {
             return Ok(fetched);
         }
         let mut place = before;
         while let Some(received) = batch.get(place) {
             let verifies = self.verifies && !received.offloads.is_verified;
-            let frame = self.port.frame(received);
+            let frame = Receive::frame(&self.port, received);
             if self.echoes.take(frame, verifies, received.arrival) {
                 let received = batch.remove(place);
-                self.port.release(received);
+                Receive::release(&mut self.port, received);
             } else {
                 place += 1;
             }
         }
         Ok(batch.len() - before)
-    }
-
-    #[inline]
-    fn frame(&self, received: &Received) -> &[u8] {
-        self.port.frame(received)
-    }
-
-    #[inline]
-    fn release(&mut self, received: Received) {
-        self.port.release(received);
-    }
-
-    fn received(&self) -> ReceiveCounters {
-        self.port.received()
     }
 }
 

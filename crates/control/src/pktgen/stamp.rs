@@ -1,8 +1,8 @@
 //! The time in pktgen's header.
 
-use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{Capabilities, FrameId, PortError, Transmit, TransmitCounters};
+use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
+use wirestorm_base::wrapper;
 use wirestorm_io::clock::RealtimeOffset;
 use wirestorm_plan::pktgen::Stamps;
 use wirestorm_wire::checksum::Change;
@@ -17,20 +17,17 @@ pub(super) struct Stamping<'a, P> {
     pub(super) realtime: RealtimeOffset,
 }
 
-impl<P: Transmit> Transmit for Stamping<'_, P> {
+impl<P: Transmit> wrapper::TransmitWrapper for Stamping<'_, P> {
+    type Port = P;
+
     #[inline]
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+    fn inner(&self) -> &P {
+        &*self.port
     }
 
     #[inline]
-    fn take(&mut self) -> Option<FrameId> {
-        self.port.take()
-    }
-
-    #[inline]
-    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        self.port.frame_mut(frame)
+    fn inner_mut(&mut self) -> &mut P {
+        &mut *self.port
     }
 
     #[inline]
@@ -41,31 +38,6 @@ impl<P: Transmit> Transmit for Stamping<'_, P> {
             stamp(self.port.frame_mut(&frame), stamps, leaves);
         }
         self.port.send(frame, length, departure);
-    }
-
-    #[inline]
-    fn release(&mut self, frame: FrameId) {
-        self.port.release(frame);
-    }
-
-    fn flush(&mut self) -> Result<(), PortError> {
-        self.port.flush()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.port.in_flight()
-    }
-
-    fn transmitted(&self) -> TransmitCounters {
-        self.port.transmitted()
-    }
-
-    fn departures(&self) -> Option<DepartureRecord> {
-        self.port.departures()
-    }
-
-    fn abort(&mut self) {
-        self.port.abort();
     }
 }
 

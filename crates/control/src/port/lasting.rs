@@ -1,11 +1,10 @@
 //! A port that outlasts its interface's being down.
 
-use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received, Segmentation, Transmit,
-    TransmitCounters,
+    FrameId, PortError, Receive, Received, Segmentation, Transmit, TransmitCounters,
 };
 use wirestorm_base::time::Instant;
+use wirestorm_base::wrapper;
 
 /// One half of a port whose interface may go down and come up again. Meanwhile nothing arrives, and
 /// what is to be sent is thrown away and counted as unsent. Whoever looks after the interface says
@@ -63,20 +62,17 @@ impl<Port: Transmit> Lasting<Port> {
     }
 }
 
-impl<Port: Transmit> Transmit for Lasting<Port> {
+impl<Port: Transmit> wrapper::TransmitWrapper for Lasting<Port> {
+    type Port = Port;
+
     #[inline]
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+    fn inner(&self) -> &Port {
+        &self.port
     }
 
     #[inline]
-    fn take(&mut self) -> Option<FrameId> {
-        self.port.take()
-    }
-
-    #[inline]
-    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        self.port.frame_mut(frame)
+    fn inner_mut(&mut self) -> &mut Port {
+        &mut self.port
     }
 
     #[inline]
@@ -85,11 +81,6 @@ impl<Port: Transmit> Transmit for Lasting<Port> {
             return self.throw_away(frame);
         }
         self.port.send(frame, length, departure);
-    }
-
-    #[inline]
-    fn segmented_length_max(&self) -> Option<usize> {
-        self.port.segmented_length_max()
     }
 
     #[inline]
@@ -106,11 +97,6 @@ impl<Port: Transmit> Transmit for Lasting<Port> {
         self.port.send_segments(frame, length, segments, departure);
     }
 
-    #[inline]
-    fn release(&mut self, frame: FrameId) {
-        self.port.release(frame);
-    }
-
     fn flush(&mut self) -> Result<(), PortError> {
         if self.is_down {
             return Ok(());
@@ -124,29 +110,24 @@ impl<Port: Transmit> Transmit for Lasting<Port> {
         }
     }
 
-    fn in_flight(&self) -> usize {
-        self.port.in_flight()
-    }
-
     fn transmitted(&self) -> TransmitCounters {
         let mut counters = self.port.transmitted();
         counters.unsent += self.unsent;
         counters
     }
-
-    fn departures(&self) -> Option<DepartureRecord> {
-        self.port.departures()
-    }
-
-    fn abort(&mut self) {
-        self.port.abort();
-    }
 }
 
-impl<Port: Receive> Receive for Lasting<Port> {
+impl<Port: Receive> wrapper::ReceiveWrapper for Lasting<Port> {
+    type Port = Port;
+
     #[inline]
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+    fn inner(&self) -> &Port {
+        &self.port
+    }
+
+    #[inline]
+    fn inner_mut(&mut self) -> &mut Port {
+        &mut self.port
     }
 
     #[inline]
@@ -161,20 +142,6 @@ impl<Port: Receive> Receive for Lasting<Port> {
             }
             outcome => outcome,
         }
-    }
-
-    #[inline]
-    fn frame(&self, received: &Received) -> &[u8] {
-        self.port.frame(received)
-    }
-
-    #[inline]
-    fn release(&mut self, received: Received) {
-        self.port.release(received);
-    }
-
-    fn received(&self) -> ReceiveCounters {
-        self.port.received()
     }
 }
 

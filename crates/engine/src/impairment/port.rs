@@ -1,10 +1,8 @@
 //! A port whose frames go over a link first.
 
-use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Segmentation, Transmit, TransmitCounters,
-};
+use wirestorm_base::port::{FrameId, PortError, Transmit};
 use wirestorm_base::time::Instant;
+use wirestorm_base::wrapper;
 
 use super::{HeldOptions, ImpairmentCounters, Link};
 use wirestorm_wire::impairment::Impairment;
@@ -51,19 +49,17 @@ impl<Port: Transmit> Impaired<Port> {
     }
 }
 
-impl<Port: Transmit> Transmit for Impaired<Port> {
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+impl<Port: Transmit> wrapper::TransmitWrapper for Impaired<Port> {
+    type Port = Port;
+
+    #[inline]
+    fn inner(&self) -> &Port {
+        &self.port
     }
 
     #[inline]
-    fn take(&mut self) -> Option<FrameId> {
-        self.port.take()
-    }
-
-    #[inline]
-    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        self.port.frame_mut(frame)
+    fn inner_mut(&mut self) -> &mut Port {
+        &mut self.port
     }
 
     #[inline]
@@ -87,22 +83,6 @@ impl<Port: Transmit> Transmit for Impaired<Port> {
         }
     }
 
-    #[inline]
-    fn send_segments(
-        &mut self,
-        frame: FrameId,
-        length: usize,
-        segments: &Segmentation,
-        departure: Instant,
-    ) {
-        self.port.send_segments(frame, length, segments, departure);
-    }
-
-    #[inline]
-    fn release(&mut self, frame: FrameId) {
-        self.port.release(frame);
-    }
-
     fn flush(&mut self) -> Result<(), PortError> {
         if let Some(link) = &mut self.link {
             while link.next().is_some_and(|at| at <= self.now) {
@@ -123,17 +103,5 @@ impl<Port: Transmit> Transmit for Impaired<Port> {
     fn in_flight(&self) -> usize {
         let held = self.link.as_ref().map_or(0, |link| link.counters().held());
         self.port.in_flight() + held as usize
-    }
-
-    fn transmitted(&self) -> TransmitCounters {
-        self.port.transmitted()
-    }
-
-    fn departures(&self) -> Option<DepartureRecord> {
-        self.port.departures()
-    }
-
-    fn abort(&mut self) {
-        self.port.abort();
     }
 }

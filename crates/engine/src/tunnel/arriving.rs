@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use wirestorm_base::port::{Capabilities, FrameId, PortError, Receive, ReceiveCounters, Received};
+use wirestorm_base::port::{FrameId, PortError, Receive, Received};
+use wirestorm_base::wrapper;
 
 use super::TunnelCounters;
 use super::outer::{Arrived, Within};
@@ -80,9 +81,17 @@ impl TakenOut {
     }
 }
 
-impl<Port: Receive> Receive for Untunnelled<Port> {
-    fn capabilities(&self) -> &Capabilities {
-        self.port.capabilities()
+impl<Port: Receive> wrapper::ReceiveWrapper for Untunnelled<Port> {
+    type Port = Port;
+
+    #[inline]
+    fn inner(&self) -> &Port {
+        &self.port
+    }
+
+    #[inline]
+    fn inner_mut(&mut self) -> &mut Port {
+        &mut self.port
     }
 
     #[inline]
@@ -125,9 +134,5 @@ impl<Port: Receive> Receive for Untunnelled<Port> {
             (Some(copies), Some(place)) => copies.free.push(place),
             _ => self.port.release(received),
         }
-    }
-
-    fn received(&self) -> ReceiveCounters {
-        self.port.received()
     }
 }

@@ -2,11 +2,9 @@
 
 use alloc::sync::Arc;
 
-use wirestorm_base::departure::DepartureRecord;
-use wirestorm_base::port::{
-    Capabilities, FrameId, PortError, Segmentation, Transmit, TransmitCounters,
-};
+use wirestorm_base::port::{Capabilities, FrameId, Transmit};
 use wirestorm_base::time::Instant;
+use wirestorm_base::wrapper;
 
 use super::outer::{IPV4_LENGTH, IPV6_LENGTH, Leaving};
 use super::{Tunnel, TunnelCounters, TunnelTable};
@@ -93,23 +91,25 @@ impl Tunnels {
     }
 }
 
-impl<Port: Transmit> Transmit for Tunnelled<Port> {
+impl<Port: Transmit> wrapper::TransmitWrapper for Tunnelled<Port> {
+    type Port = Port;
+
+    #[inline]
+    fn inner(&self) -> &Port {
+        &self.port
+    }
+
+    #[inline]
+    fn inner_mut(&mut self) -> &mut Port {
+        &mut self.port
+    }
+
     #[inline]
     fn capabilities(&self) -> &Capabilities {
         match &self.tunnels {
             None => self.port.capabilities(),
             Some(tunnels) => &tunnels.capabilities,
         }
-    }
-
-    #[inline]
-    fn take(&mut self) -> Option<FrameId> {
-        self.port.take()
-    }
-
-    #[inline]
-    fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
-        self.port.frame_mut(frame)
     }
 
     /// A frame that has no tunnel, or no room for one, is among the tunnels' counters instead of the
@@ -138,42 +138,5 @@ impl<Port: Transmit> Transmit for Tunnelled<Port> {
             None => self.port.segmented_length_max(),
             Some(_) => None,
         }
-    }
-
-    #[inline]
-    fn send_segments(
-        &mut self,
-        frame: FrameId,
-        length: usize,
-        segments: &Segmentation,
-        departure: Instant,
-    ) {
-        self.port.send_segments(frame, length, segments, departure);
-    }
-
-    #[inline]
-    fn release(&mut self, frame: FrameId) {
-        self.port.release(frame);
-    }
-
-    #[inline]
-    fn flush(&mut self) -> Result<(), PortError> {
-        self.port.flush()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.port.in_flight()
-    }
-
-    fn transmitted(&self) -> TransmitCounters {
-        self.port.transmitted()
-    }
-
-    fn departures(&self) -> Option<DepartureRecord> {
-        self.port.departures()
-    }
-
-    fn abort(&mut self) {
-        self.port.abort();
     }
 }
