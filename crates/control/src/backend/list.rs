@@ -14,6 +14,7 @@ use wirestorm_io::xdp::XdpTransmit;
 use wirestorm_sim::memory::MemorySink;
 
 use super::Descriptor;
+use super::null::NullTransmit;
 
 /// Work on a port of any type, compiled for each of them.
 pub(crate) trait PortVisitor {
@@ -82,6 +83,8 @@ backends! {
         Xdp(XdpTransmit) = super::xdp::XDP;
         /// Nothing: frames are thrown away.
         Memory(MemorySink) = super::memory::MEMORY;
+        /// Nothing, in real time.
+        Null(NullTransmit) = super::null::NULL;
     }
     other ports: {
         /// A packet socket that sends long frames.

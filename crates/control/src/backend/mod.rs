@@ -10,6 +10,7 @@ mod conditions;
 mod file;
 mod list;
 mod memory;
+mod null;
 mod xdp;
 
 use std::fmt;
