@@ -53,17 +53,21 @@ fn blocks(document: &Path, language: &str) -> Vec<String> {
     blocks
 }
 
-/// The commands in a document's fenced `sh` blocks, a line each, comments left out.
+/// The commands in a document's fenced `sh` blocks, without comments: one a line, which `\` at its
+/// end continues.
 fn commands(document: &Path) -> Vec<String> {
     let mut commands = Vec::new();
     for block in blocks(document, "sh") {
-        for line in block.lines() {
+        for line in block.replace("\\\n", "").lines() {
             let command = line.split(" # ").next().unwrap_or_default().trim();
             commands.extend((!command.is_empty()).then(|| command.to_owned()));
         }
     }
     commands
 }
+
+/// Keys of a template that make the programs of both sides.
+const TRAFFIC: [&str; 8] = ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
 /// The plan that a document shows a part of.
 fn whole(part: Value) -> Value {
@@ -87,15 +91,17 @@ fn whole(part: Value) -> Value {
         }
     }
     if !is_stateless && plan.get("templates").is_none() {
-        let is_empty = template.as_object().is_some_and(|it| it.len() == 1);
-        if is_empty {
+        let has_programs = template["client"].get("program").is_some();
+        if !has_programs && !TRAFFIC.iter().any(|key| template.get(key).is_some()) {
             template["http"] = json!({});
         }
-        let client = [("tx", "clients"), ("servers", "10.0.1.1")];
-        client.iter().for_each(|(name, value)| template["client"][name] = json!(value));
-        template["client"]["load"] = json!({"rate": 100});
+        let client = json!({"tx": "clients", "servers": "10.0.1.1", "load": {"rate": 100}});
+        for (name, value) in client.as_object().expect("fields") {
+            if template["client"].get(name).is_none() {
+                template["client"][name] = value.clone();
+            }
+        }
         template["server"]["tx"] = json!("servers");
-        let has_programs = template["client"].get("program").is_some();
         if has_programs {
             template["server"]["port"] = json!(80);
         }

@@ -79,16 +79,33 @@ pub(crate) fn seed() -> Value {
 
 pub(crate) fn port() -> Value {
     object(&PORT, &["name"], |name| match name {
-        "name" => described("Its name in the plan.", text()),
-        "location" => described("The interface, such as eth1 or netns/NAME:veth0.", text()),
-        "speed" => described("Bits a second of its wire, such as 10G.", number()),
+        "name" => described("Name of the port in the plan.", text()),
+        "location" => described(
+            "Interface: `eth1`, or `netns/NAME:veth0` in another namespace. `--port \
+            NAME=INTERFACE` takes precedence.",
+            text(),
+        ),
+        "speed" => described(
+            "Speed in bits a second, such as `10G`, for rates in percent. Default: the interface's \
+            speed.",
+            number(),
+        ),
         "addresses" => {
             let addresses = any_of([text(), list(text())]);
-            described("Its addresses as a host of its own, such as 10.0.0.1/24.", addresses)
+            described(
+                "Addresses with prefix, such as `10.0.0.1/24`, one or a list. The port is then a \
+                host: it answers ARP, neighbour discovery and pings, and resolves next hops. Do \
+                not use an address that the interface already has.",
+                addresses,
+            )
         }
         "gateway" => {
             let gateways = any_of([text(), list(text())]);
-            described("That host's router, or routers, such as 10.0.0.254.", gateways)
+            described(
+                "Router, or routers, for destinations outside the port's networks, such as \
+                `10.0.0.254`. Over IPv6 it may be a link-local address.",
+                gateways,
+            )
         }
         _ => unknown(),
     })

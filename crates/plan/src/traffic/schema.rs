@@ -22,8 +22,8 @@ pub fn schema() -> Value {
     let mut definitions = Definitions::default();
     let packet = packet(&mut definitions);
     let mut schema = object(&PLAN, &PLAN, |name| match name {
-        "ports" => described("Where frames leave and arrive.", list(port())),
-        "flows" => described("What leaves.", list(flow(&packet))),
+        "ports" => described("Ports where frames leave and arrive.", list(port())),
+        "flows" => described("Flows of frames.", list(flow(&packet))),
         _ => unknown(),
     });
     schema["$defs"] = definitions.0.into_iter().collect::<Map<_, _>>().into();
@@ -32,39 +32,57 @@ pub fn schema() -> Value {
 
 fn flow(packet: &Value) -> Value {
     object(&flow::FLOW, &["name", "tx", "packet"], |name| match name {
-        "name" => described("Its name in the plan.", text()),
-        "tx" => described("The port that it leaves.", text()),
+        "name" => described("Name of the flow in results.", text()),
+        "tx" => described("Port that the flow leaves.", text()),
         "rx" => {
             let ports = any_of([text(), list(text())]);
-            described("The port, or ports, where it should arrive.", ports)
+            described("Port, or list of ports, where the flow should arrive.", ports)
         }
         "packet" => packet.clone(),
-        "size" => described("How long its frames are.", size()),
-        "rate" => described("How fast; 1000pps where nothing is said.", rate()),
-        "duration" => described("How long it is sent; continuous where nothing is said.", extent()),
-        "departures" => described("How the gaps between frames are distributed.", departures()),
-        "start_delay" => described("Time before its first frame.", time()),
+        "size" => {
+            described("Size of the frames. Default: the shortest that holds the packet.", size())
+        }
+        "rate" => described("Rate of the flow. Default: 1000pps.", rate()),
+        "duration" => described("Duration of the flow. Default: continuous.", extent()),
+        "departures" => {
+            described("Distribution of the gaps between frames. Default: constant.", departures())
+        }
+        "start_delay" => described("Delay before the first frame. Default: none.", time()),
         "start" => {
             let names: Vec<_> = flow::STARTS.iter().map(|(name, _)| *name).collect();
-            described("What makes it start.", json!({"enum": names}))
+            described(
+                "Start of the flow: `at_once`, `paused` (until it is resumed), or `when_named` (by \
+                the `next` of another flow). Default: at_once.",
+                json!({"enum": names}),
+            )
         }
-        "next" => described("The flow that starts when this one ends.", next()),
-        "metrics" => described("Whether it is measured where it arrives.", metrics()),
+        "next" => described(
+            "Flow that starts when this one ends: with its time, or else with its last frame.",
+            next(),
+        ),
+        "metrics" => described(
+            "Measurement at the ports of `rx`, by a signature in the last 18 bytes of each frame.",
+            metrics(),
+        ),
         _ => unknown(),
     })
 }
 
 fn metrics() -> Value {
     object(&flow::METRICS, &[], |name| match name {
-        "enable" => json!({"type": "boolean", "description": "True where nothing is said."}),
+        "enable" => {
+            json!({"type": "boolean", "description": "Measure the flow. Default: true."})
+        }
         _ => unknown(),
     })
 }
 
 fn next() -> Value {
     let with_times = object(&flow::NEXT, &["flow"], |name| match name {
-        "flow" => described("Its name.", text()),
-        "times" => described("How often this flow starts at most.", integer(1, u32::MAX.into())),
+        "flow" => described("Name of that flow.", text()),
+        "times" => {
+            described("Most starts of this flow. Default: no limit.", integer(1, u32::MAX.into()))
+        }
         _ => unknown(),
     });
     any_of([text(), with_times])
@@ -77,15 +95,15 @@ fn departures() -> Value {
                 "seed" => seed(),
                 _ => unknown(),
             });
-            described("A Poisson process: exponential gaps.", seeded)
+            described("Poisson process: exponential gaps.", seeded)
         }
         "on_off" => {
             let periods = object(&flow::ON_OFF, &flow::ON_OFF, |name| match name {
-                "on" => described("How long frames are sent.", time()),
-                "off" => described("How long none are.", time()),
+                "on" => described("Length of a period with frames.", time()),
+                "off" => described("Length of a period without frames.", time()),
                 _ => unknown(),
             });
-            described("Periods with and without frames; the rate is that over both.", periods)
+            described("Periods with and without frames. The rate is the mean over both.", periods)
         }
         _ => unknown(),
     });
@@ -94,16 +112,19 @@ fn departures() -> Value {
 
 fn extent() -> Value {
     let forms = choice(&duration::FORMS, |name| match name {
-        "fixed_packets" => described("So many frames.", integer(1, u64::MAX)),
-        "fixed_seconds" => described("So many seconds.", number()),
+        "fixed_packets" => described("Number of frames.", integer(1, u64::MAX)),
+        "fixed_seconds" => described("Number of seconds.", number()),
         "burst" => {
             let bursts = object(&duration::BURST, &[], |name| match name {
-                "bursts" => described("How many; 0: without end.", integer(0, u64::MAX)),
-                "packets" => described("Frames of each.", integer(1, u64::MAX)),
-                "gap" => described("From the last frame of one to the next one's first.", time()),
+                "bursts" => described("Number of bursts; 0 means no end.", integer(0, u64::MAX)),
+                "packets" => described("Frames of a burst.", integer(1, u64::MAX)),
+                "gap" => described(
+                    "Time from the last frame of a burst to the first of the next.",
+                    time(),
+                ),
                 _ => unknown(),
             });
-            described("Several bursts.", bursts)
+            described("Bursts of frames.", bursts)
         }
         _ => unknown(),
     });
@@ -138,11 +159,11 @@ fn size() -> Value {
         described("Bytes of a frame with its FCS.", bytes)
     };
     let mixes: Vec<_> = size::MIXES.iter().map(|(name, _)| *name).collect();
-    let mix = || described("A mix that has a name.", json!({"enum": mixes}));
+    let mix = || described("Name of a mix of sizes.", json!({"enum": mixes}));
     let pair = || {
         object(&size::PAIR, &size::PAIR, |name| match name {
             "size" => with_fcs(),
-            "weight" => described("How often.", integer(0, u32::MAX.into())),
+            "weight" => described("Weight of this size.", integer(0, u32::MAX.into())),
             _ => unknown(),
         })
     };
@@ -155,7 +176,7 @@ fn size() -> Value {
         "ip" => described("Bytes of the first IP packet.", integer(20, 65_535)),
         "increment" => object(&size::INCREMENT, &["start", "end"], |name| match name {
             "start" | "end" => with_fcs(),
-            "step" => described("How much longer the next one is.", integer(1, 65_535)),
+            "step" => described("Difference between two sizes. Default: 1.", integer(1, 65_535)),
             _ => unknown(),
         }),
         "random" => object(&size::RANDOM, &["min", "max"], |name| match name {
@@ -165,7 +186,7 @@ fn size() -> Value {
         }),
         "weight_pairs" => choice(&size::WEIGHT_PAIRS, |name| match name {
             "predefined" => mix(),
-            "custom" => described("Lengths with their weights.", list(pair())),
+            "custom" => described("Sizes with their weights.", list(pair())),
             _ => unknown(),
         }),
         _ => unknown(),
@@ -184,8 +205,11 @@ fn packet(definitions: &mut Definitions) -> Value {
     let mut names: Vec<_> = layout::all().iter().map(|layout| layout.name).collect();
     names.extend(packet::OTHERS);
     let item = choice(&names, |name| match (name, layout::find(name)) {
-        ("payload", _) => described("What is behind all headers.", payload()),
-        ("capture", _) => described("A frame out of a capture, alone.", capture(definitions)),
+        ("payload", _) => described("Payload behind all headers.", payload()),
+        ("capture", _) => described(
+            "A frame of a capture file; it stands alone in `packet`.",
+            capture(definitions),
+        ),
         (_, Some(layout)) => definitions.header(layout, name),
         (_, None) => unknown(),
     });
@@ -196,12 +220,14 @@ fn packet(definitions: &mut Definitions) -> Value {
 
 fn payload() -> Value {
     let forms = choice(&packet::PAYLOADS, |name| match name {
-        "fixed" => described("These bytes, again and again.", bytes()),
+        "fixed" => described("These bytes, repeated.", bytes()),
         "bytes" => described("These bytes, then zeros.", bytes()),
         "text" => described("A text, then zeros.", text()),
-        "increment_byte" => described("Bytes that grow by one from this one.", integer(0, 255)),
+        "increment_byte" => {
+            described("Bytes that increase by one, from this one.", integer(0, 255))
+        }
         "increment_word" => {
-            described("Words of 16 bits that grow by one from this one.", integer(0, 65_535))
+            described("16-bit words that increase by one, from this one.", integer(0, 65_535))
         }
         "zeros" => described("Zeros.", json!({"enum": [null, true]})),
         _ => unknown(),
@@ -215,8 +241,8 @@ fn bytes() -> Value {
 
 fn capture(definitions: &mut Definitions) -> Value {
     object(&CAPTURE, &["file"], |name| match name {
-        "file" => described("Its name, from where the plan is.", text()),
-        "number" => described("The number of the packet, from 1.", integer(1, u64::MAX)),
+        "file" => described("Capture file, relative to the plan.", text()),
+        "number" => described("Number of the packet, from 1. Default: 1.", integer(1, u64::MAX)),
         "fields" => {
             let mut patterns = Map::new();
             patterns.insert(r"^bytes\[[0-9]+\.\.[0-9]+\]$".into(), definitions.field_of_bytes());
@@ -228,7 +254,7 @@ fn capture(definitions: &mut Definitions) -> Value {
             }
             json!({
                 "type": "object",
-                "description": "What differs from the frame: fields of headers, or bytes by offsets.",
+                "description": "Changes: header fields such as `ipv4.src`, or bytes by offset.",
                 "patternProperties": patterns,
                 "additionalProperties": false,
             })
@@ -293,7 +319,7 @@ impl Definitions {
 
     fn field_of_bytes(&mut self) -> Value {
         let field = self.pattern(Kind::Uint, 128);
-        described("Bytes by their offsets, 16 at most, as a number.", field)
+        described("Bytes at these offsets, 16 at most, as a number.", field)
     }
 
     /// A value, or how values follow each other.
@@ -309,7 +335,7 @@ impl Definitions {
             let scalar = definitions.once(&scalar_name, |_| scalar(kind, bits));
             any_of([
                 scalar.clone(),
-                json!({"const": "auto", "description": "What the rest of the frame makes it."}),
+                json!({"const": "auto", "description": "Computed from the rest of the frame."}),
                 definitions.forms(&scalar),
             ])
         })
@@ -339,7 +365,7 @@ impl Definitions {
         let weight = self.once("weight", |_| integer(0, u32::MAX.into()));
         let seed = self.once("seed", |_| seed());
         let count = self.once("count", |_| {
-            described("How many there are, before they begin again.", integer(1, u64::MAX))
+            described("Number of values before they repeat.", integer(1, u64::MAX))
         });
         let weight = || {
             json!({
@@ -354,7 +380,7 @@ impl Definitions {
                 "start" => described("The first value.", scalar.clone()),
                 "step" => {
                     let step = any_of([integer(1, u64::MAX), scalar.clone()]);
-                    described("The distance between values.", step)
+                    described("Difference between two values. Default: 1.", step)
                 }
                 "count" => count.clone(),
                 _ => unknown(),
@@ -362,16 +388,14 @@ impl Definitions {
         };
         let names = [&pattern::FORMS[..], &pattern::BESIDE].concat();
         let mut schema = object(&names, &[], |name| match name {
-            "value" => {
-                described("The same in every frame; with a mask, the other bits.", scalar.clone())
-            }
+            "value" => described("A constant; with `mask`, the bits outside it.", scalar.clone()),
             "values" => {
                 let mut values = list(scalar.clone());
                 values["minItems"] = 1.into();
-                described("These in turn.", values)
+                described("These values, round robin.", values)
             }
-            "increment" => described("Values that rise.", counter()),
-            "decrement" => described("Values that fall.", counter()),
+            "increment" => described("Increasing values.", counter()),
+            "decrement" => described("Decreasing values.", counter()),
             "random" => {
                 let random = object(&pattern::RANDOM, &[], |name| match name {
                     "min" => described("The least value.", scalar.clone()),
@@ -380,7 +404,7 @@ impl Definitions {
                     "count" => count.clone(),
                     _ => unknown(),
                 });
-                described("Any of them.", random)
+                described("Random values.", random)
             }
             "weighted" => {
                 let seeded = object(&pattern::WEIGHTED, &["choices"], |name| match name {
@@ -388,16 +412,28 @@ impl Definitions {
                     "seed" => seed.clone(),
                     _ => unknown(),
                 });
-                described("These as often as their weights say.", any_of([list(weight()), seeded]))
+                described(
+                    "Random values by weight: a list of [value, weight].",
+                    any_of([list(weight()), seeded]),
+                )
             }
-            "after" => described("The field that has to be through its values first.", text()),
-            "restart_after" => {
-                described("After so many values they begin again.", integer(1, u64::MAX))
-            }
-            "mask" => described("The bits that are written; all.", scalar.clone()),
+            "after" => described(
+                "Field that must complete its values before this one advances, such as \
+                `tcp.dst_port`.",
+                text(),
+            ),
+            "restart_after" => described(
+                "Number of frames after which this field restarts, together with the fields that \
+                wait for it.",
+                integer(1, u64::MAX),
+            ),
+            "mask" => described("Bits of the field that vary. Default: all.", scalar.clone()),
             "shift" => {
                 let bits = json!({"type": "integer", "minimum": -127, "maximum": 127});
-                described("By how many bits values are moved to the left before.", bits)
+                described(
+                    "Shift of the values to the left, in bits (negative: right). Default: 0.",
+                    bits,
+                )
             }
             _ => unknown(),
         });
@@ -425,17 +461,17 @@ fn meaning(field: &Field) -> String {
         Role::Plain if field.kind == Kind::Bytes => return "Any bytes.".to_owned(),
         Role::Plain => {
             let default = field.kind.shown(field.default);
-            return format!("{} bits; {default} where nothing is said.", field.bits);
+            return format!("{} bits. Default: {default}.", field.bits);
         }
-        Role::View => "another name for bits that other fields have",
-        Role::HeaderLength { .. } => "the length of the header; filled in",
-        Role::LengthToEnd { .. } => "the length of the packet; filled in",
-        Role::ItemCount { .. } => "how many items there are; filled in",
-        Role::Checksum(_) => "the checksum; filled in",
-        Role::NextProtocol(_) => "the number of the header that follows; filled in",
-        Role::OwnNumber(_) => "the number of this header; filled in",
-        Role::IsLast => "whether none of its kind follows; filled in",
-        Role::Flag(_) => "whether what it is for is there; filled in",
+        Role::View => "an alias of bits that other fields have",
+        Role::HeaderLength { .. } => "the length of the header. Default: computed",
+        Role::LengthToEnd { .. } => "the length of the packet. Default: computed",
+        Role::ItemCount { .. } => "the number of items. Default: computed",
+        Role::Checksum(_) => "the checksum. Default: computed",
+        Role::NextProtocol(_) => "the number of the next header. Default: computed",
+        Role::OwnNumber(_) => "the number of this header. Default: computed",
+        Role::IsLast => "whether this is the last of its kind. Default: computed",
+        Role::Flag(_) => "whether the optional field is present. Default: computed",
     };
     format!("{} bits: {what}.", field.bits)
 }
