@@ -7,6 +7,7 @@ mod ci;
 mod corpus;
 mod demo;
 mod directions;
+mod docs;
 mod sample;
 mod setup;
 mod table;
@@ -35,6 +36,8 @@ Usage: cargo xtask CHORE [options]
       --binary PATH     measure this wirestorm instead of building one
       --rounds N        how often the contenders take turns (3)
       --seconds N       how long a run at full speed lasts (3)
+  docs                  write the reference pages below docs/reference from the schemas
+      --check           write nothing; fail if a page is outdated, or a link of the documents broken
   sample OUT.pcap       write a capture of made-up traffic
       --flows N         conversations, or with a fixed size different 5-tuples (2000)
       --seconds N       time over which they spread (10)
@@ -70,6 +73,7 @@ fn run() -> Fallible<ExitCode> {
             "ci" => ci::run(arguments),
             "demo" => demo::run(arguments),
             "bench" => bench::run(arguments),
+            "docs" => docs::run(arguments),
             "sample" => sample::run(arguments),
             "corpus" => corpus::run(arguments),
             other => Err(format!("there is no chore {other:?}\n\n{USAGE}").into()),

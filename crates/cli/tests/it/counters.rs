@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use wirestorm_testkit::Scratch;
 
-const PAGE: &str = include_str!("../../../../docs/counters.md");
+const PAGE: &str = include_str!("../../../../docs/reference/counters.md");
 const SCHEMA: &str = include_str!("../../../../schemas/wirestorm.result.2.json");
 
 /// TRex's tables by their heads, and how many counters are in each.
@@ -63,7 +63,7 @@ fn paths() -> Vec<&'static str> {
     for (head, _) in TABLES {
         paths.extend(rows(below(head)).iter().flat_map(|row| quoted(row[1])));
     }
-    paths.extend(rows(below("## What TRex does not count")).iter().flat_map(|row| quoted(row[0])));
+    paths.extend(rows(below("## Other counters")).iter().flat_map(|row| quoted(row[0])));
     paths
 }
 
@@ -153,6 +153,8 @@ fn each_counter_that_is_told_is_on_the_page() {
             match referred(of) {
                 // Its parts are those of the other definitions.
                 Some("ConnectionsReport") => {}
+                // The generated page of results has them, and most are not counters.
+                Some("TransmitReport" | "ReceiveReport" | "ImpairmentReport") => {}
                 Some(definition) => {
                     let parts = schema["$defs"][definition]["properties"].as_object();
                     let parts = parts.unwrap_or_else(|| panic!("no {definition}")).keys();
@@ -167,5 +169,5 @@ fn each_counter_that_is_told_is_on_the_page() {
     }
     assert!(told.len() > 200, "{told:?}");
     let missing: Vec<_> = told.iter().filter(|path| !known.contains(path.as_str())).collect();
-    assert!(missing.is_empty(), "docs/counters.md does not tell of {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/counters.md lacks {missing:?}");
 }
