@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = ["README.md", "docs/python.md", "python/wirestorm/README.md"]
+DOCUMENTS = ["README.md", "docs/guide/python.md", "python/wirestorm/README.md"]
 
 
 def python_of(text: str) -> str:

@@ -7,7 +7,7 @@
 >>> flow = plan.add_flow("clients", left, packet, rx=right, size=128, rate="10kpps", duration="1s")
 >>> print(ws.run(plan))
 
-docs/python.md of the repository tells more.
+docs/guide/python.md of the repository tells more.
 """
 
 from wirestorm import headers as _headers

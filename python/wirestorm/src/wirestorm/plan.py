@@ -1,7 +1,7 @@
 """Plans: which frames leave which port, how fast and for how long.
 
-The words are those of docs/plans.md: an object's fields are the fields there, and everything that
-can be written there as text or a mapping can be given here as it is.
+The keys are those of docs/guide/streams.md: an object's fields are the keys there, and every text or
+mapping of a plan can be given here as it is.
 """
 
 from __future__ import annotations
