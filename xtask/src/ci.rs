@@ -10,7 +10,7 @@ use wirestorm_testkit::require::{SKIPPED_LOG, is_root};
 
 use crate::setup::{NIGHTLY, Purpose};
 use crate::workspace::{cargo, cargo_of};
-use crate::{Fallible, directions, setup, table, workspace};
+use crate::{Fallible, directions, docs, setup, table, workspace};
 
 /// How long each fuzz target runs, two of them at a time: 60 seconds of the 15 targets in all.
 const FUZZ_SECONDS: u32 = 4;
@@ -46,9 +46,10 @@ enum Extent {
     Long,
 }
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "packages", run: packages },
     Step { name: "directions", run: check_directions },
+    Step { name: "book", run: book },
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "doc", run: doc },
@@ -136,6 +137,21 @@ fn packages(_: Extent) -> Fallible<Pass> {
 fn check_directions(_: Extent) -> Fallible<Pass> {
     let wrong = directions::check()?;
     if wrong.is_empty() { Ok(Pass::Done) } else { Err(wrong.join("\n").into()) }
+}
+
+/// The documents: generated pages, links, and the site that mdBook makes of them.
+fn book(_: Extent) -> Fallible<Pass> {
+    let wrong = docs::wrong()?;
+    if !wrong.is_empty() {
+        return Err(wrong.join("\n").into());
+    }
+    let mdbook = match setup::ensure_mdbook() {
+        Ok(mdbook) => mdbook,
+        Err(reason) => return Ok(Pass::Skipped(format!("links are right; no site: {reason}"))),
+    };
+    let mut build = Command::new(mdbook);
+    build.arg("build").arg(workspace::root()).arg("--dest-dir").arg(workspace::in_target("book")?);
+    done(&mut build)
 }
 
 fn fmt(_: Extent) -> Fallible<Pass> {

