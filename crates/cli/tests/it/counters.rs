@@ -167,7 +167,7 @@ fn each_counter_that_is_told_is_on_the_page() {
             }
         }
     }
-    assert!(told.len() > 200, "{told:?}");
+    assert!(told.len() > 150, "{told:?}");
     let missing: Vec<_> = told.iter().filter(|path| !known.contains(path.as_str())).collect();
     assert!(missing.is_empty(), "docs/reference/counters.md lacks {missing:?}");
 }
