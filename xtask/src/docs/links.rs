@@ -28,7 +28,7 @@ pub(super) fn wrong() -> Fallible<Vec<String>> {
     let root = workspace::root();
     let mut wrong = Vec::new();
     let mut pages: Vec<PathBuf> = OTHERS.iter().map(PathBuf::from).collect();
-    let of_book = pages_below(&root, Path::new(BOOK))?;
+    let of_book = pages_below(root, Path::new(BOOK))?;
     let contents = std::fs::read_to_string(root.join(CONTENTS))?;
     for page in &of_book {
         let inside = page.strip_prefix(BOOK)?.display().to_string();
@@ -40,7 +40,7 @@ pub(super) fn wrong() -> Fallible<Vec<String>> {
     for page in &pages {
         let text = std::fs::read_to_string(root.join(page))?;
         for link in links(&text) {
-            if let Some(reason) = broken(&root, page, &link) {
+            if let Some(reason) = broken(root, page, &link) {
                 wrong.push(format!("{}: {link}: {reason}", page.display()));
             }
         }
@@ -159,12 +159,12 @@ mod tests {
     fn a_link_to_a_missing_page_or_heading_is_found() {
         let root = workspace::root();
         let page = Path::new("docs/guide/replay.md");
-        assert!(broken(&root, page, "streams.md#measurement").is_none());
-        assert!(broken(&root, page, "#rate").is_none());
-        assert!(broken(&root, page, "../from/tcpreplay.md").is_none());
-        assert!(broken(&root, page, "no.md").is_some());
-        assert!(broken(&root, page, "streams.md#no-such-heading").is_some());
-        assert!(broken(&root, page, "../../README.md").is_some(), "the book has no README");
+        assert!(broken(root, page, "streams.md#measurement").is_none());
+        assert!(broken(root, page, "#rate").is_none());
+        assert!(broken(root, page, "../from/tcpreplay.md").is_none());
+        assert!(broken(root, page, "no.md").is_some());
+        assert!(broken(root, page, "streams.md#no-such-heading").is_some());
+        assert!(broken(root, page, "../../README.md").is_some(), "the book has no README");
     }
 
     #[test]

@@ -173,10 +173,10 @@ impl Writer<'_> {
             return add(format!("map of {}", self.kind(values)));
         }
         if let Some(pattern) = schema["pattern"].as_str() {
-            return match of_pattern(pattern) {
-                Some(kind) => add(kind.to_owned()),
-                None => {}
-            };
+            if let Some(kind) = of_pattern(pattern) {
+                add(kind.to_owned());
+            }
+            return;
         }
         match &schema["type"] {
             Value::String(kind) => add(of_type(kind).to_owned()),
