@@ -18,6 +18,8 @@ const FUZZ_SECONDS: u32 = 4;
 const FUZZ_SECONDS_LONG: u32 = 60;
 /// Environment variable that names the command to test, instead of one that is built for it.
 const BINARY: &str = workspace::BINARY;
+/// Set for tests that do more with `--long`.
+const LONG: &str = "WIRESTORM_LONG";
 /// The tests that need the Python package of TRex's profiles.
 const WITH_PYTHON: [&str; 2] = [
     "streams::trex_profiles_are_simulated_as_they_are",
@@ -169,7 +171,7 @@ fn doc(_: Extent) -> Fallible<Pass> {
     done(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn test(_: Extent) -> Fallible<Pass> {
+fn test(extent: Extent) -> Fallible<Pass> {
     if !is_root() {
         println!("not root: tests that need network namespaces will skip themselves");
     }
@@ -177,6 +179,9 @@ fn test(_: Extent) -> Fallible<Pass> {
     let log = scratch.file("skipped");
     let mut command = all_tests()?;
     command.arg("--no-fail-fast").env(SKIPPED_LOG, &log);
+    if extent == Extent::Long {
+        command.env(LONG, "1");
+    }
     let outcome = done(&mut command);
     // No file: nothing was skipped.
     let skipped = std::fs::read_to_string(&log).unwrap_or_default();

@@ -354,8 +354,8 @@ fn a_run_starts_at_the_time_it_is_given_and_can_be_stopped_before() {
     assert_eq!(lab.b.counters().unwrap().rx_packets, 10);
 }
 
-/// Less than a page for each of 10,000 cycles, and what allocators keep.
-const LEAK_MAX: u64 = 32 << 20;
+/// Less than half a page for each of 10,000 cycles.
+const LEAK_MAX: u64 = 16 << 20;
 
 /// What a process has of the machine.
 #[derive(Debug)]
@@ -416,8 +416,12 @@ fn cycles_in_a_process_of_their_own() {
     cycle(&lab, &far, &capture, &host, 2 * Host::ENDED_RUNS_MAX as u32);
     let before = Held::now();
     cycle(&lab, &far, &capture, &host, cycles);
+    // The thread of the last run may be about to end.
+    until("files and threads are given back", || {
+        let now = Held::now();
+        now.files <= before.files && now.threads <= before.threads
+    });
     let after = Held::now();
-    assert_eq!((after.files, after.threads), (before.files, before.threads));
     let grown = after.bytes.saturating_sub(before.bytes);
     assert!(grown < LEAK_MAX, "{grown} bytes more: {before:?}, {after:?}");
     for end in [&lab.a, &lab.b, &far.a] {
@@ -437,6 +441,8 @@ fn cycles_of_runs_leak_nothing() {
     let output = Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "runs::cycles_in_a_process_of_their_own", "--ignored", "--nocapture"])
         .env("WIRESTORM_CYCLES", cycles.to_string())
+        // Of several arenas, each keeps what it once needed.
+        .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
