@@ -1,6 +1,6 @@
 //! Backends: what carries the frames of an interface.
 //!
-//! Each backend has a file or folder here with its [`Descriptor`], and a line in [`list`]. Nothing
+//! Each backend has a file or folder here with its [`Descriptor`], and a line in `list.rs`. Nothing
 //! else names backends: flags, `doctor`, the choice of `auto`, leases and CPUs read the descriptors.
 
 mod af_packet;

@@ -55,7 +55,11 @@ templates:
         let number = |name: &str| outcome.number(name);
         assert_eq!(number("/ports/0/connections/tcp/rcvbyte"), 30 * PAGE as u64, "{outcome}");
         assert_eq!(number("/ports/1/connections/flows/closed"), 30, "{outcome}");
-        assert!(outcome.text("/ports/1/backend_reason").starts_with("not af_xdp: long frames, until: ethtool"));
+        assert!(
+            outcome
+                .text("/ports/1/backend_reason")
+                .starts_with("not af_xdp: long frames, until: ethtool")
+        );
         let (frames, segments) = sent(&outcome, 1);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
         // Segments are what both sides count, however many were in a frame.
