@@ -88,6 +88,10 @@ impl<T: Entry> Ring<T> {
     }
 }
 
+/// How far [`Producer::void`] has come.
+#[derive(Default)]
+pub(super) struct VoidCursor(Option<u32>);
+
 /// The writing side: the transmit and the fill ring.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
@@ -154,12 +158,33 @@ impl<T: Entry> Producer<T> {
         Some(unsafe { self.ring.entry(self.written).read() })
     }
 
-    /// Takes back what was published and not consumed, so that [`Self::unwrite`] gets it. Only
-    /// where the consumer cannot run at the same time.
-    pub(super) fn unpublish(&mut self) {
+    /// Takes the oldest entry that was published and not consumed, from `from` on, and leaves
+    /// `void` in its place. Only where the consumer cannot run at the same time.
+    ///
+    /// The published index never goes back: Linux remembers how far it was (`cached_prod` in
+    /// `net/xdp/xsk_queue.h`) and reads on to there.
+    pub(super) fn void(&mut self, from: &mut VoidCursor, void: T) -> Option<T> {
+        if from.0.is_none() {
+            self.look();
+        }
+        let index = from.0.unwrap_or(self.consumed);
+        if index == self.published {
+            return None;
+        }
+        from.0 = Some(index.wrapping_add(1));
+        let place = self.ring.entry(index);
+        // SAFETY: published and not consumed, and the consumer does not run: it is this side's.
+        unsafe {
+            let entry = place.read();
+            place.write(void);
+            Some(entry)
+        }
+    }
+
+    /// Entries that there is room for.
+    pub(super) fn room(&mut self) -> u32 {
         self.look();
-        self.published = self.consumed;
-        self.ring.producer().store(self.published, Ordering::Release);
+        self.ring.size - self.written.wrapping_sub(self.consumed)
     }
 
     /// Whether the kernel wants to be told of new entries.
@@ -279,16 +304,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpublished_can_be_taken_back() {
+    fn what_is_published_is_taken_back_in_its_place() {
         let (mut producer, mut consumer) = pair(5);
         (0..6).for_each(|entry| producer.push(entry));
         producer.publish();
         assert_eq!((consumer.pop(), consumer.pop()), (Some(0), Some(1)));
         consumer.release();
         assert_eq!(producer.last_consumed(), Some(1));
-        producer.unpublish();
-        let taken: Vec<_> = std::iter::from_fn(|| producer.unwrite()).collect();
-        assert_eq!(taken, [5, 4, 3, 2]);
+        producer.push(6);
+        assert_eq!(producer.unwrite(), Some(6));
+        let mut cursor = VoidCursor::default();
+        let taken: Vec<_> = std::iter::from_fn(|| producer.void(&mut cursor, 99)).collect();
+        assert_eq!(taken, [2, 3, 4, 5]);
+        assert_eq!((producer.waiting(), producer.room()), (4, SIZE - 4));
+        // A consumer that knew how far the producer was finds nothing that was taken back.
+        producer.push(7);
+        producer.publish();
+        let read: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
+        assert_eq!(read, [99, 99, 99, 99, 7]);
+        consumer.release();
+        assert_eq!(producer.room(), SIZE);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use wirestorm_base::port::{
 use wirestorm_base::time::Instant;
 
 use super::frame_memory::Chunks;
-use super::ring::{Consumer, Producer};
+use super::ring::{Consumer, Producer, VoidCursor};
 use super::socket::{TransmitHalf, XdpSocket};
 use crate::link::Link;
 
@@ -19,6 +19,8 @@ const BURST: usize = 32;
 const CALLS_MAX: u32 = 1024;
 /// After so many flushes in a row that moved nothing, the interface is looked at.
 const STALLS_PER_LOOK: u32 = 4096;
+/// What the kernel passes over: longer than a chunk, outside of the memory, with unknown options.
+const VOID: libc::xdp_desc = libc::xdp_desc { addr: u64::MAX, len: u32::MAX, options: u32::MAX };
 
 /// Sends through one transmit queue.
 ///
@@ -36,6 +38,8 @@ pub struct AfXdpTransmit {
     frames: Box<[InFlight]>,
     in_flight: usize,
     stalls: u32,
+    /// Whether entries of the ring were taken back that the kernel has not passed over yet.
+    has_voids: bool,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
@@ -59,6 +63,7 @@ impl AfXdpTransmit {
             frames: vec![InFlight::default(); count as usize].into_boxed_slice(),
             in_flight: 0,
             stalls: 0,
+            has_voids: false,
             capabilities: link.socket_capabilities(
                 frame_length_max,
                 count as usize,
@@ -132,6 +137,24 @@ impl AfXdpTransmit {
         Ok(())
     }
 
+    /// A frame that the kernel has not read is free again.
+    fn take_back(&mut self, descriptor: libc::xdp_desc) {
+        // What was taken back before is in no chunk.
+        let Some((index, _)) = self.chunks.locate(descriptor.addr) else { return };
+        self.frames[index as usize] = InFlight::default();
+        self.free.push(index);
+        self.counters.unsent += 1;
+        self.in_flight -= 1;
+    }
+
+    /// Whether there is room for another frame beside those that are taken, while entries that were
+    /// taken back are in the ring.
+    #[cold]
+    fn has_room(&mut self) -> bool {
+        let taken = self.frames.len() - self.free.len() - self.in_flight;
+        self.transmit.room() as usize > taken
+    }
+
     fn note_drop(&mut self) {
         let last = self.transmit.last_consumed();
         if let Some((index, _)) = last.and_then(|descriptor| self.chunks.locate(descriptor.addr)) {
@@ -146,6 +169,9 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn take(&mut self) -> Option<FrameId> {
+        if self.has_voids && !self.has_room() {
+            return None;
+        }
         self.free.pop().map(FrameId::from_index)
     }
 
@@ -173,12 +199,13 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        if self.in_flight == 0 {
+        if self.in_flight == 0 && !self.has_voids {
             return Ok(());
         }
         self.transmit.publish();
         let must_wake = self.transmit.needs_wakeup() || self.socket.must_always_wake();
         let mut outcome = if must_wake { self.wake() } else { Ok(()) };
+        self.has_voids = self.has_voids && self.transmit.waiting() > 0;
         if self.collect() > 0 {
             self.stalls = 0;
             return outcome;
@@ -203,15 +230,15 @@ impl Transmit for AfXdpTransmit {
         // The kernel reads the ring of a copying socket in calls of this process only, so what
         // it has not read can be taken back. A device reads whenever it likes: there, only what
         // it was not told of is taken back, and the rest leaves within microseconds.
-        if !self.socket.zero_copy {
-            self.transmit.unpublish();
-        }
         while let Some(descriptor) = self.transmit.unwrite() {
-            let Some((index, _)) = self.chunks.locate(descriptor.addr) else { continue };
-            self.frames[index as usize] = InFlight::default();
-            self.free.push(index);
-            self.counters.unsent += 1;
-            self.in_flight -= 1;
+            self.take_back(descriptor);
+        }
+        if !self.socket.zero_copy {
+            let mut cursor = VoidCursor::default();
+            while let Some(descriptor) = self.transmit.void(&mut cursor, VOID) {
+                self.take_back(descriptor);
+                self.has_voids = true;
+            }
         }
         self.collect();
     }
