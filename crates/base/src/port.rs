@@ -145,7 +145,7 @@ pub fn has_vlan_tag(frame: &[u8]) -> bool {
 /// exactly one of `sent`, `failed`, `unsent` or still in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitCounters {
-    /// Frames the interface accepted.
+    /// Frames sent, without ARP, ND, echo replies and latency probes.
     pub sent: u64,
     /// Their bytes, without FCS.
     pub sent_bytes: u64,
@@ -189,7 +189,7 @@ pub enum PortError {
     /// The interface is down; it may come up again.
     #[error("interface {interface} went down; bring it up with: {command}")]
     Down {
-        /// Its name.
+        /// File name.
         interface: String,
         /// What brings it up again.
         command: String,
@@ -197,7 +197,7 @@ pub enum PortError {
     /// The interface no longer exists.
     #[error("interface {interface} is gone: it was removed or moved to another namespace")]
     Gone {
-        /// Its name.
+        /// File name.
         interface: String,
     },
     /// Anything else the operating system said.

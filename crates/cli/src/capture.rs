@@ -29,36 +29,35 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CaptureFlags {
-    /// The interface, or one in another namespace: netns/NAME:eth1.
+    /// Interface to capture on: eth1 or netns/NAME:eth1
     #[arg(value_name = "INTERFACE")]
     interface: String,
 
-    /// Which frames, in tcpdump's words (which has to be installed for that); all where it is
-    /// left out.
+    /// pcap filter, such as 'udp port 53' (needs tcpdump) [default: all]
     #[arg(value_name = "FILTER", num_args = 0..)]
     filter: Vec<String>,
 
-    /// The file; `-`: standard output.
+    /// Output file; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     write: PathBuf,
 
-    /// Frames in all.
+    /// Stop after N frames
     #[arg(short = 'c', long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     packets: u64,
 
-    /// Time in all, such as 30s.
+    /// Stop after this time, such as 30s
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Bytes that are kept of each frame.
+    /// Maximum bytes stored of each frame
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144)]
-    snap_length: usize,
+    snaplen: usize,
 
-    /// Print the account as JSON, on standard error where the capture is on standard output.
+    /// Print the statistics as JSON (to stderr if the capture goes to stdout)
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
 
-    /// No progress line and no account.
+    /// Print no progress line and no statistics
     #[arg(short, long)]
     quiet: bool,
 }
@@ -78,7 +77,7 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
         filter: flags.filter.join(" "),
         packets: flags.packets,
         duration,
-        snap_length: flags.snap_length,
+        snap_length: flags.snaplen,
     };
     let bar = ProgressBar::new_spinner();
     let is_piped = flags.write == Path::new("-");

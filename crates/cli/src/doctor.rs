@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm doctor
       this machine, and every interface of this network namespace
-  wirestorm doctor --try eth1 netns/lab:veth0
+  wirestorm doctor --open eth1 netns/lab:veth0
       two interfaces, one in another namespace; each backend is tried
   wirestorm doctor eth1 --backend xdp
       whether the in-kernel sender can send on eth1: the exit status says it
@@ -25,24 +25,23 @@ Examples:
 Exit status: 0 the backend asked for (auto) can send on all interfaces named;
 2 wrong input or usage; 3 it cannot. Without names, one interface suffices.";
 
-/// Says what each interface can send with, what is missing, and the command that repairs it.
+/// Check which backends can send on an interface, and print fixes
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorFlags {
-    /// Interfaces: veth0, or netns/NAME:veth0 for one in another namespace.
+    /// Interfaces to check: eth1 or netns/NAME:veth0
     #[arg(value_name = "INTERFACE", num_args = 0..=1024)]
     interfaces: Vec<String>,
 
-    /// The backend that the exit status is about.
+    /// Backend that decides the exit status
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     backend: Backend,
 
-    /// Open a port with each backend, and drop it. No frame is sent, but a driver may reset its
-    /// queues; not done on an interface with the default route.
-    #[arg(long = "try")]
+    /// Open a port with each backend; sends nothing, may reset queues
+    #[arg(long = "open")]
     trial: bool,
 
-    /// Print JSON, wirestorm.doctor/1.
+    /// Print JSON (wirestorm.doctor/1)
     #[arg(long)]
     json: bool,
 }

@@ -11,7 +11,7 @@ mod emulate;
 mod fit;
 mod foreground;
 mod gaps;
-mod link;
+mod impair;
 mod manual;
 mod number;
 mod options;
@@ -42,37 +42,37 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Replays captures onto an interface.
+    /// Replay captures on an interface
     Replay(Box<replay::flags::ReplayFlags>),
-    /// Sends the flows of a plan, and reports what left and what arrived.
+    /// Send the flows of a plan and report loss, order and delay
     Run(traffic::run::RunFlags),
-    /// Sends one flow that is told by flags.
+    /// Send one flow that flags describe
     Send(Box<traffic::send::SendFlags>),
-    /// Writes what a plan would send, and when, to capture files.
+    /// Simulate a plan and write the frames to capture files
     Sim(traffic::sim::SimFlags),
-    /// Shows the first frames of each flow of a plan.
+    /// Print the first frames of each flow of a plan
     Frames(traffic::frames::FramesFlags),
-    /// Emulates the clients and servers of a plan, and reports what became of their connections.
+    /// Emulate clients and servers over TCP, UDP, TLS and HTTP/2
     Emulate(emulate::EmulateFlags),
-    /// Joins two interfaces by a link with loss, delay, a rate and other impairments.
-    Link(Box<link::LinkFlags>),
-    /// Runs a script for the kernel's packet generator, pktgen.
+    /// Bridge two interfaces with loss, delay and a rate limit
+    Impair(Box<impair::ImpairFlags>),
+    /// Run a script for the Linux packet generator pktgen
     Pktgen(Box<pktgen::PktgenFlags>),
-    /// Shows how many frames a second a wire carries at most.
+    /// Print the maximum frame rate of a link speed
     LineRate(traffic::line_rate::LineRateFlags),
-    /// Captures what arrives on an interface, with a filter, into a file or a pipe.
+    /// Capture frames from an interface to a file or pipe
     Capture(capture::CaptureFlags),
-    /// Pings from an interface as a host of its own.
+    /// Ping from an interface with its own IP address
     Ping(ping::PingFlags),
-    /// Lists the interfaces, and which backend `--backend auto` would choose for each.
+    /// List interfaces and the backend that `--backend auto` chooses
     Ports(ports::PortsFlags),
-    /// Says what each interface can send with, what is missing, and the command that repairs it.
+    /// Check which backends can send on an interface, and print fixes
     Doctor(doctor::DoctorFlags),
-    /// Prints the JSON Schema of a result that `--json` writes, or of plans.
+    /// Print the JSON Schema of results or plans
     Schema(schema::SchemaFlags),
-    /// Prints the completions of a shell.
+    /// Print shell completions
     Completions(manual::CompletionsFlags),
-    /// Prints the manual page of a command, or writes those of all.
+    /// Print or write manual pages
     Manual(manual::ManualFlags),
 }
 
@@ -115,7 +115,7 @@ fn main() -> ExitCode {
         Command::Sim(flags) => traffic::sim::run(&flags),
         Command::Frames(flags) => traffic::frames::run(&flags),
         Command::Emulate(flags) => emulate::run(&flags),
-        Command::Link(flags) => link::run(&flags),
+        Command::Impair(flags) => impair::run(&flags),
         Command::Pktgen(flags) => pktgen::run(&flags),
         Command::LineRate(flags) => traffic::line_rate::run(&flags),
         Command::Capture(flags) => capture::run(&flags),

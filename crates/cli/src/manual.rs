@@ -26,24 +26,24 @@ Examples:
   wirestorm manual --directory /usr/local/share/man/man1
       install all pages; then: man wirestorm-replay";
 
-/// Prints the completions of a shell.
+/// Print shell completions
 #[derive(Args, Debug)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub(crate) struct CompletionsFlags {
-    /// The shell.
+    /// Shell to generate completions for
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
 }
 
-/// Prints the manual page of a command, or writes those of all.
+/// Print or write manual pages
 #[derive(Args, Debug)]
 #[command(after_help = MANUAL_EXAMPLES)]
 pub(crate) struct ManualFlags {
-    /// The command, such as replay; without one, the page of wirestorm itself.
+    /// Command, such as replay [default: wirestorm itself]
     #[arg(value_name = "COMMAND", conflicts_with = "directory")]
     command: Option<String>,
 
-    /// Write a page for each command into this folder, which is made where it is missing.
+    /// Write one page for each command to this directory
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }

@@ -14,54 +14,53 @@ use crate::status;
 
 const EXAMPLES: &str = "\
 Examples:
-  wirestorm ping --from eth1 --address 198.18.0.2/24 198.18.0.1
-  wirestorm ping --from eth1 --address 198.18.0.2/24 --gateway 198.18.0.1 198.19.0.1
+  wirestorm ping --interface eth1 --address 198.18.0.2/24 198.18.0.1
+  wirestorm ping --interface eth1 --address 198.18.0.2/24 --gateway 198.18.0.1 198.19.0.1
       through the device under test
-  wirestorm ping --from netns/a:eth1 --address 2001:db8::2/64 2001:db8::1 --count 3 --json";
+  wirestorm ping --interface netns/a:eth1 --address 2001:db8::2/64 2001:db8::1 --count 3 --json";
 
 /// Asks a host for an answer, from an interface that needs no address of the kernel's: this
 /// process finds the next hop by ARP or neighbour discovery and answers for the address meanwhile.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PingFlags {
-    /// Who is to answer.
+    /// Destination address
     #[arg(value_name = "ADDRESS")]
     target: IpAddr,
 
-    /// The interface.
-    #[arg(short, long, value_name = "INTERFACE")]
-    from: String,
+    /// Interface to send on
+    #[arg(short = 'I', long, value_name = "INTERFACE")]
+    interface: String,
 
-    /// The address to ask from, with the length of its network's prefix; may be repeated.
+    /// Source address with prefix length; repeatable
     #[arg(short, long, value_name = "ADDRESS/LENGTH", required = true)]
     address: Vec<String>,
 
-    /// The router for all other networks; one of each family.
+    /// Default gateway; one for each address family
     #[arg(short, long, value_name = "ADDRESS")]
     gateway: Vec<IpAddr>,
 
-    /// Requests.
+    /// Number of echo requests
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: u64,
 
-    /// From one request to the next.
+    /// Time between requests
     #[arg(short, long, value_name = "TIME", default_value = "1s")]
     interval: String,
 
-    /// How long the last answer is waited for.
+    /// Time to wait for the last reply
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s")]
     timeout: String,
 
-    /// Bytes that each request carries; what is too long for the interface goes in fragments.
+    /// Payload bytes; longer than the MTU: sent in fragments
     #[arg(short, long, value_name = "BYTES", default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=65_473))]
     size: u16,
 
-    /// Tell all neighbours where the addresses are first: gratuitous ARP and unsolicited
-    /// neighbour advertisements.
+    /// Send gratuitous ARP and unsolicited neighbour advertisements first
     #[arg(long)]
     announce: bool,
 
-    /// Print the account as JSON, wirestorm.ping/1, and no line for each answer.
+    /// Print the statistics as JSON (wirestorm.ping/1), no reply lines
     #[arg(long)]
     json: bool,
 }
@@ -131,7 +130,7 @@ fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
         patience: time("--timeout", &flags.timeout)?,
         payload: flags.size,
     };
-    let station = Station::open(&flags.from, addresses, flags.gateway.clone());
+    let station = Station::open(&flags.interface, addresses, flags.gateway.clone());
     Ok((station.map_err(|error| error.to_string())?, options))
 }
 

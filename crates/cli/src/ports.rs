@@ -26,7 +26,7 @@ Examples:
 
 `wirestorm doctor INTERFACE` says what each backend lacks, and what repairs it.";
 
-/// Lists the interfaces, and which backend `--backend auto` would choose for each.
+/// List interfaces and the backend that `--backend auto` chooses
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PortsFlags {
@@ -38,15 +38,15 @@ pub(crate) struct PortsFlags {
     )]
     interfaces: Vec<String>,
 
-    /// Those of a namespace: a name that `ip netns` knows, or a path such as /proc/PID/ns/net.
+    /// List this namespace: an `ip netns` name or a path
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     namespace: Option<String>,
 
-    /// Those of this namespace and of all that `ip netns` knows.
+    /// List this namespace and all named namespaces
     #[arg(long)]
     all: bool,
 
-    /// Print JSON, wirestorm.ports/1.
+    /// Print JSON (wirestorm.ports/1)
     #[arg(long)]
     json: bool,
 }

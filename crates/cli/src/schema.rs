@@ -16,11 +16,11 @@ Examples:
   wirestorm schema plan > plan.json
       for an editor: # yaml-language-server: $schema=plan.json";
 
-/// Prints the JSON Schema of a result that `--json` writes, or of plans.
+/// Print the JSON Schema of results or plans
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SchemaFlags {
-    /// Of what.
+    /// Schema to print
     #[arg(value_enum, default_value_t = Document::Result)]
     document: Document,
 }
@@ -29,9 +29,9 @@ pub(crate) struct SchemaFlags {
 enum Document {
     /// The result of every run: wirestorm.result/2.
     Result,
-    /// A plan of flows: wirestorm.plan/1.
+    /// Plan of flows (wirestorm.plan/1)
     Plan,
-    /// A plan of clients and servers: wirestorm.emulation-plan/1.
+    /// Plan of clients and servers (wirestorm.emulation-plan/1)
     EmulationPlan,
 }
 

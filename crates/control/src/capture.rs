@@ -19,11 +19,11 @@ pub struct CaptureOptions {
     pub interface: String,
     /// Which frames, in tcpdump's words; empty: all.
     pub filter: String,
-    /// Frames in all.
+    /// Stop after N frames.
     pub packets: u64,
     /// Time in all.
     pub duration: Duration,
-    /// Bytes that are kept of each frame.
+    /// Maximum bytes stored of each frame.
     pub snap_length: usize,
 }
 

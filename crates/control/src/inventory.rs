@@ -47,7 +47,7 @@ pub struct InterfaceFacts {
     pub default_route: bool,
     /// What `auto` would choose; none where it cannot send.
     pub auto: Option<&'static str>,
-    /// Why that, or why none.
+    /// Reason for the choice.
     pub why: String,
 }
 
@@ -91,16 +91,16 @@ pub struct Finding {
     pub subject: &'static str,
     /// How it is to be taken.
     pub grade: Grade,
-    /// What was found.
+    /// Finding.
     pub found: String,
-    /// The command that repairs it, where one does.
+    /// Command that fixes it.
     pub repair: Option<String>,
 }
 
 /// An interface and what each backend can do with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Examination {
-    /// What it is.
+    /// Byte value.
     #[serde(flatten)]
     pub facts: InterfaceFacts,
     /// One finding for each backend.

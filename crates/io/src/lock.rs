@@ -44,7 +44,7 @@ pub enum LockError {
         .holder.or_end_it()
     )]
     Held {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// Which process.
         holder: Holder,
@@ -52,7 +52,7 @@ pub enum LockError {
     /// As many share it as can.
     #[error("interface {interface} is in use by {SHARED_MAX} others; wait for one to end")]
     Crowded {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
     },
     /// The interface could not be looked up.
@@ -64,7 +64,7 @@ pub enum LockError {
     /// Anything else the operating system said.
     #[error("locking interface {interface} failed: {reason}")]
     System {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// What the system answered.
         reason: io::Error,

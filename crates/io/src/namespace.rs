@@ -60,7 +60,7 @@ pub enum NamespaceError {
     /// There is none of that name.
     #[error("there is no network namespace {namespace} ({path} does not exist); {remedy}", path = .path.display())]
     Missing {
-        /// Its name.
+        /// File name.
         namespace: Namespace,
         /// The file that was looked for.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum NamespaceError {
          run as root, or: setcap cap_sys_admin,cap_net_admin,cap_net_raw,cap_bpf=ep on the program"
     )]
     Privilege {
-        /// Its name.
+        /// File name.
         namespace: Namespace,
     },
     /// The file exists, but is something else.
@@ -82,7 +82,7 @@ pub enum NamespaceError {
     /// Anything else the operating system said.
     #[error("network namespace {namespace}: {operation} failed: {reason}")]
     System {
-        /// Its name.
+        /// File name.
         namespace: Namespace,
         /// What was tried.
         operation: &'static str,

@@ -55,17 +55,17 @@ fn client_command(ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResu
 /// The first and the last of clients.
 type Clients = (String, String);
 
-/// How clients and servers work, in the words of the command line's flags. Without a `linger` what
-/// is open in the end has all the time that it takes; `linger_named` is how the caller knows it, for
+/// How clients and servers work, in the words of the command line's flags. Without a `drain_timeout` what
+/// is open in the end has all the time that it takes; `drain_timeout_flag` is how the caller knows it, for
 /// the note on what did not end within it, or nothing where that is not to be told.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct EmulationHow {
     duration: Option<String>,
-    linger: Option<String>,
-    linger_named: Option<String>,
-    down_max: String,
-    coalesce: String,
+    drain_timeout: Option<String>,
+    drain_timeout_flag: Option<String>,
+    link_down_timeout: String,
+    rx_coalesce: String,
     interval: String,
     follow: usize,
     backend: String,
@@ -104,13 +104,13 @@ impl EmulationHow {
             folder,
             backend: read_backend(&self.backend)?,
             duration: read_duration("duration", self.duration.as_deref())?,
-            linger: self
-                .linger
+            drain_timeout: self
+                .drain_timeout
                 .as_deref()
-                .map_or(Ok(Duration::MAX), |it| read_duration("linger", Some(it)))?,
-            linger_named: self.linger_named.clone(),
-            down_max: read_duration("down_max", Some(&self.down_max))?,
-            coalesce: read_duration("coalesce", Some(&self.coalesce))?,
+                .map_or(Ok(Duration::MAX), |it| read_duration("drain_timeout", Some(it)))?,
+            drain_timeout_flag: self.drain_timeout_flag.clone(),
+            link_down_timeout: read_duration("link_down_timeout", Some(&self.link_down_timeout))?,
+            rx_coalesce: read_duration("rx_coalesce", Some(&self.rx_coalesce))?,
             watch: WatchOptions { interval, flows },
             flows_max: flows_max as usize,
             seed: self.seed.unwrap_or_else(EmulationOptions::drawn_seed),

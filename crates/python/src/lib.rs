@@ -114,11 +114,11 @@ fn simulation(
 
 /// Frames a second that a wire carries at most, with preamble and inter-packet gap.
 #[pyfunction]
-fn line_rate(speed: &str, frame_with_fcs: u64) -> PyResult<f64> {
+fn line_rate(speed: &str, frame_size: u64) -> PyResult<f64> {
     let fcs = Layer::FrameWithFcs.overhead();
-    let bytes = frame_with_fcs.checked_sub(fcs).filter(|bytes| (14..=65_535).contains(bytes));
+    let bytes = frame_size.checked_sub(fcs).filter(|bytes| (14..=65_535).contains(bytes));
     let Some(bytes) = bytes else {
-        let message = format!("a frame with FCS of {frame_with_fcs} bytes: expected 18 to 65539");
+        let message = format!("a frame with FCS of {frame_size} bytes: expected 18 to 65539");
         return Err(value_error(message));
     };
     let frames = read_speed(speed)?.scaled(1, (bytes + Layer::Wire.overhead()) * 8);

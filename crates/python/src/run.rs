@@ -42,7 +42,7 @@ pub(crate) struct How {
     force_interface: bool,
     beside_others: bool,
     is_visible: bool,
-    by_tag: bool,
+    per_vlan: bool,
 }
 
 /// Threads that share a plan's flows, as on the command line.
@@ -71,7 +71,7 @@ impl How {
             multiplier: read_multiplier(multiplier)?,
             force_interface: self.force_interface,
             is_visible: self.is_visible,
-            by_tag: self.by_tag,
+            per_vlan: self.per_vlan,
             tolerance_ppm: tolerance * 1e4,
         })
     }

@@ -36,7 +36,7 @@ pub struct NetworkOptions {
     /// No flow is made this long after the start or later.
     pub duration: Duration,
     /// How long flows that are there then may take to end.
-    pub linger: Duration,
+    pub drain_timeout: Duration,
 }
 
 /// A frame that leaves an endpoint, or arrives there.
@@ -90,7 +90,7 @@ pub fn run(
     loop {
         if now.saturating_since(Instant::ZERO) >= options.duration && until.is_none() {
             nodes.iter_mut().for_each(|node| node.endpoint.stop());
-            until = Some(now.saturating_add(options.linger));
+            until = Some(now.saturating_add(options.drain_timeout));
         }
         for place in 0..nodes.len() {
             nodes[place].breathe(place, now, &mut see)?;

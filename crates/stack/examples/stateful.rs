@@ -105,13 +105,13 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 255 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
-        order: Order::InTurn,
+        order: Order::RoundRobin,
         servers: range([48, 0, 0, 1]),
-        pairing: Pairing::InTurn,
+        pairing: Pairing::RoundRobin,
         server_port: 80,
         client_ports: 1_024..=65_535,
         turn: 1,
-        again_after: None,
+        reuse_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();

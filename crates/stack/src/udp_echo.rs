@@ -16,7 +16,7 @@ use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6, protoc
 pub struct Datagram<'a> {
     /// The Ethernet addresses of the sender and the next hop.
     pub macs: (MacAddress, MacAddress),
-    /// The sender.
+    /// Sender address.
     pub source: SocketAddr,
     /// Where it goes; of the same family.
     pub destination: SocketAddr,

@@ -121,7 +121,7 @@ pub enum ReadError {
         path: PathBuf,
         /// Number of the packet, from 1; 0 is the file header.
         packet: u64,
-        /// What was found.
+        /// Finding.
         reason: String,
     },
 }

@@ -97,7 +97,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
         server_port: PORT,
         client_ports: 1_024..=65_535,
         turn: 1,
-        again_after: None,
+        reuse_after: None,
         order: Order::default(),
         pairing: Pairing::default(),
     };

@@ -29,7 +29,7 @@ pub enum TlsError {
     /// A cipher suite that is not known.
     #[error("found the cipher suite {found:?}, expected of these: {}", known.join(", "))]
     Cipher {
-        /// What was asked for.
+        /// Target of the run.
         found: String,
         /// Those that there are.
         known: Vec<String>,

@@ -8,7 +8,7 @@ use wirestorm_base::time::Duration;
 pub struct Impairment {
     /// Which frames are lost.
     pub loss: Loss,
-    /// The share of frames of which a copy follows.
+    /// Probability that a frame is duplicated.
     pub duplication: Share,
     /// The share of frames in which one bit is changed, behind the Ethernet header: what a
     /// checksum has to find.
@@ -94,7 +94,7 @@ pub struct Bottleneck {
 /// How long a queue gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// So many frames.
+    /// Number of frames.
     Frames(u32),
     /// So many bytes of frames, without FCS.
     Bytes(u64),
@@ -129,7 +129,7 @@ pub enum Jitter {
 /// Frames that arrive late, and for which the others do not wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// How many.
+    /// Number of datagrams.
     pub share: Share,
     /// How late.
     pub by: Duration,

@@ -184,27 +184,27 @@ def test_clients_whom_nobody_answers_are_a_reason_of_the_verdict(lab):
     plan = plan_of(limit=5, ethernet={"dst": "02:00:00:00:00:99"})
     plan["templates"][0].pop("server")
     plan["ports"] = [{"name": "a"}]
-    result = ws.emulate(plan, {"a": lab.a}, duration="300ms", linger="100ms")
+    result = ws.emulate(plan, {"a": lab.a}, duration="300ms", drain_timeout="100ms")
     assert "template pages: no connection was established" in result.verdict.reasons
 
 
 def test_failures_in_time_wait_are_a_reason_of_the_verdict(lab):
     plan = plan_of(limit=5, program=[{"send": "please"}, {"receive": 4}, {"expect": "gone"}])
     plan["templates"][0]["tcp"] = {"time_wait": "60s"}
-    result = ws.emulate(plan, lab.ports, linger="100ms")
+    result = ws.emulate(plan, lab.ports, drain_timeout="100ms")
     flows = result.port("a").connections.flows
     assert flows.failed + flows.time_wait_failed == 5, flows
     assert "port a: 5 flows failed" in result.verdict.reasons
 
 
 def test_an_interface_may_be_down_for_so_long(lab):
-    with ws.start_emulation(plan_of(), lab.ports, down_max="300ms") as running:
+    with ws.start_emulation(plan_of(), lab.ports, link_down_timeout="300ms") as running:
         until(lambda: running.progress.ports["a"].connects > 10)
         set_link(lab.a, "down")
         with pytest.raises(ws.RunError, match=r"it stayed down for 0\.3 s"):
             running.wait(timeout=20)
-    with pytest.raises(ValueError, match='down_max "soon": expected a time'):
-        ws.start_emulation(plan_of(), lab.ports, down_max="soon")
+    with pytest.raises(ValueError, match='link_down_timeout "soon": expected a time'):
+        ws.start_emulation(plan_of(), lab.ports, link_down_timeout="soon")
 
 
 def test_tunnels_that_there_is_no_room_for_are_refused(lab):
@@ -291,7 +291,7 @@ def test_servers_answer_what_is_under_way_in_the_end(lab):
     plan = plan_of()
     plan["ports"][0]["impair"] = {"delay": "50ms"}
     # No connection has reached the server by then.
-    result = ws.emulate(plan, lab.ports, duration="10ms", linger="30s")
+    result = ws.emulate(plan, lab.ports, duration="10ms", drain_timeout="30s")
     a = result.port("a").connections
     assert 1 <= a.flows.closed == a.tcp["connattempt"] and a.flows.failed == 0, a.flows
     assert a.tcp["rexmttimeo_syn"] == 0 and result.times.elapsed_s < LIMIT_S / 2

@@ -128,7 +128,7 @@ def test_a_measured_flow_is_told_while_it_arrives_and_by_its_tags(lab):
         *plan.flows[0].packet[1:],
     ]
     plan.add_flow("tagged", "a", tagged, rx="b", size=128, rate="1kpps", measure=True)
-    running = ws.start(plan, lab.ports, by_tag=True)
+    running = ws.start(plan, lab.ports, per_vlan=True)
     with running:
         assert running.measured("clients") == []
         deadline = time.monotonic() + LIMIT_S
@@ -212,7 +212,7 @@ def test_a_run_goes_on_by_itself_until_it_is_stopped(lab):
 
 def test_flows_are_steered_while_they_are_sent(lab):
     plan = plan_of()
-    plan.add_flow("later", "a", [ws.ethernet(), ws.ipv4()], rate="100pps", start="when_named")
+    plan.add_flow("later", "a", [ws.ethernet(), ws.ipv4()], rate="100pps", start="triggered")
 
     def count(name: str) -> int:
         return running.progress.flows[name].packets

@@ -35,7 +35,7 @@ pub fn run(input: &[u8]) {
         part: Part::Full,
         limit: Some(FLOWS),
         duration: Duration::from_micros(5_000),
-        linger: Duration::from_micros(5_000),
+        drain_timeout: Duration::from_micros(5_000),
         watch: WatchOptions::default(),
         round_trip: Duration::from_micros(100),
         flows_max: 20,

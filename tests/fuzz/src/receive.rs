@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) {
         interval: Duration::from_nanos(u64::from(choice >> 4)),
         started: Instant::from_nanos(if choice & 8 == 0 { 0 } else { 1 << 47 }),
         same_clock: window & 1 != 0,
-        by_tag: window & 2 != 0,
+        per_vlan: window & 2 != 0,
     };
     let payload = PayloadCheck::new(&[0x5a; 100], &[0x81; 100]);
     let stream = |id| MeasuredStream { id, payload: payload.clone() };

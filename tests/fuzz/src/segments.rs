@@ -44,8 +44,8 @@ pub fn run(input: &[u8]) {
         },
         reassembly_max: if whom & 16 == 0 { 256 } else { 2 },
         send_buffer: if whom & 32 == 0 { u32::MAX } else { 2_000 },
-        acknowledge_after: if whom & 32 == 0 { 0 } else { 3_000 },
-        duplicate_threshold: if whom & 64 == 0 { 3 } else { 1 },
+        ack_after_bytes: if whom & 32 == 0 { 0 } else { 3_000 },
+        dupack_threshold: if whom & 64 == 0 { 3 } else { 1 },
         open_timeout_ms: if whom & 64 == 0 { 0 } else { 2_500 },
         window_shift: (whom & 128 != 0).then_some(11),
         congestion: match (is_on(6), whom & 8 == 0) {
@@ -214,13 +214,13 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
     let range = |first: [u8; 4]| AddressRange { first: IpAddr::from(first), count: 1 };
     let tuples = Tuples {
         clients: range([16, 0, 0, 1]),
-        order: Order::InTurn,
+        order: Order::RoundRobin,
         servers: range([48, 0, 0, 1]),
-        pairing: Pairing::InTurn,
+        pairing: Pairing::RoundRobin,
         server_port: 80,
         client_ports: 1_024..=1_025,
         turn: 1,
-        again_after: None,
+        reuse_after: None,
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();

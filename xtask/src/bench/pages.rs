@@ -74,7 +74,7 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
         target: Target::AtMostPeer(0.2),
         notes: vec![format!(
             "CPU seconds for 100,000 requests, all that its CPU did and ours at the other's, \
-             --coalesce {COALESCE}, peer: {against}, over veth"
+             --rx-coalesce {COALESCE}, peer: {against}, over veth"
         )],
     };
     Ok(vec![
@@ -150,7 +150,7 @@ impl Bench<'_> {
         let mut command = self.emulate(SERVER_CPU, &plan, &self.lab.b.port());
         let file = self.scratch.file("servers.json");
         // Until it is told to stop: wrk decides how long it takes.
-        let server = Running::start(command.args(["--linger", "0s", "--json"]).arg(&file))?;
+        let server = Running::start(command.args(["--drain-timeout", "0s", "--json"]).arg(&file))?;
         let costs = self.wrk()?;
         server.interrupt()?;
         let result: Value = serde_json::from_slice(&fs::read(&file)?)?;
@@ -167,7 +167,7 @@ impl Bench<'_> {
     fn emulate(&self, cpu: usize, plan: &Path, port: &str) -> Command {
         let mut command = Command::new("taskset");
         command.args(["-c", &cpu.to_string()]).arg(&self.settings.wirestorm);
-        command.arg("emulate").arg(plan).args(["--quiet", "--coalesce", COALESCE]);
+        command.arg("emulate").arg(plan).args(["--quiet", "--rx-coalesce", COALESCE]);
         command.args(["--port", &format!("p={port}")]);
         command.args(["--duration", &format!("{}s", self.settings.seconds)]);
         command

@@ -1,6 +1,6 @@
 //! One flow over a link that loses frames: Wirestorm's TCP beside Linux's.
 //!
-//! Both kinds of hosts take turns at the ends of the same emulated link (`wirestorm link`), and
+//! Both kinds of hosts take turns at the ends of the same emulated link (`wirestorm impair`), and
 //! each round has a seed of its own, by which the same frames of each direction are lost for both.
 
 use std::process::{Child, Command, Stdio};
@@ -141,11 +141,11 @@ impl Hosts {
         let mut command = punctual(&settings.wirestorm);
         command.args(["link", "--quiet", "--backend", "af_xdp"]).args(ends.map(End::port));
         command.args(arguments).stdout(Stdio::null());
-        let link = Link(command.spawn().map_err(|error| format!("wirestorm link: {error}"))?);
+        let link = Link(command.spawn().map_err(|error| format!("wirestorm impair: {error}"))?);
         let deadline = Instant::now() + Duration::from_secs(20);
         while !ends.iter().all(|end| is_taken(end)) {
             if Instant::now() > deadline {
-                return Err("wirestorm link does not begin".into());
+                return Err("wirestorm impair does not begin".into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -181,7 +181,7 @@ impl Hosts {
         seconds: u32,
     ) -> Fallible<f64> {
         let mut command = punctual(&settings.wirestorm);
-        command.arg("emulate").arg(plan).args(["--quiet", "--json", "-", "--linger", "1ms"]);
+        command.arg("emulate").arg(plan).args(["--quiet", "--json", "-", "--drain-timeout", "1ms"]);
         command.args(["--duration", &format!("{seconds}s")]);
         for (name, end) in [("clients", &self.a.a), ("servers", &self.b.a)] {
             command.args(["--port", &format!("{name}={}", end.port())]);

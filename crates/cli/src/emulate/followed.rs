@@ -17,7 +17,7 @@ pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
     let mut choice = FlowChoice::default();
     let Some(text) = text else { return Ok(choice) };
     let wrong = |part: &str, expected: String| {
-        Err(format!("--flows {text:?}: found {part:?}, expected {expected}"))
+        Err(format!("--sample-flows {text:?}: found {part:?}, expected {expected}"))
     };
     let mut parts = text.split(',');
     let count = parts.next().unwrap_or_default();

@@ -37,7 +37,7 @@ Examples:
       a server for others, until Ctrl-C
   wirestorm emulate pages.yaml --port clients=eth1 --port servers=eth2 --json result.json
   wirestorm emulate pages.yaml --port clients=eth1 --port servers=eth2 \\
-      --flows 5,template=page --interval 200ms
+      --sample-flows 5,template=page --interval 200ms
       what five of its connections are, five times a second
   wirestorm emulate trex_profile.py --port clients=eth1 --port servers=eth2 -m 10 -t --size 100
       a stateful profile of TRex's; a second pair of ports is clients1 and servers1
@@ -49,45 +49,39 @@ its time; 2 for wrong input, or where nothing could begin; 3 when the run fell
 short: connections failed or could not be made, frames were missed or not sent,
 an interface was down, or Ctrl-C ended the run.";
 
-/// Emulates the clients and servers of a plan, and reports what became of their connections.
+/// Emulate clients and servers over TCP, UDP, TLS and HTTP/2
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EmulateFlags {
-    /// The plan, in YAML or JSON; `-`: standard input; or a stateful profile of TRex's.
+    /// Plan in YAML or JSON, or a stateful TRex profile; `-` for stdin
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The interface of a port of the plan; may be repeated.
+    /// Bind a port of the plan to an interface; repeatable
     #[arg(short, long, value_name = "NAME=INTERFACE")]
     port: Vec<String>,
 
-    /// No connection is made later, such as 30s or 5min; without it, until all limits of the plan
-    /// are reached and all connections are over, or Ctrl-C; a list of captures of TRex's says how
-    /// long itself.
+    /// Start connections for this long [default: until all limits are reached]
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// How long connections may take to end after --duration.
+    /// Time for open connections to finish after --duration
     #[arg(long, value_name = "TIME", default_value = "2s")]
-    linger: String,
+    drain_timeout: String,
 
-    /// How long an interface may be down until that ends the run; what cannot be sent meanwhile is
-    /// counted.
+    /// Stop the run if an interface stays down for this long
     #[arg(long, value_name = "TIME", default_value = "30s")]
-    down_max: String,
+    link_down_timeout: String,
 
-    /// What carries the frames.
+    /// Backend that sends and receives frames
     #[arg(long, value_parser = crate::backend::both_ways(), default_value = "auto")]
     backend: Backend,
 
-    /// How long what arrives may wait until it is looked at, where 32 flows and more have 20,000
-    /// frames a second and more: the longer, the less CPU time it takes, and the coarser measured
-    /// times are; 0s: not at all.
+    /// Maximum receive delay under load to save CPU time; 0s: off
     #[arg(long, value_name = "TIME", default_value = "50us")]
-    coalesce: String,
+    rx_coalesce: String,
 
-    /// Look at the checksums of what AF_XDP receives on a virtual interface too, and drop what is
-    /// damaged; not where a Linux host at its other end leaves them out. Packet sockets know.
+    /// Verify checksums on virtual interfaces with AF_XDP too
     #[arg(long)]
     verify_checksums: bool,
 
@@ -101,31 +95,27 @@ pub(crate) struct EmulateFlags {
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// Send even on the interface that carries the default route.
+    /// Send even on the interface of the default route
     #[arg(long)]
     force_interface: bool,
 
-    /// How long the intervals are in which the result tells flows over time; they become longer
-    /// where there are too many.
+    /// Interval of the time series in the result
     #[arg(long, value_name = "TIME", default_value = INTERVAL)]
     interval: String,
 
-    /// Follow so many flows of each port, and tell what they are at the end of each interval:
-    /// state, congestion window, round-trip time; 5,template=page,address=10.0.0.7,port=80
-    /// follows 5 of those.
+    /// Sample N connections per port, such as 5,template=page,port=80
     #[arg(long, value_name = "N[,WHICH]")]
-    flows: Option<String>,
+    sample_flows: Option<String>,
 
-    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// No progress line.
+    /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
 
-    /// What loads are multiplied by, such as 2 or 0.5: connections a second, and how many are held,
-    /// users, and bits a second.
+    /// Multiply all loads by this factor, such as 2 or 0.5
     #[arg(
         short,
         long,
@@ -136,15 +126,15 @@ pub(crate) struct EmulateFlags {
     )]
     multiplier: String,
 
-    /// Arguments for a profile of TRex's; all that follow.
+    /// Arguments for the TRex profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
 
-    /// A profile of TRex's is over IPv6.
+    /// Run the TRex profile over IPv6
     #[arg(long)]
     ipv6: bool,
 
-    /// A file of TRex's in YAML that says by which devices its clients go.
+    /// TRex client configuration file (YAML)
     #[arg(long, aliases = ["client-cfg", "client_cfg"], value_name = "FILE")]
     cc: Option<PathBuf>,
 }
@@ -193,11 +183,11 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
         backend: flags.backend,
         duration,
-        linger: read_time("--linger", &flags.linger)?,
-        linger_named: Some("--linger".to_owned()),
-        down_max: read_time("--down-max", &flags.down_max)?,
-        coalesce: read_time("--coalesce", &flags.coalesce)?,
-        watch: read_watch(&flags.interval, flags.flows.as_deref(), &plan)?,
+        drain_timeout: read_time("--drain-timeout", &flags.drain_timeout)?,
+        drain_timeout_flag: Some("--drain-timeout".to_owned()),
+        link_down_timeout: read_time("--link-down-timeout", &flags.link_down_timeout)?,
+        rx_coalesce: read_time("--rx-coalesce", &flags.rx_coalesce)?,
+        watch: read_watch(&flags.interval, flags.sample_flows.as_deref(), &plan)?,
         flows_max: flags.flows_max as usize,
         seed: flags.seed.unwrap_or_else(EmulationOptions::drawn_seed),
         force_interface: flags.force_interface,
@@ -226,7 +216,9 @@ pub(crate) fn read_watch(
     match &flows.template {
         Some(name) if !names.clone().any(|known| known == name) => {
             let known = names.by_ref().collect::<Vec<_>>().join(", ");
-            Err(format!("--flows: found template {name:?}, expected one of the plan's: {known}"))
+            Err(format!(
+                "--sample-flows: found template {name:?}, expected one of the plan's: {known}"
+            ))
         }
         _ => Ok(WatchOptions { interval, flows }),
     }

@@ -65,7 +65,7 @@ const FAILURES: [&str; 10] = [
     "reset_after_close",
     "unanswered",
     "timed_out",
-    "vanished",
+    "keepalive_timeout",
     "session_failed",
     "program_failed",
     "idle",
@@ -199,7 +199,7 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 /// Connections that were reset as somebody's program says.
 const RESETS: [ShownPort<u64>; 2] = [
     ("  reset by the program", |port| port.flows.aborted),
-    ("  reset by the peer, as its program says", |port| port.flows.reset_meant),
+    ("  reset by the peer, as its program says", |port| port.flows.expected_resets),
 ];
 
 /// Why connections failed.
@@ -210,7 +210,7 @@ const CAUSES: [ShownPort<u64>; 10] = [
     ("    closed by the peer, which took no more", |port| port.flows.reset_after_close),
     ("    never answered", |port| port.flows.unanswered),
     ("    not acknowledged any more", |port| port.flows.timed_out),
-    ("    silent when asked (keepalive)", |port| port.flows.vanished),
+    ("    silent when asked (keepalive)", |port| port.flows.keepalive_timeout),
     ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
     ("    not as their program expects", |port| port.flows.program_failed),
     ("    of UDP, without traffic for too long", |port| port.flows.idle),
@@ -237,8 +237,8 @@ const UNUSUAL: [ShownPort<u64>; 34] = [
     ("  skipped: all clients are switched off", |port| port.flows.switched_off),
     ("  asked for where nobody listens", |port| port.flows.no_template),
     ("  packets of no connection or flow", |port| port.flows.no_flow),
-    ("  to Ethernet addresses of others", |port| port.flows.for_others),
-    ("  from or to addresses that no host has", |port| port.flows.impossible),
+    ("  to Ethernet addresses of others", |port| port.flows.foreign_mac),
+    ("  from or to addresses that no host has", |port| port.flows.martian),
     ("  segments too long for a frame", |port| port.flows.too_long),
     ("  packets put together out of fragments", |port| port.flows.reassembled),
     ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),

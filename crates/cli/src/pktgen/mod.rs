@@ -55,23 +55,23 @@ something failed, 2 for wrong input, 3 when a run fell short of what was asked."
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PktgenFlags {
-    /// The script, or a file of settings; `-`: settings from standard input.
+    /// pktgen script or settings file; `-`: settings from stdin
     #[arg(value_name = "SCRIPT", required_unless_present = "rx")]
     script: Option<PathBuf>,
 
-    /// Arguments for the script.
+    /// Arguments of the script
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 
-    /// Count what arrives on an interface, CPU by CPU.
+    /// Count received frames on this interface for each CPU
     #[arg(long, value_name = "INTERFACE")]
     rx: Option<String>,
 
-    /// No run is longer, such as 30s or 5min.
+    /// Stop each run after this time, such as 30s
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// What carries the frames.
+    /// Backend that sends and receives frames
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     backend: Backend,
 
@@ -81,20 +81,19 @@ pub(crate) struct PktgenFlags {
     #[arg(long, value_name = "POLICY", default_value = "bounded:unlimited")]
     catch_up: String,
 
-    /// Send even on the interface that carries the default route.
+    /// Send even on the interface of the default route
     #[arg(long)]
     force_interface: bool,
 
-    /// How far a rate may be off, in percent, before the exit status says so.
+    /// Allowed rate error in percent; more gives exit status 3
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     tolerance: f64,
 
-    /// Write the result as JSON to a file; `-`: to standard output, where the script's own output
-    /// then is on standard error.
+    /// Write the result as JSON; `-`: to stdout (script output to stderr)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// No notes and no progress line.
+    /// Print no notes and no progress line
     #[arg(short, long)]
     quiet: bool,
 }

@@ -26,128 +26,127 @@ macro_rules! edit_flags {
 }
 
 edit_flags! {
-    /// Destination MAC address; a second one for the server side: MAC,MAC.
+    /// Destination MAC address; MAC,MAC: client side, server side
     #[arg(long, value_name = "MAC")]
     enet_dmac: Option<String>,
 
-    /// Source MAC address; a second one for the server side: MAC,MAC.
+    /// Source MAC address; MAC,MAC: client side, server side
     #[arg(long, value_name = "MAC")]
     enet_smac: Option<String>,
 
-    /// Replace one MAC address by another wherever it stands; several times.
+    /// Replace a MAC address everywhere; repeatable
     #[arg(long, value_name = "OLD,NEW")]
     enet_subsmac: Vec<String>,
 
-    /// Other MAC addresses for all stations, the same for the same seed.
+    /// Randomize MAC addresses with this seed
     #[arg(long, value_name = "SEED")]
     enet_mac_seed: Option<String>,
 
-    /// Leave the first bytes of addresses as they are (with --enet-mac-seed).
+    /// Keep the first N bytes of MAC addresses (with --enet-mac-seed)
     #[arg(long, value_name = "BYTES")]
     enet_mac_seed_keep_bytes: Option<String>,
 
-    /// Leave broadcast and multicast MAC addresses as they are.
+    /// Do not change broadcast and multicast MAC addresses
     #[arg(long)]
     skipl2broadcast: bool,
 
-    /// VLAN tag: add, del, del-all, set or set-inner.
+    /// VLAN action: add, del, del-all, set or set-inner
     #[arg(long, value_name = "ACTION")]
     enet_vlan: Option<String>,
 
-    /// VLAN identifier.
+    /// VLAN ID
     #[arg(long, value_name = "0-4095")]
     enet_vlan_tag: Option<String>,
 
-    /// VLAN drop eligible (canonical format) bit.
+    /// VLAN drop eligible indicator (CFI)
     #[arg(long, value_name = "0-1")]
     enet_vlan_cfi: Option<String>,
 
-    /// VLAN priority.
+    /// VLAN priority (PCP)
     #[arg(long, value_name = "0-7")]
     enet_vlan_pri: Option<String>,
 
-    /// VLAN type: 802.1q or 802.1ad.
+    /// VLAN tag type: 802.1q or 802.1ad
     #[arg(long, value_name = "TYPE")]
     enet_vlan_proto: Option<String>,
 
-    /// Map addresses by prefix, both ways: 10.0.0.0/8:172.16.0.0/12; a second time for the
-    /// server side.
+    /// Rewrite address prefixes: 10.0.0.0/8:172.16.0.0/12; twice: second for server side
     #[arg(short = 'N', long, value_name = "MAP")]
     pnat: Vec<String>,
 
-    /// Map source addresses by prefix.
+    /// Rewrite source address prefixes
     #[arg(short = 'S', long, value_name = "MAP")]
     srcipmap: Option<String>,
 
-    /// Map destination addresses by prefix.
+    /// Rewrite destination address prefixes
     #[arg(short = 'D', long, value_name = "MAP")]
     dstipmap: Option<String>,
 
-    /// All traffic between these two addresses; needs to know the sides.
+    /// Rewrite all addresses to CLIENT:SERVER (needs --cachefile or --split)
     #[arg(short = 'e', long, value_name = "IP:IP")]
     endpoints: Option<String>,
 
-    /// Other IP addresses for all hosts, the same for the same seed.
+    /// Randomize IP addresses with this seed
     #[arg(short = 's', long, value_name = "SEED")]
     seed: Option<String>,
 
-    /// Leave broadcast and multicast IP addresses as they are.
+    /// Do not change broadcast and multicast IP addresses
     #[arg(short = 'b', long)]
     skipbroadcast: bool,
 
-    /// Map ports: 80:8080, 8000,8080:80 or 1-100:49148; several times.
+    /// Rewrite ports: 80:8080, 8000,8080:80 or 1-100:49148; repeatable
     #[arg(short = 'r', long, value_name = "MAP")]
     portmap: Vec<String>,
 
-    /// Shift TCP sequence numbers by an amount that the seed decides.
+    /// Shift TCP sequence numbers by a seeded offset
     #[arg(long, value_name = "SEED")]
     tcp_sequence: Option<String>,
 
-    /// Time to live and hop limit: N, +N or -N.
+    /// Set TTL and hop limit: N, +N or -N
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     ttl: Option<String>,
 
-    /// IPv4 type of service.
+    /// Set the IPv4 TOS byte
     #[arg(long, value_name = "0-255")]
     tos: Option<String>,
 
-    /// IPv6 traffic class.
+    /// Set the IPv6 traffic class
     #[arg(long, value_name = "0-255")]
     tclass: Option<String>,
 
-    /// IPv6 flow label.
+    /// Set the IPv6 flow label
     #[arg(long, value_name = "0-1048575")]
     flowlabel: Option<String>,
 
-    /// Frames that the capture cut: pad, trunc or del.
+    /// Truncated packets: pad, trunc or del
     #[arg(short = 'F', long, value_name = "ACTION")]
     fixlen: Option<String>,
 
-    /// Longest IP packet for --mtu-trunc.
+    /// MTU for --mtu-trunc
     #[arg(short = 'm', long, value_name = "BYTES")]
     mtu: Option<String>,
 
-    /// Cut longer packets to the MTU.
+    /// Truncate packets to the MTU
     #[arg(long)]
     mtu_trunc: bool,
 
-    /// Take the last 4 bytes off every frame: they are its FCS.
+    /// Remove the FCS (last 4 bytes) of every frame
     #[arg(short = 'E', long)]
     efcs: bool,
 
-    /// Make all checksums right.
+    /// Recalculate all checksums
     #[arg(short = 'C', long)]
     fixcsum: bool,
 
-    /// Make the IP length follow the frame.
+    /// Set the IP length to match the frame
     #[arg(long)]
     fixhdrlen: bool,
 
-    /// Damage payloads, the same for the same seed; 0: not.
+    /// Corrupt payloads with this seed; 0: off
     #[arg(long, value_name = "SEED")]
     fuzz_seed: Option<String>,
 
-    /// Damage one of N packets.
+    /// Corrupt one of N packets
     #[arg(long, value_name = "N")]
     fuzz_factor: Option<String>,
 }

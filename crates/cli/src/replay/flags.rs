@@ -26,15 +26,15 @@ Exit status: 0 done; 1 failed; 2 wrong input or usage; 3 finished, but short of 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct ReplayFlags {
-    /// Captures (pcap, pcapng; gzip and zstd too), directories of them, or - for standard input.
+    /// Captures (pcap, pcapng, gzip, zstd), directories, or - for stdin
     #[arg(value_name = "FILE", num_args = 1..=1024)]
     pub(crate) captures: Vec<PathBuf>,
 
-    /// Interface to send on: veth0, or netns/NAME:veth0 for one in another namespace.
+    /// Interface to send on: eth1 or netns/NAME:veth0
     #[arg(short = 'i', long, value_name = "INTERFACE")]
     pub(crate) intf1: Option<String>,
 
-    /// Interface for the server side; needs --cachefile, --dualfile or --split.
+    /// Interface for server traffic (with --cachefile, --dualfile or --split)
     #[arg(short = 'I', long, value_name = "INTERFACE", requires = "side")]
     pub(crate) intf2: Option<String>,
 
@@ -42,7 +42,7 @@ pub(crate) struct ReplayFlags {
     #[arg(short = 'c', long, value_name = "FILE", group = "side")]
     pub(crate) cachefile: Option<PathBuf>,
 
-    /// Files in pairs: the first is the client side, the second the server side.
+    /// Pairs of captures: first the client side, then the server side
     #[arg(short = '2', long, group = "side", requires = "intf2")]
     pub(crate) dualfile: bool,
 
@@ -51,19 +51,19 @@ pub(crate) struct ReplayFlags {
     #[arg(long, value_name = "RULE", group = "side")]
     pub(crate) split: Option<String>,
 
-    /// Exchange the sides that --split decides.
+    /// Swap client and server sides of --split
     #[arg(long, requires = "split")]
     pub(crate) split_reverse: bool,
 
-    /// Packets that are not IP belong to the client side (with --split).
+    /// Treat non-IP packets as client packets (with --split)
     #[arg(long, requires = "split")]
     pub(crate) nonip: bool,
 
-    /// Write the frames to a capture file instead of sending them.
+    /// Write frames to a capture file instead of an interface
     #[arg(short = 'w', long, value_name = "FILE", conflicts_with_all = ["intf2", "rx"])]
     pub(crate) write: Option<PathBuf>,
 
-    /// Send on an interface with the default route too.
+    /// Send even on the interface of the default route
     #[arg(long)]
     pub(crate) force_interface: bool,
 
@@ -96,36 +96,36 @@ pub(crate) struct ReplayFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Rate")]
 pub(crate) struct PaceFlags {
-    /// As fast as it goes.
+    /// Send as fast as possible
     #[arg(short = 't', long, group = "pace")]
     pub(crate) topspeed: bool,
 
-    /// Capture timing, N times as fast.
+    /// Use capture timing, N times faster
     #[arg(short = 'x', long, value_name = "N", group = "pace")]
     pub(crate) multiplier: Option<String>,
 
-    /// Packets a second; fractions too.
+    /// Packets per second; fractions allowed
     #[arg(short = 'p', long, value_name = "PPS", group = "pace")]
     pub(crate) pps: Option<String>,
 
-    /// Megabits a second of frames without FCS; 0 is top speed.
+    /// Mbit/s of frames without FCS; 0: as fast as possible
     #[arg(short = 'M', long, value_name = "MBPS", group = "pace")]
     pub(crate) mbps: Option<String>,
 
-    /// Megabits a second on the wire: with FCS, preamble and inter-packet gap.
+    /// Mbit/s on the wire: with FCS, preamble and inter-frame gap
     #[arg(long, value_name = "MBPS", group = "pace")]
     pub(crate) mbps_l1: Option<String>,
 
-    /// Ask how many packets to send next.
+    /// Prompt for the number of packets to send next
     #[arg(short = 'o', long, group = "pace")]
     pub(crate) oneatatime: bool,
 
-    /// Packets sent back to back for each interval of --pps.
+    /// Packets sent back to back in each --pps interval
     #[arg(long, value_name = "N", default_value_t = 1, requires = "pps",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pps_multi: u32,
 
-    /// Cut longer gaps to this many milliseconds; 0: never.
+    /// Limit gaps to this many milliseconds; 0: no limit
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
@@ -135,15 +135,15 @@ pub(crate) struct PaceFlags {
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(crate) catch_up: String,
 
-    /// How far the rate may be off, in percent, before the exit status says so.
+    /// Allowed rate error in percent; more gives exit status 3
     #[arg(long, value_name = "PERCENT", default_value = "1")]
     pub(crate) tolerance: String,
 
-    /// What carries the frames.
+    /// Backend that sends and receives frames
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     pub(crate) backend: Backend,
 
-    /// Threads that send, each with flows of its own.
+    /// Number of sending threads; flows are divided among them
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) workers: u16,
@@ -153,39 +153,39 @@ pub(crate) struct PaceFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Packets")]
 pub(crate) struct SelectFlags {
-    /// Pass all captures N times; 0: until interrupted.
+    /// Replay all captures N times; 0: until interrupted
     #[arg(short = 'l', long = "loop", value_name = "N", default_value_t = 1)]
     pub(crate) passes: u64,
 
-    /// Milliseconds between two passes.
+    /// Milliseconds between loops
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) loopdelay_ms: u64,
 
-    /// Nanoseconds between two passes.
+    /// Nanoseconds between loops
     #[arg(long, value_name = "NS", default_value_t = 0, conflicts_with = "loopdelay_ms")]
     pub(crate) loopdelay_ns: u64,
 
-    /// Stop after N packets.
+    /// Stop after N packets
     #[arg(short = 'L', long, value_name = "N")]
     pub(crate) limit: Option<u64>,
 
-    /// Stop after so many seconds.
+    /// Stop after N seconds
     #[arg(long, value_name = "SECONDS")]
     pub(crate) duration: Option<String>,
 
-    /// Only these packets of each file: 1-5,9,72-.
+    /// Send only these packets of each file: 1-5,9,72-
     #[arg(long, value_name = "LIST", conflicts_with = "exclude")]
     pub(crate) include: Option<String>,
 
-    /// All packets but these: 1-5,9,72-.
+    /// Skip these packets of each file: 1-5,9,72-
     #[arg(long, value_name = "LIST")]
     pub(crate) exclude: Option<String>,
 
-    /// Read all captures before the first packet is sent.
+    /// Read all captures into memory before sending
     #[arg(short = 'K', long)]
     pub(crate) preload_pcap: bool,
 
-    /// Send frames as long as they were on the wire; what the capture lacks is zero.
+    /// Send the original length; pad truncated packets with zeros
     #[arg(long)]
     pub(crate) pktlen: bool,
 }
@@ -194,23 +194,23 @@ pub(crate) struct SelectFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Flows")]
 pub(crate) struct FlowFlags {
-    /// Other addresses in every pass; checksums stay valid.
+    /// Change IP addresses in every loop; fix checksums
     #[arg(long, conflicts_with_all = ["seed", "fuzz_seed"])]
     pub(crate) unique_ip: bool,
 
-    /// Other addresses only every N passes; fractions too.
+    /// Change addresses every N loops only; fractions allowed
     #[arg(long, value_name = "N")]
     pub(crate) unique_ip_loops: Option<String>,
 
-    /// Other addresses and ephemeral ports in every pass.
+    /// Change IP addresses and ephemeral ports in every loop
     #[arg(long, conflicts_with_all = ["seed", "fuzz_seed"])]
     pub(crate) unique_flows: bool,
 
-    /// Do not count flows.
+    /// Do not count flows
     #[arg(long)]
     pub(crate) no_flow_stats: bool,
 
-    /// Seconds of idleness after which the same addresses are a new flow; 0: never.
+    /// Idle seconds after which a flow counts as new; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0, conflicts_with = "no_flow_stats")]
     pub(crate) flow_expiry: u64,
 }
@@ -219,11 +219,11 @@ pub(crate) struct FlowFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Receiving")]
 pub(crate) struct ReceiveFlags {
-    /// Count and time what arrives on this interface, which is then the end of the line for it.
+    /// Count and time frames that arrive here; they do not reach the host
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) rx: Option<String>,
 
-    /// Compare content and order of what arrives with what was sent.
+    /// Compare content and order of received frames with sent frames
     #[arg(long, requires = "rx")]
     pub(crate) verify: bool,
 }
@@ -232,19 +232,19 @@ pub(crate) struct ReceiveFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Write the result as JSON to a file, or - for standard output.
+    /// Write the result as JSON to a file; `-`: to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Print the result only.
+    /// Print only the result
     #[arg(short = 'q', long)]
     pub(crate) quiet: bool,
 
-    /// Print every packet that is sent.
+    /// Print each packet that is sent
     #[arg(short = 'v', long)]
     pub(crate) verbose: bool,
 
-    /// Print packets through tcpdump, with these arguments.
+    /// Print packets with tcpdump and these arguments
     #[arg(
         short = 'A',
         long,
@@ -254,15 +254,15 @@ pub(crate) struct OutputFlags {
     )]
     pub(crate) decode: Option<String>,
 
-    /// Print a line of statistics every so many seconds; 0: after each pass.
+    /// Print statistics every N seconds; 0: after each loop
     #[arg(long, value_name = "SECONDS")]
     pub(crate) stats: Option<u64>,
 
-    /// Do not print warnings.
+    /// Print no warnings
     #[arg(short = 'W', long)]
     pub(crate) suppress_warnings: bool,
 
-    /// Print the process number at the start.
+    /// Print the process ID at startup
     #[arg(short = 'P', long)]
     pub(crate) pid: bool,
 }
@@ -271,19 +271,19 @@ pub(crate) struct OutputFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options files and help")]
 pub(crate) struct OptionsFlags {
-    /// Read options from a file; those of the command line have the last word.
+    /// Read options from a file; the command line overrides them
     #[arg(long, value_name = "FILE")]
     pub(crate) load_opts: Option<PathBuf>,
 
-    /// Write the options to a file, and end.
+    /// Write the options to a file and exit
     #[arg(long, value_name = "FILE")]
     pub(crate) save_opts: Option<PathBuf>,
 
-    /// List the network interfaces, and end.
+    /// List network interfaces and exit
     #[arg(long)]
     pub(crate) listnics: bool,
 
-    /// Print all help.
+    /// Print the full help
     #[arg(short = 'H', long, action = ArgAction::HelpLong)]
     more_help: Option<bool>,
 }
@@ -292,28 +292,28 @@ pub(crate) struct OptionsFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For tcpreplay's scripts")]
 pub(crate) struct CompatibilityFlags {
-    /// Has no effect: one clock paces all.
+    /// Ignored: Wirestorm has one clock
     #[arg(short = 'T', long, value_name = "METHOD",
           value_parser = ["gtod", "select", "nano", "ioport"])]
     pub(crate) timer: Option<String>,
 
-    /// Has no effect: --backend chooses, and needs no module.
+    /// Ignored: use --backend
     #[arg(long)]
     pub(crate) netmap: bool,
 
-    /// Has no effect.
+    /// Ignored
     #[arg(long, value_name = "SECONDS")]
     pub(crate) nm_delay: Option<u64>,
 
-    /// The same as --backend af_xdp.
+    /// Same as --backend af_xdp
     #[arg(long, conflicts_with_all = ["netmap", "backend"])]
     pub(crate) xdp: bool,
 
-    /// Has no effect: frames are handed over as they come.
+    /// Ignored
     #[arg(long, value_name = "1-4096")]
     pub(crate) xdp_batch_size: Option<u32>,
 
-    /// Has no effect.
+    /// Ignored
     #[arg(short = 'd', long, value_name = "0-5")]
     pub(crate) dbug: Option<u32>,
 }

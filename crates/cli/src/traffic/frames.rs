@@ -24,19 +24,19 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FramesFlags {
-    /// The plan, in YAML or JSON; `-`: standard input.
+    /// Plan in YAML or JSON; `-` for stdin
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// Frames of each flow.
+    /// Frames to print for each flow
     #[arg(short = 'n', long, value_name = "N", default_value_t = 3)]
     count: u64,
 
-    /// Only this flow; may be repeated.
+    /// Print only this flow; repeatable
     #[arg(long, value_name = "NAME")]
     flow: Vec<String>,
 
-    /// Bits a second of ports whose speed the plan does not say.
+    /// Speed in bit/s of ports without `speed` in the plan
     #[arg(long, value_name = "RATE", default_value = SPEED)]
     speed: String,
 }

@@ -13,8 +13,8 @@ use crate::status;
 const EXAMPLES: &str = "\
 Examples:
   wirestorm line-rate
-  wirestorm line-rate --speed 10G --frame-with-fcs 64
-  wirestorm line-rate --speed 400G --frame-with-fcs 64,1518,9018";
+  wirestorm line-rate --speed 10G --frame-size 64
+  wirestorm line-rate --speed 400G --frame-size 64,1518,9018";
 
 /// Frame sizes of RFC 2544 section 9.1, and of RFC 5180 section 5.1.1 for larger frames.
 const SIZES: [u64; 12] = [64, 128, 256, 512, 1024, 1280, 1518, 1522, 2048, 4096, 8192, 9216];
@@ -25,14 +25,14 @@ const SPEEDS: [&str; 4] = ["1G", "10G", "25G", "100G"];
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LineRateFlags {
-    /// Bits a second, several with commas.
+    /// Link speeds in bit/s, comma-separated
     #[arg(long, value_name = "RATE", value_delimiter = ',')]
     speed: Vec<String>,
 
-    /// Bytes of a frame with its FCS, several with commas.
+    /// Frame sizes in bytes with FCS, comma-separated
     #[arg(long, value_name = "BYTES", value_delimiter = ',',
         value_parser = clap::value_parser!(u64).range(18..=65_535))]
-    frame_with_fcs: Vec<u64>,
+    frame_size: Vec<u64>,
 }
 
 /// Runs the command.
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &LineRateFlags) -> ExitCode {
         Ok(speeds) => speeds,
         Err(message) => return usage(message),
     };
-    let sizes = match flags.frame_with_fcs.as_slice() {
+    let sizes = match flags.frame_size.as_slice() {
         [] => &SIZES[..],
         sizes => sizes,
     };
@@ -79,9 +79,9 @@ fn print(names: &[String], speeds: &[Rate], sizes: &[u64]) -> io::Result<()> {
 }
 
 /// Whole frames in a second, with preamble and inter-packet gap.
-fn frames_per_second(speed: Rate, frame_with_fcs: u64) -> u64 {
+fn frames_per_second(speed: Rate, frame_size: u64) -> u64 {
     let fcs = Layer::FrameWithFcs.overhead();
-    let bits = (frame_with_fcs - fcs + Layer::Wire.overhead()) * 8;
+    let bits = (frame_size - fcs + Layer::Wire.overhead()) * 8;
     speed.scaled(1, bits).map_or(0.0, Rate::per_second) as u64
 }
 

@@ -25,28 +25,27 @@ const EXAMPLES: &str = "\
 Examples:
   wirestorm run plan.yaml --port a=eth1 --port b=eth2 --duration 30s
   wirestorm run plan.yaml --json result.json
-  wirestorm run trex_profile.py --port 0=eth1 --port 1=eth2 --duration 30s --mult 50%
-  wirestorm run plan.yaml --mult 10gbpsl1 --duration 1min
+  wirestorm run trex_profile.py --port 0=eth1 --port 1=eth2 --duration 30s --multiplier 50%
+  wirestorm run plan.yaml --multiplier 10gbpsl1 --duration 1min
   wirestorm run plan.yaml --port a=netns/x:veth0 --backend af_packet
   echo 'pause voice' | wirestorm run plan.yaml --control - --duration 10s";
 
-/// Sends the flows of a plan, and reports what left and what arrived.
+/// Send the flows of a plan and report loss, order and delay
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunFlags {
-    /// The plan, in YAML or JSON; `-`: standard input; or a profile of TRex's, whose ports are 0
-    /// and 1.
+    /// Plan in YAML or JSON, or a TRex profile; `-` for stdin
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The interface of a port of the plan; may be repeated.
+    /// Bind a port of the plan to an interface; repeatable
     #[arg(short, long, value_name = "NAME=INTERFACE")]
     port: Vec<String>,
 
     #[command(flatten)]
     pub(super) how: HowFlags,
 
-    /// For TRex's profiles: arguments for the profile itself; all that follow.
+    /// Arguments for the TRex profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
 }
@@ -54,33 +53,30 @@ pub(crate) struct RunFlags {
 /// How a run sends, whatever it sends.
 #[derive(Args, Debug)]
 pub(super) struct HowFlags {
-    /// Nothing is sent for longer, such as 30s or 5min.
+    /// Stop after this time, such as 30s or 5min
     #[arg(short, long, value_name = "TIME")]
     pub(super) duration: Option<String>,
 
-    /// What loads are multiplied by: a factor such as 2 or 0.5, or what all flows of a port are to
-    /// send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire).
+    /// Factor (2, 0.5) or total load of a port: 50%, 10kpps, 1gbps, 1gbpsl1
     #[arg(
         short,
         long,
-        alias = "multiplier",
-        value_name = "MULT",
+        alias = "mult",
+        value_name = "FACTOR",
         default_value = "1",
         allow_negative_numbers = true
     )]
-    pub(super) mult: String,
+    pub(super) multiplier: String,
 
-    /// Take changes while sending from a file, a named pipe or standard input (`-`), a line each:
-    /// pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLOW 2Mpps, scale FLOW 50%; FLOW may
-    /// be `all`.
+    /// Read commands (pause, rate, scale ...) from a file, pipe or stdin (`-`)
     #[arg(long, value_name = "FILE")]
     pub(super) control: Option<PathBuf>,
 
-    /// What carries the frames.
+    /// Backend that sends and receives frames
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     pub(super) backend: Backend,
 
-    /// Threads that share every flow, each with a queue of its own.
+    /// Number of sending threads, each with its own queue
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) workers: u16,
@@ -91,23 +87,23 @@ pub(super) struct HowFlags {
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(super) catch_up: String,
 
-    /// Send even on the interface that carries the default route.
+    /// Send even on the interface of the default route
     #[arg(long)]
     pub(super) force_interface: bool,
 
-    /// Count arrivals of measured flows by their VLAN tags too, the outer two.
+    /// Count received frames of measured flows for each VLAN
     #[arg(long)]
-    pub(super) by_tag: bool,
+    pub(super) per_vlan: bool,
 
-    /// How far a rate may be off, in percent, before the exit status says so.
+    /// Allowed rate error in percent; more gives exit status 3
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub(super) tolerance: f64,
 
-    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
-    /// No progress line.
+    /// Print no progress line
     #[arg(short, long)]
     pub(super) quiet: bool,
 
@@ -136,7 +132,7 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     let prepared = unused.refuse(&flags.plan).and_then(|()| read_plan(&flags.plan));
     let prepared = prepared.and_then(|plan| {
         let interfaces = bind(&plan.ports, &flags.port)?;
-        Ok((plan, interfaces, read_multiplier("--mult", &flags.how.mult)?))
+        Ok((plan, interfaces, read_multiplier("--multiplier", &flags.how.multiplier)?))
     });
     match prepared {
         Ok((plan, interfaces, multiplier)) => {
@@ -173,7 +169,7 @@ fn trex_plan(flags: &RunFlags) -> Option<Result<TrafficPlan, String>> {
         Ok(ports)
     };
     let plan = ports().and_then(|ports| {
-        let multiplier = read_multiplier("--mult", &flags.how.mult)?;
+        let multiplier = read_multiplier("--multiplier", &flags.how.multiplier)?;
         plan_of_trex(&ports, multiplier).map_err(|error| error.to_string())
     });
     Some(plan)
@@ -192,9 +188,9 @@ pub(super) fn conduct(
     multiplier: Multiplier,
     source: String,
 ) -> ExitCode {
-    if how.by_tag && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
+    if how.per_vlan && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
         return usage(
-            "--by-tag has no effect without a measured flow: measure one, or leave it out",
+            "--per-vlan has no effect without a measured flow: measure one, or leave it out",
         );
     }
     // `send` names its interfaces itself.
@@ -264,7 +260,7 @@ fn options(
         multiplier,
         force_interface: how.force_interface,
         is_visible: false,
-        by_tag: how.by_tag,
+        per_vlan: how.per_vlan,
         tolerance_ppm: how.tolerance * 1e4,
     })
 }

@@ -11,93 +11,93 @@ use super::{read_multiplier, usage};
 
 const EXAMPLES: &str = "\
 Examples:
-  wirestorm send --tx eth1 --udp --dport 1024-65534 --frame-with-fcs 64 \\
+  wirestorm send --tx eth1 --udp --dport 1024-65534 --frame-size 64 \\
       --rate 10G-l1 --duration 30s --rx eth2
   wirestorm send --tx eth1 --tcp --src 10.0.0.1-10.0.0.250 --dst 192.0.2.1 --rate 100kpps
   wirestorm send --tx eth1 --rx eth2 --udp --rate 1Mpps --duration 10s --measure
   wirestorm send --tx eth1 --udp --rate max --packets 1000000
   wirestorm send --tx eth1 --udp --sport 1024-65535 --print-plan > plan.yaml";
 
-/// Sends one flow that is told by flags.
+/// Send one flow that flags describe
 ///
 /// A range such as 1024-65534 or 10.0.0.1-10.0.0.250 changes with every frame and begins again at
 /// its end.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SendFlags {
-    /// The interface that frames leave.
+    /// Interface to send on
     #[arg(long, value_name = "INTERFACE")]
     tx: String,
 
-    /// The interface where they should arrive: they are counted there.
+    /// Interface to count received frames on
     #[arg(long, value_name = "INTERFACE")]
     rx: Option<String>,
 
-    /// UDP, which is what is sent where nothing else is said.
+    /// Send UDP datagrams (default)
     #[arg(long, conflicts_with_all = ["tcp", "icmp"])]
     udp: bool,
 
-    /// TCP, SYN segments.
+    /// Send TCP SYN segments
     #[arg(long, conflicts_with = "icmp")]
     tcp: bool,
 
-    /// ICMP or ICMPv6 echo requests.
+    /// Send ICMP or ICMPv6 echo requests
     #[arg(long)]
     icmp: bool,
 
-    /// IPv4 or IPv6 source address, or a range.
+    /// Source address or range
     #[arg(long, value_name = "ADDRESS", default_value = "198.18.0.1")]
     src: String,
 
-    /// IPv4 or IPv6 destination address, or a range.
+    /// Destination address or range
     #[arg(long, value_name = "ADDRESS", default_value = "198.19.0.1")]
     dst: String,
 
-    /// Source port, or a range.
+    /// Source port or range
     #[arg(long, value_name = "PORT", default_value = "49184", conflicts_with = "icmp")]
     sport: String,
 
-    /// Destination port, or a range.
+    /// Destination port or range
     #[arg(long, value_name = "PORT", default_value = "7", conflicts_with = "icmp")]
     dport: String,
 
-    /// Source Ethernet address.
+    /// Source MAC address
     #[arg(long, value_name = "MAC", default_value = "02:00:00:00:00:01")]
     smac: String,
 
-    /// Destination Ethernet address.
+    /// Destination MAC address
     #[arg(long, value_name = "MAC", default_value = "ff:ff:ff:ff:ff:ff")]
     dmac: String,
 
-    /// VLAN tag; several with commas, the outer one first.
+    /// VLAN IDs, comma-separated, outermost first
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     vlan: Vec<u16>,
 
-    /// Bytes of a frame with its FCS.
-    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with_all = ["frame", "ip_length"])]
-    frame_with_fcs: u64,
+    /// Frame size in bytes with FCS
+    #[arg(long, value_name = "BYTES", default_value_t = 64, conflicts_with_all = ["frame_size_without_fcs", "ip_size"])]
+    frame_size: u64,
 
-    /// Bytes of a frame without FCS.
-    #[arg(long, value_name = "BYTES", conflicts_with = "ip_length")]
-    frame: Option<u64>,
+    /// Frame size in bytes without FCS
+    #[arg(long, value_name = "BYTES", conflicts_with = "ip_size")]
+    frame_size_without_fcs: Option<u64>,
 
-    /// Bytes of the IP packet.
+    /// IP packet size in bytes
     #[arg(long, value_name = "BYTES")]
-    ip_length: Option<u64>,
+    ip_size: Option<u64>,
 
-    /// How fast: 1Mpps, 10G-l1 (all of the wire), 10G-l2 (frames with FCS), or max.
+    /// Rate: 1Mpps, 10G-l1 (line rate), 10G-l2 (frames with FCS) or max
     #[arg(long, value_name = "RATE", default_value = "1000pps")]
     rate: String,
 
-    /// Frames in all.
+    /// Stop after N frames
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
 
-    /// Measure loss, order and delay of each frame at --rx, by 18 bytes in its payload.
+    /// Measure loss, order and delay at --rx (18 bytes of payload)
     #[arg(long, requires = "rx")]
     measure: bool,
 
-    /// Print the plan that these flags mean, in YAML, and send nothing.
+    /// Print the equivalent plan in YAML and exit
     #[arg(long)]
     print_plan: bool,
 
@@ -122,7 +122,7 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match TrafficPlan::parse(&text) {
-        Ok(plan) => match read_multiplier("--mult", &flags.how.mult) {
+        Ok(plan) => match read_multiplier("--multiplier", &flags.how.multiplier) {
             Ok(multiplier) => {
                 let interfaces = vec![None; plan.ports.len()];
                 conduct(plan, interfaces, &flags.how, multiplier, String::new())
@@ -160,10 +160,10 @@ fn document(flags: &SendFlags) -> Result<Value, String> {
     } else {
         json!({"udp": ports})
     });
-    let size = match (flags.frame, flags.ip_length) {
+    let size = match (flags.frame_size_without_fcs, flags.ip_size) {
         (Some(frame), _) => json!({"frame": frame}),
         (_, Some(ip)) => json!({"ip": ip}),
-        _ => json!(flags.frame_with_fcs),
+        _ => json!(flags.frame_size),
     };
     let mut flow = json!({
         "name": "send",

@@ -53,35 +53,31 @@ const EMULATION_LINGER: Duration = Duration::from_secs(2);
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimFlags {
-    /// The plan, in YAML or JSON; `-`: standard input; or a profile of TRex's.
+    /// Plan in YAML or JSON, or a TRex profile; `-` for stdin
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
 
-    /// The capture file; with several transmitting ports, one for each with its name inserted.
-    /// Of clients and servers, what leaves a port and what arrives there.
+    /// Capture file; several ports: one file each, with the port name
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// As --output; without a file nothing, for all files are pcap files, which TRex's simulator
-    /// has to be told.
+    /// Same as --output; without a file, ignored (TRex simulator option)
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pcap: Option<Option<PathBuf>>,
 
-    /// Frames for each port at most; of a profile of TRex's 5000, where no end is given.
+    /// Maximum frames of each port [TRex profiles: 5000]
     #[arg(short = 'l', long, value_name = "N")]
     packets: Option<u64>,
 
-    /// Simulated time at most; for a profile of TRex's a number by itself is seconds.
+    /// Simulated time; TRex profiles: seconds
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Bits a second of ports whose speed the plan does not say [default: 10G].
+    /// Speed in bit/s of ports without `speed` in the plan [default: 10G]
     #[arg(long, value_name = "RATE")]
     speed: Option<String>,
 
-    /// What loads are multiplied by, as `wirestorm run` and `wirestorm emulate` do: a factor such as
-    /// 2 or 0.5, or of frames what all flows of a port are to send together: 50%, 10kpps, 1gbps
-    /// (frames with FCS), 1gbpsl1 (all of the wire).
+    /// Factor (2, 0.5) or load of a port: 50%, 10kpps, 1gbps [default: 1]
     #[arg(
         short,
         long,
@@ -103,38 +99,35 @@ pub(crate) struct SimFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For clients and servers")]
 struct EmulationFlags {
-    /// All connections, at their rates, for the duration (10 s; of a profile of TRex's 5 s, or
-    /// what a list of captures says); without it, one of each template.
+    /// Simulate the full load instead of one connection of each template
     #[arg(long)]
     full: bool,
 
-    /// So many connections of each template at most, at their rates; what the plan itself limits
-    /// to fewer stays.
+    /// Maximum connections of each template
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// The most connections at once on each port; those that are due beyond are counted as
-    /// overflow [default: 1000000].
+    /// Maximum concurrent connections on each port [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
     flows_max: Option<u32>,
 
-    /// How long a frame takes to the other side and its answer back [default: 20us].
+    /// Round-trip time between the sides [default: 20us]
     #[arg(long, value_name = "TIME")]
     rtt: Option<String>,
 
-    /// How long the intervals are in which the result tells flows over time [default: 1s].
+    /// Interval of the time series in the result [default: 1s]
     #[arg(long, value_name = "TIME")]
     interval: Option<String>,
 
-    /// Follow so many flows of each port, as `wirestorm emulate` does.
+    /// Sample N connections of each port, as `wirestorm emulate`
     #[arg(long, value_name = "N[,WHICH]")]
-    flows: Option<String>,
+    sample_flows: Option<String>,
 
-    /// Where sequence numbers and drawn delays come from [default: 1].
+    /// Seed for sequence numbers and random values [default: 1]
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
-    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -143,27 +136,27 @@ struct EmulationFlags {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For TRex's profiles")]
 struct TrexFlags {
-    /// Cores that the streams are shared among [default: 1].
+    /// Number of cores that share the streams [default: 1]
     #[arg(short, long, value_name = "N")]
     cores: Option<NonZeroU64>,
 
-    /// Arguments for the profile itself; all that follow.
+    /// Arguments for the profile; must be the last option
     #[arg(short, long, num_args = 1.., allow_hyphen_values = true, value_name = "ARG")]
     tunables: Vec<String>,
 
-    /// The direction that a stateless profile is for [default: 0].
+    /// Direction of a stateless profile [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
     direction: Option<u8>,
 
-    /// The port that a stateless profile is for [default: 0].
+    /// Port of a stateless profile [default: 0]
     #[arg(long, value_name = "N")]
     port_id: Option<u32>,
 
-    /// Whether a stateful profile is over IPv6.
+    /// Run a stateful profile over IPv6
     #[arg(long)]
     ipv6: bool,
 
-    /// A file in YAML that says by which devices the clients of a stateful profile go.
+    /// TRex client configuration file (YAML)
     #[arg(long, aliases = ["client-cfg", "client_cfg"], value_name = "FILE")]
     cc: Option<PathBuf>,
 }
@@ -272,7 +265,7 @@ fn refuse_streams(flags: &SimFlags) -> Result<(), String> {
 
 /// Refuses what frames of streams have no use for.
 fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
-    let EmulationFlags { full, limit, flows_max, rtt, interval, flows, seed, json } =
+    let EmulationFlags { full, limit, flows_max, rtt, interval, sample_flows, seed, json } =
         &flags.emulation;
     let options = [
         ("--full", *full),
@@ -280,7 +273,7 @@ fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
         ("--flows-max", flows_max.is_some()),
         ("--rtt", rtt.is_some()),
         ("--interval", interval.is_some()),
-        ("--flows", flows.is_some()),
+        ("--sample-flows", sample_flows.is_some()),
         ("--seed", seed.is_some()),
         ("--json", json.is_some()),
         ("--ipv6", flags.trex.ipv6),
@@ -328,7 +321,7 @@ fn run_emulation(
     /// How long a frame takes to the other side and back where nothing is said.
     const ROUND_TRIP: &str = "20us";
     const FLOWS_MAX: u32 = 1_000_000;
-    let EmulationFlags { limit, flows_max, rtt, interval, flows, seed, json, .. } =
+    let EmulationFlags { limit, flows_max, rtt, interval, sample_flows, seed, json, .. } =
         &flags.emulation;
     let interval = interval.as_deref().unwrap_or(emulate::INTERVAL);
     let options = SimulationOptions {
@@ -337,8 +330,8 @@ fn run_emulation(
         part: if flags.is_full() { Part::Full } else { Part::One },
         limit: *limit,
         duration: seconds_or_time(flags)?.unwrap_or(usual_duration),
-        linger: EMULATION_LINGER,
-        watch: emulate::read_watch(interval, flows.as_deref(), &plan)?,
+        drain_timeout: EMULATION_LINGER,
+        watch: emulate::read_watch(interval, sample_flows.as_deref(), &plan)?,
         round_trip: read_time("--rtt", rtt.as_deref().unwrap_or(ROUND_TRIP))?,
         flows_max: flows_max.unwrap_or(FLOWS_MAX) as usize,
         seed: seed.unwrap_or(1),

@@ -224,7 +224,7 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 let here = command.replace("netns/a:veth0", &lab.a.port());
                 here.replace("netns/b:veth1", &lab.b.port())
             } else {
-                let is_link = command.starts_with("wirestorm link ");
+                let is_link = command.starts_with("wirestorm impair ");
                 let eth2 = if is_link { cable.a.port() } else { lab.b.port() };
                 command.replace("eth1", lab.a.interface()).replace("eth2", &eth2)
             };

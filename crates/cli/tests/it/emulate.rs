@@ -129,7 +129,7 @@ fn what_flows_wait_for_in_the_end_is_told() {
     let notes = result["notes"].to_string();
     assert!(notes.contains("page: of 3 flows that were made, 3 were unfinished"), "{notes}");
     assert!(notes.contains("each side waits for the other"), "{notes}");
-    assert!(!notes.contains("--linger"), "a simulation has no such option: {notes}");
+    assert!(!notes.contains("--drain-timeout"), "a simulation has no such option: {notes}");
     assert_eq!(cells(&table(HANGS, &[]), "unfinished"), ["3", "3"]);
     let whole = table(PAGES, &[]);
     assert!(!whole.contains("unfinished"), "{whole}");
@@ -405,7 +405,7 @@ fn what_only_clients_and_servers_take_is_refused_beside_streams() {
         &["--flows-max", "5"],
         &["--rtt", "1ms"],
         &["--interval", "1s"],
-        &["--flows", "5"],
+        &["--sample-flows", "5"],
         &["--seed", "2"],
         &["--json", "-"],
     ] {
@@ -422,7 +422,7 @@ fn errors_name_the_file_the_step_and_what_to_do() {
     let scratch = Scratch::new().expect("a folder");
     let step = "{receive: 5}";
     for (found, other, expected) in [
-        (step, "{send: 'x'}, {next_group: g}", "client.program[1].next_group: found \"g\""),
+        (step, "{send: 'x'}, {select_group: g}", "client.program[1].select_group: found \"g\""),
         (step, "{repeat: {steps: [{idle: 1s}, {send_datagram: x}]}}", "program[0].repeat.steps[1]"),
         (step, "{sned: x}", "or a word by itself: connect, wait_for_close, reset"),
         ("rate: 1}", "rate: 1e30}", "more than 0 and at most 10^18"),
@@ -477,7 +477,7 @@ fn causes_are_told_in_full() {
 
 #[test]
 fn only_backends_that_can_hear_are_offered() {
-    for command in ["emulate", "link"] {
+    for command in ["emulate", "impair"] {
         let help = text(&wirestorm(&[command, "--help"]).stdout);
         let backends = help.split("--backend").nth(1).expect("the option");
         let backends = backends.split("\n  -").next().unwrap_or_default();

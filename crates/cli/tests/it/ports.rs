@@ -52,7 +52,7 @@ fn ports_and_doctor_agree_with_the_peers_receive_offload() {
         let expected = if xdp && allowed > 1 { "xdp" } else { "af_packet" };
         assert_eq!(port["auto"], expected, "{port:#}");
 
-        let output = wirestorm(&["doctor", "--try", &interface, "--json"]);
+        let output = wirestorm(&["doctor", "--open", &interface, "--json"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
         let doctor = json(&output);
         assert_eq!(doctor["interfaces"][0]["auto"], expected, "{doctor:#}");
@@ -83,7 +83,7 @@ fn the_repair_that_is_named_repairs() {
         assert!(repair.contains(lab.b.namespace().name()), "{repair}");
         let status = Command::new("sh").args(["-c", repair]).status().expect("a shell");
         assert!(status.success(), "{repair}");
-        let after = json(&wirestorm(&["doctor", "--try", &interface, "--json"]));
+        let after = json(&wirestorm(&["doctor", "--open", &interface, "--json"]));
         assert!(finding(&after, "xdp")["repair"].is_null(), "{after:#}");
     }
 }

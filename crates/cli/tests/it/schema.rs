@@ -68,8 +68,16 @@ fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
     let send = ["send", "--tx", "eth1", "--rx", "eth2", "--print-plan", "--rate", "1Mpps"];
     for more in [
         &["--udp", "--dport", "1024-65534", "--vlan", "5,7", "--packets", "9"][..],
-        &["--tcp", "--src", "10.0.0.1-10.0.0.250", "--ip-length", "100"],
-        &["--icmp", "--dst", "2001:db8::1-2001:db8::9", "--src", "2001:db8::5", "--frame", "90"],
+        &["--tcp", "--src", "10.0.0.1-10.0.0.250", "--ip-size", "100"],
+        &[
+            "--icmp",
+            "--dst",
+            "2001:db8::1-2001:db8::9",
+            "--src",
+            "2001:db8::5",
+            "--frame-size-without-fcs",
+            "90",
+        ],
     ] {
         let plan: Value = serde_json::from_slice(&run(&[&send, more].concat())).expect("JSON");
         assert!(validator.is_valid(&plan), "{more:?}: {plan:#}");

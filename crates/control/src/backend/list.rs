@@ -79,7 +79,7 @@ backends! {
         AfPacket(AfPacketTransmit) = super::af_packet::AF_PACKET;
         /// AF_XDP sockets.
         AfXdp(AfXdpTransmit) = super::af_xdp::AF_XDP;
-        /// The in-kernel sender.
+        /// In-kernel XDP sender.
         Xdp(XdpTransmit) = super::xdp::XDP;
         /// Nothing: frames are thrown away.
         Memory(MemorySink) = super::memory::MEMORY;

@@ -34,10 +34,10 @@ pub(crate) use list::{PortVisitor, TransmitPort};
 pub(crate) use memory::{MEMORY, asked_for as memory};
 pub use xdp::XDP;
 
-/// What carries the frames.
+/// Backend that sends and receives frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// The best that works on the interface.
+    /// Fastest backend that the interface supports.
     #[default]
     Auto,
     /// This one.

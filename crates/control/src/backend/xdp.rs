@@ -9,7 +9,7 @@ use super::{Conditions, Descriptor, Probe, TransmitPort, XDP_KERNEL};
 use crate::inventory::{Grade, Trial};
 use crate::port::PortOptions;
 
-/// The in-kernel sender.
+/// In-kernel XDP sender.
 pub static XDP: Descriptor = Descriptor {
     name: "xdp",
     summary: "the in-kernel sender",
@@ -30,7 +30,7 @@ pub static XDP: Descriptor = Descriptor {
     repair,
     finding: |link, trial| match (link.xdp_features, trial) {
         (None, Trial::None) => {
-            (Grade::Remark, "may be able to send: only --try can tell before Linux 6.3")
+            (Grade::Remark, "may be able to send: only --open can tell before Linux 6.3")
         }
         _ => (Grade::Good, "can send, and keeps the pace in the kernel"),
     },

@@ -164,19 +164,19 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
     let tuples = Tuples {
         clients: range(addresses),
         order: match asked.order {
-            emulation::Order::InTurn => Order::InTurn,
+            emulation::Order::RoundRobin => Order::RoundRobin,
             emulation::Order::Random => Order::Random,
         },
         servers: range(&asked.servers),
         pairing: match asked.pairing {
-            emulation::Pairing::InTurn => Pairing::InTurn,
+            emulation::Pairing::RoundRobin => Pairing::RoundRobin,
             emulation::Pairing::Random => Pairing::Random,
             emulation::Pairing::Fixed => Pairing::Fixed,
         },
         server_port: asked.server_port,
         client_ports: asked.ports.clone(),
         turn: asked.turn,
-        again_after: asked.again_after,
+        reuse_after: asked.reuse_after,
     };
     let kind = if addresses.first.is_ipv4() { ethertype::IPV4 } else { ethertype::IPV6 };
     let header = [&destination.0[..], &own.0, &kind.to_be_bytes()].concat();
@@ -268,7 +268,7 @@ fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
         timestamps: asked.timestamps.unwrap_or(usual.timestamps),
         sack: asked.sack.unwrap_or(usual.sack),
         rack: asked.rack.unwrap_or(usual.rack),
-        duplicate_threshold: asked.duplicate_threshold.unwrap_or(usual.duplicate_threshold),
+        dupack_threshold: asked.dupack_threshold.unwrap_or(usual.dupack_threshold),
         reassembly_max: asked.reassembly_max.unwrap_or(usual.reassembly_max),
         ecn: match asked.ecn {
             Some(emulation::Ecn::Never) => EcnUse::Never,
@@ -289,7 +289,7 @@ fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
         open_timeout_ms: asked.open_timeout_ms.unwrap_or(usual.open_timeout_ms),
         delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),
         fast_open: asked.fast_open.unwrap_or(usual.fast_open),
-        acknowledge_after: asked.acknowledge_after.unwrap_or(usual.acknowledge_after),
+        ack_after_bytes: asked.ack_after_bytes.unwrap_or(usual.ack_after_bytes),
         time_wait_ms: asked.time_wait_ms.unwrap_or(usual.time_wait_ms),
         keepalive_ms: asked.keepalive_ms.unwrap_or(usual.keepalive_ms),
         keepalive_interval_ms: asked.keepalive_interval_ms.unwrap_or(usual.keepalive_interval_ms),

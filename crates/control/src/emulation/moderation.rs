@@ -14,7 +14,7 @@ const FLOWS: usize = 32;
 #[derive(Debug)]
 pub(super) struct Moderation {
     /// How long what arrives may wait.
-    coalesce: Duration,
+    rx_coalesce: Duration,
     since: Instant,
     /// That have arrived since then.
     frames: usize,
@@ -22,9 +22,9 @@ pub(super) struct Moderation {
 }
 
 impl Moderation {
-    /// `coalesce`: how long what arrives may wait; none: not at all.
-    pub(super) fn new(coalesce: Duration, now: Instant) -> Self {
-        Self { coalesce, since: now, frames: 0, is_busy: false }
+    /// `rx_coalesce`: how long what arrives may wait; none: not at all.
+    pub(super) fn new(rx_coalesce: Duration, now: Instant) -> Self {
+        Self { rx_coalesce, since: now, frames: 0, is_busy: false }
     }
 
     /// So many frames have arrived.
@@ -41,7 +41,8 @@ impl Moderation {
     /// For how long nothing is looked at, with so many flows at present; `None`: until the next
     /// frame arrives.
     pub(super) fn pause(&self, flows: usize) -> Option<Duration> {
-        (self.is_busy && flows >= FLOWS && self.coalesce > Duration::ZERO).then_some(self.coalesce)
+        (self.is_busy && flows >= FLOWS && self.rx_coalesce > Duration::ZERO)
+            .then_some(self.rx_coalesce)
     }
 }
 
@@ -52,9 +53,9 @@ mod tests {
     const COALESCE: Duration = Duration::from_micros(50);
 
     /// A second in which so many frames arrive, with so many flows.
-    fn pause(frames_per_second: u64, flows: usize, coalesce: Duration) -> Option<Duration> {
+    fn pause(frames_per_second: u64, flows: usize, rx_coalesce: Duration) -> Option<Duration> {
         let start = Instant::from_nanos(1);
-        let mut moderation = Moderation::new(coalesce, start);
+        let mut moderation = Moderation::new(rx_coalesce, start);
         for frame in 1..=frames_per_second {
             let at = Duration::from_nanos(1_000_000_000 * frame / frames_per_second);
             moderation.note(1, start.saturating_add(at));

@@ -62,7 +62,7 @@ impl Gathered {
             Step::Jump { when: When::Received(expected), .. } => {
                 Instruction::JumpIfTaken { check: self.check(expected)?, to: 0 }
             }
-            Step::StartNext { port, client_port } => {
+            Step::StartFlow { port, client_port } => {
                 let ports = &mut self.contents.ports;
                 let port = push(ports, value(*port)?)?;
                 let own_port = match client_port {
@@ -178,7 +178,7 @@ fn messages(steps: &[Step]) -> Option<u64> {
             Step::Repeat { times, steps } => (*times)?.checked_mul(messages(steps)?)?,
             Step::ReceiveWhole(Received::Http | Received::HttpHead)
             | Step::NeedWhole(Received::Http | Received::HttpHead) => 1,
-            Step::Jump { .. } | Step::CountDown { .. } => return None,
+            Step::Jump { .. } | Step::DecrementAndJump { .. } => return None,
             _ => 0,
         };
         sum.checked_add(more)

@@ -47,7 +47,7 @@ pub(super) fn lower(
         | Instruction::JumpIfTaken { to, .. }
         | Instruction::ExpectOr { to, .. }
         | Instruction::JumpWithin { to, .. }
-        | Instruction::CountDown { to, .. } = &mut instructions[place]
+        | Instruction::DecrementAndJump { to, .. } = &mut instructions[place]
         {
             *to = there;
         }
@@ -105,7 +105,7 @@ impl Lowering<'_> {
                     let path = format!("{path}[{place}].repeat.steps");
                     self.repeat(*times, steps, depth, &path);
                 }
-                Step::Jump { to, .. } | Step::CountDown { to, .. } => {
+                Step::Jump { to, .. } | Step::DecrementAndJump { to, .. } => {
                     self.jumps.push((self.instructions.len(), *to));
                     self.instructions.extend(control(step));
                 }
@@ -119,7 +119,7 @@ impl Lowering<'_> {
                     let buffer = self.buffers.push(Buffer::new(text, *size, fill));
                     self.instructions.push(Instruction::SendDatagram { buffer });
                 }
-                Step::NextGroup(name) => {
+                Step::SelectGroup(name) => {
                     let group = self.groups.iter().position(|group| group == name);
                     // Plans name no others, and fewer than there are numbers for.
                     let group = group.and_then(|group| u16::try_from(group).ok());
@@ -139,7 +139,7 @@ impl Lowering<'_> {
         let to = self.here();
         self.lower(steps, depth + 1, path);
         self.instructions.push(match counter {
-            Some((variable, _)) => Instruction::CountDown { variable, to },
+            Some((variable, _)) => Instruction::DecrementAndJump { variable, to },
             None => Instruction::Jump { to },
         });
     }
@@ -157,7 +157,7 @@ const fn may_fail(step: &Step) -> bool {
         step,
         Step::Need(_)
             | Step::Listen { .. }
-            | Step::AcceptNext
+            | Step::AcceptFlow
             | Step::Reconnect { .. }
             | Step::NeedOpen
     )
@@ -170,7 +170,7 @@ fn told(step: &Step, path: &str) -> ToldStep {
         Step::SendOwnDatagram(_) => (".send_datagram", None),
         Step::Receive(_) | Step::Need(_) => (".receive", None),
         Step::ReceiveWhole(_) | Step::NeedWhole(_) => (".receive", None),
-        Step::StartNext { .. } => (".start_next", None),
+        Step::StartFlow { .. } => (".start_flow", None),
         Step::Listen { .. } => (".listen", None),
         Step::Expect { expected: Expected::Matches(pattern), .. } => (".expect", Some(pattern)),
         Step::Expect { .. } => (".expect", None),
@@ -187,12 +187,12 @@ fn told(step: &Step, path: &str) -> ToldStep {
 fn plain(step: &Step) -> Option<Instruction> {
     Some(match *step {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
-        Step::ReceiveInAll(bytes) => Instruction::Receive { bytes, clear: false },
+        Step::ReceiveTotal(bytes) => Instruction::Receive { bytes, clear: false },
         Step::Connect => Instruction::Connect,
         Step::Need(bytes) => Instruction::Need { bytes },
-        Step::RunNext => Instruction::ExecTemplate,
-        Step::EndNext => Instruction::AwaitTemplate,
-        Step::AcceptNext => Instruction::AcceptTemplate,
+        Step::RunFlow => Instruction::ExecTemplate,
+        Step::WaitFlow => Instruction::AwaitTemplate,
+        Step::AcceptFlow => Instruction::AcceptTemplate,
         Step::ReceiveDatagrams { count, clear } => Instruction::ReceiveDatagrams { count, clear },
         Step::Idle { time, receive_only } => {
             Instruction::SetIdle { millis: millis(time), receive_only }
@@ -247,8 +247,8 @@ fn control(step: &Step) -> Option<Instruction> {
             first: *ports.start(),
             last: *ports.end(),
         },
-        Step::CountDown { variable: name, .. } => {
-            Instruction::CountDown { variable: variable(name)?, to: UNKNOWN }
+        Step::DecrementAndJump { variable: name, .. } => {
+            Instruction::DecrementAndJump { variable: variable(name)?, to: UNKNOWN }
         }
         Step::Set { variable: name, value } => {
             Instruction::Set { variable: variable(name)?, value }
@@ -321,7 +321,7 @@ mod tests {
                 Instruction::Delay { micros: 5 },
                 Instruction::Set { variable, value: 3 },
                 Instruction::Receive { bytes: 1, clear: true },
-                Instruction::CountDown { variable, to: 2 },
+                Instruction::DecrementAndJump { variable, to: 2 },
                 Instruction::Jump { to: 0 },
                 Instruction::Reset,
             ]
@@ -334,8 +334,8 @@ mod tests {
         let steps = [
             Step::Jump { to: end, when: When::Within { span: Duration::from_millis(7), since: 1 } },
             Step::Label(again),
-            Step::Repeat { times: Some(2), steps: vec![Step::ReceiveInAll(9)] },
-            Step::CountDown { variable: 0, to: again },
+            Step::Repeat { times: Some(2), steps: vec![Step::ReceiveTotal(9)] },
+            Step::DecrementAndJump { variable: 0, to: again },
             Step::Label(end),
         ];
         let (counter, named) = (Variable::new(0).unwrap(), Variable::new(9).unwrap());
@@ -346,8 +346,8 @@ mod tests {
                 Instruction::JumpWithin { tick, millis: 7, to: 5 },
                 Instruction::Set { variable: counter, value: 2 },
                 Instruction::Receive { bytes: 9, clear: false },
-                Instruction::CountDown { variable: counter, to: 2 },
-                Instruction::CountDown { variable: named, to: 1 },
+                Instruction::DecrementAndJump { variable: counter, to: 2 },
+                Instruction::DecrementAndJump { variable: named, to: 1 },
             ]
         );
     }

@@ -24,7 +24,7 @@ pub(super) enum Waited<'a> {
         /// When the last one could be made.
         duration: Duration,
         /// How long they are waited for then, at most.
-        linger: Duration,
+        drain_timeout: Duration,
     },
     /// In a simulation, until nothing more could happen.
     Silence,
@@ -134,11 +134,11 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
 
 /// Where some were closed, or have failed otherwise, something gets through.
 fn given_up(template: &TemplateReport) -> Option<String> {
-    let names = ["timed_out", "vanished"];
+    let names = ["timed_out", "keepalive_timeout"];
     let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
     let made = count(template, "made");
     let gets_through =
-        ["closed", "reset", "reset_after_close", "aborted", "reset_meant", "program_failed"];
+        ["closed", "reset", "reset_after_close", "aborted", "expected_resets", "program_failed"];
     (given_up > 0 && gets_through.iter().all(|it| count(template, it) == 0)).then(|| {
         format!(
             "{}: of {made} connections that were made, {given_up} were established and then given \
@@ -153,14 +153,14 @@ fn unfinished(template: &TemplateReport, waited: Waited<'_>) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
     let when = match waited {
         Waited::CutShort => return None,
-        Waited::Linger(linger, option) => format!(
+        Waited::Linger(drain_timeout, option) => format!(
             "{} s after the last one could be made: {option} says how long they are waited for",
-            linger.as_secs_f64()
+            drain_timeout.as_secs_f64()
         ),
-        Waited::Simulated { duration, linger } => {
-            let [duration, linger] = [duration, linger].map(|it| it.as_secs_f64());
+        Waited::Simulated { duration, drain_timeout } => {
+            let [duration, drain_timeout] = [duration, drain_timeout].map(|it| it.as_secs_f64());
             format!(
-                "when the simulation ended: up to {linger} s after its duration, which is \
+                "when the simulation ended: up to {drain_timeout} s after its duration, which is \
                  {duration} s"
             )
         }

@@ -55,22 +55,22 @@ pub struct EmulationOptions {
     pub interfaces: Vec<Option<String>>,
     /// Where the files are that the plan names by relative paths.
     pub folder: PathBuf,
-    /// What carries the frames.
+    /// Backend that sends and receives frames.
     pub backend: Backend,
     /// No connection is made later, and servers end then.
     pub duration: Duration,
     /// How long connections that are there then may take to end.
-    pub linger: Duration,
+    pub drain_timeout: Duration,
     /// What that time is called by whoever asks for it, for the note on those that did not end
     /// within it; `None`: they are to be cut off, and nothing is said.
-    pub linger_named: Option<String>,
-    /// How long an interface may be down until that ends the run. Usual: [`Self::DOWN_MAX`].
-    pub down_max: Duration,
+    pub drain_timeout_flag: Option<String>,
+    /// How long an interface may be down until that ends the run. Usual: [`Self::LINK_DOWN_TIMEOUT`].
+    pub link_down_timeout: Duration,
     /// What is looked at meanwhile.
     pub watch: WatchOptions,
     /// How long what arrives may wait until it is looked at, where many frames of many flows do;
     /// times that are measured are as coarse then. None: a worker is woken by each frame.
-    pub coalesce: Duration,
+    pub rx_coalesce: Duration,
     /// The most connections at once on each port.
     pub flows_max: usize,
     /// Where numbers, delays and the clients' first ports that are drawn come from:
@@ -88,7 +88,7 @@ pub struct EmulationOptions {
 impl EmulationOptions {
     /// How long an interface may usually be down: longer than a device takes to fail over or a
     /// machine to restart its network, and less than connections live without an answer.
-    pub const DOWN_MAX: Duration = Duration::from_secs(30);
+    pub const LINK_DOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
     /// A seed that no run before had: each begins at other ports of its clients, where nothing is
     /// left of the one before.
@@ -318,8 +318,8 @@ pub(crate) fn run(
     let shared = shared.into_iter().filter(|(port, _)| carried(*port)).map(|(_, text)| text);
     let errors: Vec<String> = ended.iter().filter_map(|ended| ended.error.clone()).collect();
     let is_cut_short = interrupted || !errors.is_empty();
-    let waited = match &options.linger_named {
-        Some(name) if !is_cut_short => Waited::Linger(options.linger, name),
+    let waited = match &options.drain_timeout_flag {
+        Some(name) if !is_cut_short => Waited::Linger(options.drain_timeout, name),
         _ => Waited::CutShort,
     };
     let left = remainders::notes(&ports, waited, options.flows_max);
@@ -420,7 +420,7 @@ fn interface_names(
     plan.ports.iter().enumerate().map(name).collect()
 }
 
-/// Who makes connections.
+/// Client side.
 struct Clients {
     /// Ports with clients.
     ports: usize,
@@ -543,7 +543,7 @@ impl WorkerContext<'_> {
         let receive = ProbedPort::new(receive, echoes, verifies);
         let receive = Untunnelled::new(receive, self.lane.tunnels.is_some(), verifies);
         let watch = self.interfaces.watch().into_iter().nth(self.index);
-        let outage = Outage::new(watch, self.options.down_max);
+        let outage = Outage::new(watch, self.options.link_down_timeout);
         let mut open = OpenPort { transmit, receive, choice, outage, start };
         let mut endpoint = Endpoint::new(
             EndpointOptions {
@@ -690,11 +690,11 @@ impl WorkerContext<'_> {
     ) -> Result<(), PortError> {
         let mut publish_at = start;
         // Probes time what the port takes to answer, and so do those who ask here.
-        let coalesce = match open.receive.port().has_probes() {
+        let rx_coalesce = match open.receive.port().has_probes() {
             true => Duration::ZERO,
-            false => self.options.coalesce,
+            false => self.options.rx_coalesce,
         };
-        let mut moderation = Moderation::new(coalesce, start);
+        let mut moderation = Moderation::new(rx_coalesce, start);
         // Until when connections that are still there may end.
         let mut until = None;
         loop {
@@ -713,7 +713,7 @@ impl WorkerContext<'_> {
             let is_interrupted = self.controls.is_stopped();
             if (is_interrupted || follower.has_ended()) && until.is_none() {
                 endpoint.stop();
-                until = Some(now.saturating_add(self.options.linger));
+                until = Some(now.saturating_add(self.options.drain_timeout));
             }
             moved.look(self.reached_by, endpoint, now);
             open.transmit.port_mut().advance(now);
@@ -736,7 +736,7 @@ impl WorkerContext<'_> {
                 && (!endpoint.is_behind() || late >= LATE_MAX);
             if is_over && until.is_none() {
                 endpoint.stop();
-                until = Some(now.saturating_add(self.options.linger));
+                until = Some(now.saturating_add(self.options.drain_timeout));
             }
             let is_done = endpoint.is_done();
             if *is_busy && is_done {
@@ -746,7 +746,7 @@ impl WorkerContext<'_> {
             // Servers without clients in this run wait for those of others.
             let are_clients_done = self.clients.busy.load(Ordering::Relaxed) == 0;
             if self.clients.ports > 0 && are_clients_done && until.is_none() {
-                until = Some(now.saturating_add(self.options.linger));
+                until = Some(now.saturating_add(self.options.drain_timeout));
             }
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
             // Without flows of its own a server may still be asked, by a packet that is under way;

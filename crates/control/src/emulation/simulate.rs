@@ -42,7 +42,7 @@ pub struct SimulationOptions {
     /// No flow is made later.
     pub duration: Duration,
     /// How long flows that are there then may take to end.
-    pub linger: Duration,
+    pub drain_timeout: Duration,
     /// What is looked at meanwhile.
     pub watch: WatchOptions,
     /// How long a frame takes to the other side and its answer back.
@@ -107,7 +107,7 @@ pub fn simulate(
     let network_options = NetworkOptions {
         delay: Duration::from_nanos(options.round_trip.as_nanos() / 2),
         duration: options.duration,
-        linger: options.linger,
+        drain_timeout: options.drain_timeout,
     };
     let intervals_max = timeline::intervals_max(owners.iter().map(Vec::len).sum());
     let watch = |owners: &Vec<_>| {
@@ -166,7 +166,9 @@ pub fn simulate(
     let ports: Vec<PortReport> = reports.collect();
     let waited = match elapsed < options.duration {
         true => Waited::Silence,
-        false => Waited::Simulated { duration: options.duration, linger: options.linger },
+        false => {
+            Waited::Simulated { duration: options.duration, drain_timeout: options.drain_timeout }
+        }
     };
     let left = remainders::notes(&ports, waited, options.flows_max);
     let notes = plan

@@ -35,7 +35,7 @@ impl Totals {
         Self {
             opened: flows.made + tcp.accepts + udp.accepts,
             held: flows.active - flows.waiting,
-            closed: flows.closed + flows.aborted + flows.reset_meant,
+            closed: flows.closed + flows.aborted + flows.expected_resets,
             failed: flows.failed(),
             sent: tcp.sndbyte_ok + udp.sndbyte,
             acknowledged: tcp.rcvackbyte,

@@ -31,14 +31,14 @@ pub struct ImpairOptions {
     pub interfaces: [String; 2],
     /// What is done to frames from the first to the second, and from the second to the first.
     pub impairments: [Impairment; 2],
-    /// What carries the frames.
+    /// Backend that sends and receives frames.
     pub backend: Backend,
     /// When it ends.
     pub duration: Duration,
     /// Where chance comes from.
     pub seed: u64,
     /// Frames held at most, in each direction.
-    pub held_max: usize,
+    pub buffer_frames: usize,
     /// Whether to join also an interface that carries the default route.
     pub force_interface: bool,
 }
@@ -99,7 +99,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         let halves = receive.into_iter().zip(transmit).enumerate();
         let openers = halves.map(|(index, (receive, transmit))| {
             let longest = wirestorm_base::port::Transmit::capabilities(&transmit).frame_length_max;
-            let held = HeldOptions { frames: options.held_max, frame_length_max: longest };
+            let held = HeldOptions { frames: options.buffer_frames, frame_length_max: longest };
             // Chance on the way back is another.
             let seed = options.seed.wrapping_mul(2).wrapping_add(index as u64);
             let direction = Direction {

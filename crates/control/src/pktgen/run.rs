@@ -25,7 +25,7 @@ use crate::workers::Workers;
 /// How devices send, beside what scripts say.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// What carries the frames.
+    /// Backend that sends and receives frames.
     pub backend: Backend,
     /// What becomes of late frames.
     pub policy: DeparturePolicy,
@@ -53,7 +53,7 @@ pub enum DeviceError {
         device: String,
         /// Its longest frame.
         length: usize,
-        /// The interface.
+        /// Interface to send on.
         interface: String,
         /// The longest that it takes.
         length_max: usize,

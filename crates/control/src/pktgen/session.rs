@@ -62,7 +62,7 @@ pub enum StepError {
     Refused {
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// Cause.
         error: PktgenError,
     },
     /// Devices did not start.
@@ -70,7 +70,7 @@ pub enum StepError {
     Start {
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// Cause.
         error: StartError,
     },
 }

@@ -24,7 +24,7 @@ pub enum OpenError {
          access"
     )]
     Leased {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// Who has it.
         holder: LeaseHolder,
@@ -41,7 +41,7 @@ pub enum OpenError {
          run after this one, and it leaves them"
     )]
     FramesTaken {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// What takes them.
         backend: &'static str,
@@ -52,7 +52,7 @@ pub enum OpenError {
     /// The interface is not up.
     #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
     Down {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
     },
     /// The interface connects this machine to the world.
@@ -64,7 +64,7 @@ pub enum OpenError {
     /// No port opens.
     #[error("{interface}: {reason}")]
     Port {
-        /// The interface.
+        /// Interface to send on.
         interface: String,
         /// What was tried, and what the system said.
         reason: String,

@@ -270,7 +270,7 @@ impl Arrivals {
         counted.unwrap_or_else(|| self.packets())
     }
 
-    /// The interface.
+    /// Interface to send on.
     pub(crate) fn interface(&self) -> String {
         self.end.interface.to_string()
     }

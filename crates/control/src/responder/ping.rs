@@ -20,13 +20,13 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// What is asked of whom.
 #[derive(Clone, Debug)]
 pub struct PingOptions {
-    /// Who is to answer.
+    /// Destination address.
     pub target: IpAddr,
     /// Requests in all.
     pub count: u64,
-    /// From one request to the next.
+    /// Time between requests.
     pub interval: Duration,
-    /// How long the last answer is waited for.
+    /// Time to wait for the last reply.
     pub patience: Duration,
     /// Bytes of payload.
     pub payload: u16,
@@ -50,7 +50,7 @@ pub struct PingReply {
 pub struct PingReport {
     /// The name and version of this document's form.
     pub schema: &'static str,
-    /// Who was asked.
+    /// Destination address.
     pub target: String,
     /// The address that asked.
     pub source: String,
@@ -64,7 +64,7 @@ pub struct PingReport {
     pub duplicated: u64,
     /// The quickest answer, in nanoseconds.
     pub min_ns: Option<u64>,
-    /// The mean.
+    /// Mean.
     pub mean_ns: Option<f64>,
     /// The slowest.
     pub max_ns: Option<u64>,

@@ -79,11 +79,11 @@ impl ProbeTimes {
 /// What was found out by probes: round-trip delays (RFC 2681).
 #[derive(Debug)]
 pub(crate) struct ProbeRecord {
-    /// Questions sent.
+    /// Probes sent.
     pub(crate) sent: u64,
     /// Those that were answered.
     pub(crate) received: u64,
-    /// Answers beyond the first to a question.
+    /// Duplicate replies.
     pub(crate) duplicated: u64,
     /// Answers that came after one to a later question: RFC 4737 section 3.3.
     pub(crate) reordered: u64,
@@ -178,7 +178,7 @@ pub(crate) struct Asks {
     pub(crate) target: IpAddr,
     /// At which port, by UDP; `None`: by ICMP.
     pub(crate) port: Option<u16>,
-    /// How often.
+    /// Weight.
     pub(crate) rate: Rate,
 }
 

@@ -46,7 +46,7 @@ pub enum HostError {
          network of {addresses}"
     )]
     NoRoute {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// Where to.
         destination: IpAddr,
@@ -59,7 +59,7 @@ pub enum HostError {
          {protocol}; is it up, and in the same network?"
     )]
     Silent {
-        /// The interface.
+        /// Interface to send on.
         interface: InterfaceName,
         /// Who.
         neighbour: IpAddr,

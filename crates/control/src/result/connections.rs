@@ -13,7 +13,7 @@ use super::{HistogramReport, Http1Report, Http2Report, Label, TlsReport};
 pub struct ConnectionsReport {
     /// What became of them, and of packets without one.
     pub flows: FlowCountsReport,
-    /// What became of them over time.
+    /// Time series.
     pub series: FlowSeries,
     /// Those that were sampled.
     pub sampled_flows: Vec<SampledFlow>,
@@ -23,7 +23,7 @@ pub struct ConnectionsReport {
     pub udp: BTreeMap<Label, u64>,
     /// Counters of programs, A to D: TRex's `user_counter_A` and so on.
     pub counters: BTreeMap<Label, u64>,
-    /// How long connections took.
+    /// Connection times.
     pub times: TimesReport,
     /// TLS, where any of them have it.
     pub tls: Option<TlsReport>,
@@ -37,105 +37,100 @@ pub struct ConnectionsReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowCountsReport {
-    /// Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`.
-    /// The first and the last of these are told then alone.
+    /// Open flows at the end: the sum of `syn_sent`, `time_wait` and `unfinished`.
     pub active: u64,
-    /// Connections whose SYN nobody had answered by then, and that were not given up yet.
+    /// Connections without an answer to SYN yet.
     pub syn_sent: u64,
-    /// Connections in TIME-WAIT: both sides had closed them.
+    /// Connections in TIME-WAIT.
     pub time_wait: u64,
-    /// Those of them whose program or TLS has failed: they would be among those that failed when
-    /// TIME-WAIT is over.
+    /// Connections in TIME-WAIT whose program or TLS failed.
     pub time_wait_failed: u64,
-    /// Flows that had begun and were not over.
+    /// Established flows that have not finished.
     pub unfinished: u64,
-    /// The most at once, those in TIME-WAIT included.
+    /// Maximum concurrent flows, including TIME-WAIT.
     pub active_max: u64,
-    /// Connections that both sides closed, and flows of UDP whose program ended.
+    /// Connections closed by both sides, and UDP flows whose program ended.
     pub closed: u64,
     /// Flows that ended otherwise; the sum of the ten that follow.
     pub failed: u64,
-    /// Connections that the peer reset in answer to SYN, and flows to ports where it has nobody.
+    /// Connections refused (RST in answer to SYN) and UDP flows to closed ports.
     pub refused: u64,
-    /// Flows of which a router or a host said that no way leads to the peer.
+    /// Flows ended by ICMP unreachable.
     pub unreachable: u64,
-    /// Connections that the peer reset later.
+    /// Connections reset by the peer.
     pub reset: u64,
     /// Connections that the peer closed, and reset when it got more: after an idle timeout, for
     /// example.
     pub reset_after_close: u64,
-    /// Connections of which SYN was never answered.
+    /// Connections without an answer to SYN.
     pub unanswered: u64,
-    /// Connections of which nothing was acknowledged any more.
+    /// Connections ended by the retransmission timeout.
     pub timed_out: u64,
-    /// Connections whose peer did not answer keepalive probes.
-    pub vanished: u64,
-    /// Connections whose TLS failed.
+    /// Connections ended by the keepalive timeout.
+    pub keepalive_timeout: u64,
+    /// Connections whose TLS or HTTP/2 session failed.
     pub session_failed: u64,
-    /// Flows whose program failed: something else came than it expects.
+    /// Flows whose program failed: received data did not match.
     pub program_failed: u64,
-    /// Flows of UDP that were dropped for want of traffic.
+    /// UDP flows ended by the idle timeout.
     pub idle: u64,
-    /// Connections that their program reset, as it says.
+    /// Connections reset by the local program.
     pub aborted: u64,
-    /// Connections that the peer reset, as its program says.
-    pub reset_meant: u64,
+    /// Connections reset by the peer as the program expects.
+    pub expected_resets: u64,
     /// Connections that replaced one that the server had closed between two requests.
     pub reconnected: u64,
     /// Connections that were open when the run ended, and were reset.
     pub reset_at_end: u64,
     /// Connections that were open when the run ended, and could not be reset in time.
     pub left_open: u64,
-    /// Flows that could not be made or taken, for there were too many.
+    /// Flows rejected because the flow table was full.
     pub overflow: u64,
-    /// Flows that could not be made, for their addresses and ports were in use.
+    /// Flows not started: no free address and port.
     pub tuple_in_use: u64,
-    /// Flows that were due and not made, for as many were there as there may be at once (`at_most`).
+    /// Flows skipped because `at_most` was reached.
     pub skipped: u64,
-    /// Flows that were due and not made, for there was no time for them.
+    /// Flows not started within 1 s of their due time, or before the end.
     pub late: u64,
-    /// Flows that were due and not made, for all clients were switched off.
+    /// Flows skipped because all clients were disabled.
     pub switched_off: u64,
-    /// Segments and datagrams of no flow.
+    /// Segments and datagrams without a flow.
     pub no_flow: u64,
-    /// Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
-    /// neither answered nor part of `no_flow` and `no_template`.
-    pub for_others: u64,
-    /// Segments and datagrams of no flow from or to addresses that no host has, or from port 0 of
-    /// UDP, which are not answered either.
-    pub impossible: u64,
-    /// Connections asked for at ports where nobody listens.
+    /// Unmatched packets to a foreign MAC address; not answered.
+    pub foreign_mac: u64,
+    /// Unmatched packets with martian addresses or UDP port 0; not answered.
+    pub martian: u64,
+    /// SYNs to ports without a listener.
     pub no_template: u64,
-    /// Connections whose first bytes no server waits for.
+    /// Connections whose first bytes match no server.
     pub no_match: u64,
-    /// Segments that did not fit a frame, and were not sent.
+    /// Segments not sent: longer than a frame.
     pub too_long: u64,
-    /// Flows that programs of these have asked for, and that were made.
+    /// Child flows that programs started.
     pub flows_total: u64,
-    /// Those of them that are of another template.
+    /// Child flows of another template.
     pub flows_other: u64,
-    /// Fragments of packets that arrived.
+    /// IP fragments received.
     pub fragments: u64,
-    /// Packets that were put together out of them.
+    /// Packets reassembled.
     pub reassembled: u64,
-    /// Packets of which fragments were missing for 60 seconds, or in the end.
+    /// Reassembly timeouts (60 s, or end of the run).
     pub fragments_incomplete: u64,
-    /// Packets whose fragments overlapped, and that were passed over.
+    /// Packets dropped because fragments overlap (RFC 5722).
     pub fragments_overlapping: u64,
-    /// Packets in fragments that were given up, as too many were incomplete.
+    /// Packets dropped because the reassembly buffer was full.
     pub fragments_no_room: u64,
-    /// Messages of routers that a packet was too long for the next link.
+    /// ICMP Packet Too Big received.
     pub too_big: u64,
-    /// Messages that a peer, or who waits at a port of it, cannot be reached.
+    /// ICMP destination unreachable received.
     pub unreachable_heard: u64,
-    /// Messages to peers that nobody waits at a port of ours, or speaks a protocol, of which 1,000 a
-    /// second are sent.
+    /// ICMP port or protocol unreachable sent, at most 1,000 per second.
     pub unreachable_sent: u64,
-    /// Messages to peers that not all fragments of a packet came in time.
+    /// ICMP reassembly time exceeded sent.
     pub time_exceeded_sent: u64,
-    /// Packets that were damaged or cut short.
+    /// Malformed or truncated packets.
     pub damaged: u64,
-    /// Packets of other protocols; ARP, neighbour discovery and pings are none of them.
+    /// Packets of unsupported IP protocols (not ARP, ND or ICMP echo).
     pub other_protocol: u64,
 }
 
@@ -143,14 +138,13 @@ pub struct FlowCountsReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TimesReport {
-    /// Until they were established.
+    /// Time to establish the connection.
     pub connect: HistogramReport,
-    /// Until the first byte of data had arrived.
+    /// Time to the first payload byte.
     pub first_byte: HistogramReport,
-    /// Until both sides had closed them, or they ended otherwise; TIME-WAIT is not part of it.
+    /// Connection duration, without TIME-WAIT.
     pub whole: HistogramReport,
-    /// Not of connections, but of segments: until they were acknowledged, each time that TCP measured
-    /// it.
+    /// TCP round-trip time samples.
     pub round_trip: HistogramReport,
 }
 
@@ -164,16 +158,15 @@ pub struct SampledFlow {
     pub side: Label,
     /// `tcp` or `udp`.
     pub transport: Label,
-    /// Our address and port.
+    /// Local address and port.
     pub own: String,
-    /// The peer's.
+    /// Remote address and port.
     pub peer: String,
-    /// When it began, in seconds from the start of the run.
+    /// Start time in seconds since the start of the run.
     pub began_s: f64,
-    /// Whether it is over: gone, or in TIME-WAIT.
+    /// Whether the flow is closed or in TIME-WAIT.
     pub ended: bool,
-    /// Its connection when it began, at the end of each interval in which it was there, and when it
-    /// was over; nothing of UDP.
+    /// State at the start, at the end of each interval and at the close; empty for UDP.
     pub samples: Vec<FlowSample>,
 }
 
@@ -181,53 +174,51 @@ pub struct SampledFlow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowSample {
-    /// When, in seconds from the start of the run.
+    /// Time in seconds since the start of the run.
     pub at_s: f64,
-    /// Its state, as RFC 9293 names it.
+    /// TCP state (RFC 9293).
     pub state: Label,
-    /// The longest data of a segment, in bytes.
+    /// Maximum segment size in bytes.
     pub mss: u16,
     /// The congestion window, in bytes.
     pub cwnd: u32,
-    /// Where slow start ends, in bytes; none before the first loss.
+    /// Slow start threshold in bytes; null before the first loss.
     pub ssthresh: Option<u32>,
-    /// What the peer has room for, in bytes.
+    /// Send window in bytes.
     pub send_window: u32,
-    /// What we have room for, in bytes.
+    /// Receive window in bytes.
     pub receive_window: u32,
-    /// By how many bits the peer's windows are shifted; none where windows are not scaled.
+    /// Send window scale; null without window scaling.
     pub send_scale: Option<u8>,
-    /// By how many bits ours are.
+    /// Receive window scale.
     pub receive_scale: Option<u8>,
-    /// Whether timestamps were agreed upon.
+    /// Whether TCP timestamps are in use.
     pub timestamps: bool,
-    /// Whether losses are told by SACK.
+    /// Use SACK (RFC 2018).
     pub sack: bool,
-    /// Whether ECN was agreed upon.
+    /// Whether ECN is in use.
     pub ecn: bool,
-    /// How long ago the peer was heard, in milliseconds; none where keepalive is off and there are
-    /// no timestamps.
+    /// Time since the last received segment in milliseconds; null without keepalive and timestamps.
     pub silent_ms: Option<u32>,
-    /// Bytes that the program has handed over and that are not acknowledged.
+    /// Unacknowledged bytes.
     pub backlog: u32,
-    /// Those of them that were never sent.
+    /// Bytes not sent yet.
     pub unsent: u32,
-    /// The smoothed round-trip time in microseconds; none before the first was measured.
+    /// Smoothed RTT in microseconds; null before the first sample.
     pub rtt_us: Option<u32>,
-    /// How much round trips vary, in microseconds.
+    /// RTT variation in microseconds.
     pub rttvar_us: Option<u32>,
-    /// The least round-trip time in microseconds.
+    /// Minimum RTT in microseconds.
     pub rtt_min_us: Option<u32>,
     /// The retransmission timeout in microseconds.
     pub rto_us: u32,
-    /// Segments with data sent again. Of those within a millisecond, or 10 us for each flow that is
-    /// followed where that is more, 255 are told at most.
+    /// Retransmitted data segments, at most 255 per millisecond.
     pub retransmitted: u64,
-    /// Segments with data that arrived beyond a hole, of which as many are told at most.
+    /// Out-of-order data segments received, at most 255 per millisecond.
     pub out_of_order: u64,
-    /// Bytes that were acknowledged.
+    /// Payload bytes acknowledged.
     pub acknowledged_bytes: u64,
-    /// Bytes that were received in sequence.
+    /// Payload bytes received in sequence.
     pub received_bytes: u64,
 }
 
@@ -235,29 +226,27 @@ pub struct FlowSample {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowSeries {
-    /// How long each interval is, in seconds.
+    /// Interval length in seconds.
     pub interval_s: f64,
-    /// How long the last one is, in which the run ended: up to a tenth longer than the others,
-    /// with what would be too short to have rates of its own.
+    /// Length of the last interval in seconds.
     pub last_s: f64,
-    /// Flows that began in each.
+    /// Flows started in each interval.
     pub opened: Vec<u64>,
-    /// Flows at the end of each, those in TIME-WAIT not counted.
+    /// Concurrent flows at the end of each interval, without TIME-WAIT.
     pub held: Vec<u64>,
-    /// Flows that ended in each as they should, those included whose programs reset them. One that
-    /// was in TIME-WAIT ends with that, and is no more among those held before.
+    /// Flows closed in each interval, including resets by the program.
     pub closed: Vec<u64>,
-    /// Flows that ended otherwise.
+    /// Flows failed in each interval.
     pub failed: Vec<u64>,
-    /// Bytes of data sent in each, repeats not included.
+    /// Payload bytes sent in each interval, without retransmissions.
     pub sent_bytes: Vec<u64>,
-    /// Bytes of data that the peers acknowledged in each, over TCP.
+    /// Payload bytes acknowledged in each interval (TCP).
     pub acknowledged_bytes: Vec<u64>,
-    /// The same in bits a second: goodput of what was sent.
+    /// Transmit goodput in bit/s.
     pub sent_goodput_bps: Vec<f64>,
-    /// Bytes of data received in sequence in each.
+    /// Payload bytes received in sequence in each interval.
     pub received_bytes: Vec<u64>,
-    /// The same in bits a second: goodput of what was received.
+    /// Receive goodput in bit/s.
     pub goodput_bps: Vec<f64>,
 }
 

@@ -11,7 +11,7 @@ use super::{Label, TransmitReport};
 pub struct DeviceRun {
     /// Each device, thread by thread.
     pub devices: Vec<DeviceReport>,
-    /// Whether it was ended before all was sent: by the script, or by a signal.
+    /// Whether the script or a signal stopped it before its end.
     pub stopped: bool,
 }
 
@@ -43,6 +43,6 @@ pub struct DeviceReport {
     pub target_bps: Option<f64>,
     /// How far the rate was from the target, in millionths, by the gaps between departures.
     pub rate_error_ppm: Option<f64>,
-    /// What its file shows behind `Result: `.
+    /// Text after `Result: ` in the device file.
     pub result: String,
 }

@@ -28,7 +28,7 @@ pub struct RunResult {
     pub plan: Vec<String>,
     /// Whether the run did what was asked for, and if not, why.
     pub verdict: Verdict,
-    /// What was asked for.
+    /// Target of the run.
     pub target: Target,
     /// What was sent, all ports together.
     pub achieved: Achieved,
@@ -38,7 +38,7 @@ pub struct RunResult {
     pub host: HostFacts,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
-    /// What went wrong; what was measured before stands.
+    /// Errors; results measured before them are valid.
     pub errors: Vec<String>,
     /// What the reader should know.
     pub notes: Vec<String>,
@@ -46,7 +46,7 @@ pub struct RunResult {
     pub ports: Vec<PortReport>,
     /// Each flow of a plan of streams, in the plan's order.
     pub flows: Vec<FlowReport>,
-    /// Sums of the templates of each group that the plan names, over all ports.
+    /// Sums of the templates of each group over all ports.
     pub groups: Vec<GroupReport>,
     /// Round-trip times that the plan's probes measured.
     pub latency: Vec<LatencyReport>,
@@ -104,17 +104,17 @@ pub struct Target {
     pub pace: Option<Label>,
     /// Speed-up of the capture's own timing, or of the plan's rates.
     pub multiplier: Option<f64>,
-    /// Frames a second.
+    /// Frames per second.
     pub pps: Option<f64>,
     /// Bits a second.
     pub bps: Option<f64>,
     /// What `bps` counts: `frames`, `l2` or `l1`.
     pub bps_layer: Option<Label>,
-    /// Frames in all.
+    /// Stop after N frames.
     pub packets: Option<u64>,
     /// Seconds.
     pub duration_s: Option<f64>,
-    /// Passes over the captures.
+    /// Number of loops.
     pub passes: Option<u64>,
     /// Where random numbers come from.
     pub seed: Option<u64>,

@@ -10,35 +10,34 @@ use super::{DistributionReport, Label, Rates, VariationReport};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowReport {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub name: String,
-    /// The port that it left.
+    /// Port that sends the flow.
     pub tx: String,
-    /// The ports where it should arrive.
+    /// Ports that receive the flow.
     pub rx: Vec<String>,
-    /// Frames given to the port.
+    /// Frames sent.
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
-    /// Frames left out because they were late.
+    /// Frames dropped because they were late.
     pub unsent: u64,
     /// How fast they went.
     #[serde(flatten)]
     pub rates: Rates,
     /// Frames a second that were asked for; null where it was as fast as it goes, or bits.
     pub target_pps: Option<f64>,
-    /// Bits a second that were asked for; none where it was as fast as it goes, or frames.
+    /// Target rate in bit/s; null for top speed or a frame rate.
     pub target_bps: Option<f64>,
     /// What `target_bps` counts: `frames`, `l2` or `l1`.
     pub target_layer: Option<Label>,
-    /// How far the rate was from what was asked, in millionths; for continuous flows that were not
-    /// told something else while they were sent.
+    /// Relative rate error in parts per million; only for continuous flows without commands.
     pub rate_error_ppm: Option<f64>,
-    /// Frames that left and arrived nowhere; none where the flow is not measured.
+    /// Lost frames; null if the flow is not measured.
     pub lost: Option<u64>,
-    /// The same in hundredths of what left.
+    /// Lost frames in percent of sent frames.
     pub loss_percent: Option<f64>,
-    /// What was measured on each port where it should arrive.
+    /// Measurement of each receiving port.
     pub measured: Vec<MeasuredReport>,
 }
 
@@ -48,45 +47,42 @@ pub struct FlowReport {
 pub struct MeasuredReport {
     /// The port's name in the plan.
     pub port: String,
-    /// Frames of the flow that arrived, each counted once.
+    /// Distinct frames received.
     pub received: u64,
-    /// Bytes without FCS of all its arrivals, further copies included.
+    /// Bytes received without FCS, duplicates included.
     pub received_bytes: u64,
-    /// Frames below the last one that arrived which have not come. At the end those are lost that
-    /// would have come behind it, too.
+    /// Frames before the last received one that have not arrived.
     pub missing: u64,
-    /// How often frames were left out: arrivals beyond the one expected next.
+    /// Loss periods (RFC 3357).
     pub gaps: u64,
-    /// Arrivals of a frame beyond its first one (RFC 5560).
+    /// Duplicates (RFC 5560).
     pub duplicated: u64,
     /// Frames that arrived after one sent later (RFC 4737 section 3.3).
     pub reordered: u64,
-    /// The greatest reordering extent, in frames (RFC 4737 section 4.2).
+    /// Maximum reordering extent in frames (RFC 4737 section 4.2).
     pub reordering_extent_max: u64,
-    /// Frames that arrived after `n` that were all sent later, by n from 1 (RFC 4737 section 5);
-    /// TCP takes those of n = 3 for lost.
+    /// n-reordered frames for each n from 1 (RFC 4737 section 5); TCP treats n = 3 as loss.
     pub n_reordered: Vec<u64>,
-    /// Arrivals so long after later ones that nobody knows whether they are late or repeats.
+    /// Frames outside the sequence window: late or duplicate.
     pub too_late: u64,
-    /// Frames whose payload was not as it was sent; none where it was not compared.
+    /// Frames with a changed payload; null if payloads were not compared.
     pub corrupt: Option<u64>,
-    /// Frames with the flow's signature that an earlier run had sent; counted nowhere else.
+    /// Frames of an earlier run; counted nowhere else.
     pub stale: u64,
-    /// Arrivals a second, from the first to the last.
+    /// Received frames per second.
     pub pps: f64,
     /// One-way delay.
     pub delay: DistributionReport,
-    /// Packet delay variation: each delay less the least (RFC 5481 section 4.2).
+    /// Packet delay variation: delay minus the minimum delay (RFC 5481 section 4.2).
     pub pdv: VariationReport,
-    /// Inter-packet delay variation: each delay less that of the frame before (RFC 5481
-    /// section 4.1).
+    /// Inter-packet delay variation: difference to the previous frame's delay (RFC 5481 section
+    /// 4.1).
     pub ipdv: DistributionReport,
-    /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); of several workers' frames
-    /// the greatest.
+    /// Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); maximum of all workers.
     pub jitter_ns: u64,
-    /// What happened when.
+    /// Time series.
     pub series: Option<SeriesReport>,
-    /// Arrivals by the VLAN tags that they had, where that was asked for.
+    /// Received frames for each VLAN.
     pub tags: Vec<TagReport>,
 }
 
@@ -95,21 +91,21 @@ pub struct MeasuredReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TagReport {
-    /// The VLANs, the outer one first, two at most; none of frames without a tag.
+    /// VLAN IDs, outer first; empty for untagged frames.
     pub vlans: Vec<u16>,
     /// Arrivals, further copies included.
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
-    /// Frames below the last one under these tags which have not come under them.
+    /// Frames before the last one in this VLAN that did not arrive in it.
     pub missing: u64,
-    /// How often frames were left out.
+    /// Loss periods.
     pub gaps: u64,
     /// Arrivals of a frame beyond its first one.
     pub duplicated: u64,
     /// Frames that arrived after one sent later.
     pub reordered: u64,
-    /// Arrivals more than 64 frames after later ones, which may be late or repeats.
+    /// Frames more than 64 frames late: late or duplicate.
     pub too_late: u64,
 }
 
@@ -117,17 +113,17 @@ pub struct TagReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SeriesReport {
-    /// How long each interval is, in seconds.
+    /// Interval length in seconds.
     pub interval_s: f64,
-    /// Arrivals in each interval.
+    /// Frames received in each interval.
     pub packets: Vec<u64>,
     /// Their bytes without FCS.
     pub bytes: Vec<u64>,
-    /// Frames found missing in each that have not come since.
+    /// Frames found missing in each interval that have not arrived since.
     pub missing: Vec<u64>,
-    /// The mean delay of each in nanoseconds; none where nothing arrived.
+    /// Mean delay of each interval in nanoseconds; null without arrivals.
     pub delay_mean_ns: Vec<Option<f64>>,
-    /// The greatest.
+    /// Maximum.
     pub delay_max_ns: Vec<Option<i64>>,
 }
 

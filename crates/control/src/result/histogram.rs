@@ -10,19 +10,19 @@ use wirestorm_engine::measure::{Distribution, PacketDelayVariation};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HistogramReport {
-    /// Values counted.
+    /// Number of values.
     pub count: u64,
     /// Median.
     pub p50_ns: Option<u64>,
-    /// 90 of 100 are at most this.
+    /// 90th percentile.
     pub p90_ns: Option<u64>,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// 999 of 1,000 are at most this.
+    /// 99.9th percentile.
     pub p99_9_ns: Option<u64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ns: Option<u64>,
-    /// Start of each bucket that is not empty, and its count.
+    /// Lower bound and count of each non-empty bucket.
     pub buckets: Vec<(u64, u64)>,
 }
 
@@ -30,25 +30,25 @@ pub struct HistogramReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DistributionReport {
-    /// Values counted.
+    /// Number of values.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min_ns: Option<i64>,
-    /// The mean.
+    /// Mean.
     pub mean_ns: Option<f64>,
     /// Median.
     pub p50_ns: Option<i64>,
-    /// 90 of 100 are at most this.
+    /// 90th percentile.
     pub p90_ns: Option<i64>,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     pub p99_ns: Option<i64>,
-    /// 999 of 1,000 are at most this.
+    /// 99.9th percentile.
     pub p99_9_ns: Option<i64>,
-    /// 9,999 of 10,000 are at most this.
+    /// 99.99th percentile.
     pub p99_99_ns: Option<i64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ns: Option<i64>,
-    /// Start of each bucket that is not empty, and its count.
+    /// Lower bound and count of each non-empty bucket.
     pub buckets: Vec<(i64, u64)>,
 }
 
@@ -56,15 +56,15 @@ pub struct DistributionReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VariationReport {
-    /// The mean.
+    /// Mean.
     pub mean_ns: Option<f64>,
     /// Median.
     pub p50_ns: Option<i64>,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     pub p99_ns: Option<i64>,
-    /// 999 of 1,000 are at most this.
+    /// 99.9th percentile.
     pub p99_9_ns: Option<i64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ns: Option<i64>,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HostFacts {
-    /// Its name.
+    /// File name.
     pub name: String,
     /// The release of its kernel, as `uname -r` prints it.
     pub kernel: String,

@@ -9,29 +9,29 @@ use super::{DistributionReport, Label};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LatencyReport {
-    /// The port that asked.
+    /// Source port.
     pub port: String,
-    /// Who was asked.
+    /// Destination address.
     pub target: String,
-    /// By what: `icmp`, echo requests, or `udp`, datagrams that are sent back.
+    /// Probe protocol: `icmp` or `udp`.
     pub protocol: Label,
-    /// At which port, by UDP.
+    /// UDP destination port.
     pub target_port: Option<u16>,
-    /// How often a second it was to be.
+    /// Target rate in probes per second.
     pub rate_pps: f64,
-    /// Questions sent.
+    /// Probes sent.
     pub sent: u64,
-    /// Questions that were answered.
+    /// Probes answered.
     pub received: u64,
-    /// Questions that were not answered, within a second at the end.
+    /// Probes not answered within 1 s.
     pub lost: u64,
-    /// Answers beyond the first to a question.
+    /// Duplicate replies.
     pub duplicated: u64,
-    /// Answers that came after one to a later question (RFC 4737).
+    /// Replies reordered (RFC 4737).
     pub reordered: u64,
-    /// Questions left out, as they could not be sent when they were due or not long after.
+    /// Probes that could not be sent in time.
     pub unsent: u64,
-    /// From a question to its answer.
+    /// Round-trip time (RFC 2681).
     pub round_trip: DistributionReport,
     /// Interarrival jitter of round trips in nanoseconds (RFC 3550 section 6.4.1).
     pub jitter_ns: u64,

@@ -18,15 +18,15 @@ pub struct ImpairmentReport {
     pub entered: u64,
     /// Their bytes without FCS.
     pub entered_bytes: u64,
-    /// Frames lost by chance.
+    /// Frames lost at random.
     pub lost: u64,
-    /// Copies made.
+    /// Duplicates created.
     pub duplicated: u64,
-    /// Frames and copies in which a bit was changed.
+    /// Frames with a flipped bit.
     pub corrupted: u64,
-    /// Frames and copies dropped because the queue was full.
+    /// Frames dropped because the queue was full.
     pub queue_dropped: u64,
-    /// Frames and copies dropped because too many were held.
+    /// Frames dropped because the delay buffer was full.
     pub no_room: u64,
     /// Frames and copies that left the link.
     pub delivered: u64,
@@ -47,32 +47,32 @@ pub struct ImpairmentReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TunnelsReport {
-    /// Frames that were put into a tunnel.
+    /// Frames encapsulated.
     pub encapsulated: u64,
-    /// Frames that were taken out of one.
+    /// Frames decapsulated.
     pub decapsulated: u64,
-    /// Frames that were not sent or taken; the sum of the eleven that follow.
+    /// Frames dropped: the sum of the eleven reasons below.
     pub dropped: u64,
-    /// Frames that were not sent, for neither sender nor receiver has a tunnel.
+    /// Frames dropped because no tunnel matches.
     pub no_tunnel: u64,
-    /// Frames that were not sent, for they are too long with a tunnel's headers.
+    /// Frames dropped because they exceed the MTU with the tunnel headers.
     pub too_long: u64,
-    /// Frames that arrived with a damaged IP header.
+    /// Frames with a bad outer IP header.
     pub bad_ip: u64,
-    /// Datagrams around a packet whose checksum is wrong.
+    /// Frames with a bad outer UDP checksum.
     pub bad_checksum: u64,
-    /// Fragments of what is around a packet.
+    /// Fragments of outer packets.
     pub fragments: u64,
-    /// Frames of TCP that arrived in no tunnel.
+    /// Outer packets that are not UDP.
     pub not_udp: u64,
-    /// Datagrams that arrived in no tunnel: at another port than 2152.
+    /// Datagrams to another port than 2152.
     pub other_port: u64,
-    /// Messages of GTP of other versions or types than users' packets.
+    /// GTP messages that are not G-PDU version 1.
     pub other_message: u64,
-    /// Frames that end before what is in them, as they say.
+    /// Truncated frames.
     pub cut_short: u64,
-    /// Tunnels with anything but a packet of IP in them.
+    /// Tunnels whose payload is not IP.
     pub bad_inner: u64,
-    /// Packets that met congestion in a tunnel, and cannot be told so.
+    /// Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040).
     pub not_ecn_capable: u64,
 }

@@ -80,17 +80,17 @@ pub struct TransmitReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ReplayFlows {
-    /// Flows begun.
+    /// Flows started.
     pub count: u64,
-    /// Flows begun a second.
+    /// Flows started per second.
     pub per_second: f64,
-    /// Flows begun again after the expiry; they are in `count`.
+    /// Flows restarted after the expiry; included in `flows`.
     pub expired: u64,
     /// Packets that belong to a flow.
     pub flow_packets: u64,
     /// Packets that are not IP.
     pub non_flow_packets: u64,
-    /// Packets whose headers are cut or make no sense.
+    /// Packets with truncated or inconsistent headers.
     pub invalid_packets: u64,
 }
 
@@ -98,13 +98,13 @@ pub struct ReplayFlows {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RefusedReport {
-    /// Longer than the interface takes.
+    /// Longer than the interface supports.
     pub too_long: u64,
-    /// The longest of those, in bytes.
+    /// Length of the longest of them, in bytes.
     pub too_long_max: u64,
-    /// Without a whole Ethernet header.
+    /// Shorter than an Ethernet header.
     pub too_short: u64,
-    /// Of another link layer, without an Ethernet form.
+    /// Link type without conversion to Ethernet.
     pub unconvertible: u64,
 }
 
@@ -122,19 +122,19 @@ pub struct RetriedReport {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DepartureReport {
-    /// Where departures were stamped.
+    /// Where departures were timestamped.
     pub stamped: Label,
-    /// How much later than planned the first frame left, in nanoseconds.
+    /// Delay of the first frame after its planned time, in nanoseconds.
     pub start_delay_ns: u64,
-    /// How far the schedule had to be moved after that, in nanoseconds.
+    /// Total shift of the schedule after the start, in nanoseconds.
     pub shifted_ns: u64,
-    /// How much of that was made up for by gaps a little shorter, in nanoseconds.
+    /// Part of the shift that shorter gaps recovered, in nanoseconds.
     pub regained_ns: u64,
-    /// The latest that a frame left after it was due, in nanoseconds.
+    /// Maximum lateness of a frame, in nanoseconds.
     pub lateness_max_ns: u64,
-    /// Time between departures.
+    /// Inter-departure times.
     pub gaps: HistogramReport,
-    /// How far each gap was from the one scheduled, either way.
+    /// Absolute error of the inter-departure times.
     pub gap_errors: HistogramReport,
 }
 

@@ -7,7 +7,7 @@ use wirestorm_base::rate::Layer;
 /// How fast frames went.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
-    /// Frames a second.
+    /// Frames per second.
     pub pps: f64,
     /// Layer-1 bits a second.
     pub bps_l1: f64,

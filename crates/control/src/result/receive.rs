@@ -15,7 +15,7 @@ pub struct ReceiveReport {
     pub backend_reason: Option<String>,
     /// Where arrivals were stamped; null where they were not timed.
     pub stamped: Option<Label>,
-    /// Frames that arrived.
+    /// Frames received.
     pub packets: u64,
     /// Their bytes without FCS.
     pub bytes: u64,
@@ -25,11 +25,11 @@ pub struct ReceiveReport {
     pub pps: Option<f64>,
     /// Layer-2 bits a second, with FCS.
     pub bps_l2: Option<f64>,
-    /// Frames that arrived and that the receiver had no room for; not counted as lost.
+    /// Frames dropped because the receive buffer was full; not counted as lost.
     pub dropped: u64,
     /// Frames sent that did not arrive; null where that is not known for the port.
     pub lost: Option<u64>,
-    /// The same in hundredths of what was sent.
+    /// Lost frames in percent of sent frames.
     pub loss_percent: Option<f64>,
     /// Frames that arrived beyond those sent: other hosts sent them. Always 0 with verification,
     /// which tells them apart.
@@ -39,7 +39,7 @@ pub struct ReceiveReport {
     pub unsigned: Option<u64>,
     /// Frames with the signature of a flow that should arrive at another port.
     pub wrong_port: Option<u64>,
-    /// ARP and neighbour discovery among the frames that arrived.
+    /// Received ARP and neighbour discovery frames.
     pub neighbour_packets: u64,
     /// What verification found; null where it was not asked for.
     pub verify: Option<VerifyReport>,
@@ -49,7 +49,7 @@ pub struct ReceiveReport {
     pub queue_kind: Option<Label>,
     /// Arrivals by CPU or queue.
     pub queues: Vec<QueueReport>,
-    /// What ended the receiving early.
+    /// Error that stopped receiving.
     pub error: Option<String>,
 }
 
@@ -57,17 +57,17 @@ pub struct ReceiveReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VerifyReport {
-    /// Frames that arrived as they were sent.
+    /// Frames that arrived unchanged.
     pub intact: u64,
     /// Intact frames that arrived after one sent later (RFC 4737).
     pub reordered: u64,
-    /// The greatest reordering extent (RFC 4737 section 4.2).
+    /// Maximum reordering extent (RFC 4737 section 4.2).
     pub reordering_extent_max: u64,
-    /// Arrivals of a frame beyond the number of times it was sent.
+    /// Duplicates.
     pub duplicated: u64,
-    /// Arrivals that equal no frame sent.
+    /// Received frames that match no sent frame.
     pub unexpected: u64,
-    /// Frames that could not be noted, for there were too many on their way.
+    /// Frames not tracked because the table of outstanding frames was full.
     pub unverified: u64,
 }
 
@@ -83,6 +83,6 @@ pub struct QueueReport {
     pub bytes: u64,
     /// From its first frame to its last, in seconds.
     pub elapsed_s: f64,
-    /// Frames a second.
+    /// Frames per second.
     pub pps: f64,
 }

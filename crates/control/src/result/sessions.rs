@@ -13,13 +13,13 @@ use super::{HistogramReport, Label};
 pub struct TlsReport {
     /// Full handshakes.
     pub full: u64,
-    /// Handshakes that resumed an earlier session.
+    /// Resumed handshakes.
     pub resumed: u64,
-    /// Connections that peers ended without close_notify.
+    /// Connections closed by the peer without close_notify.
     pub truncated: u64,
-    /// Connections on which TLS failed, by cause.
+    /// Failed TLS connections by cause.
     pub failures: BTreeMap<Label, u64>,
-    /// From when TCP was established, or a program began TLS, until the handshake was over.
+    /// Handshake duration.
     pub handshake: HistogramReport,
 }
 
@@ -27,11 +27,11 @@ pub struct TlsReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Http1Report {
-    /// Requests that servers got.
+    /// Requests received by servers.
     pub requests: u64,
-    /// Final responses that clients got, by the class of their status: `2xx`.
+    /// Final responses received by clients, by status class (`2xx`).
     pub responses: BTreeMap<Label, u64>,
-    /// Responses that clients were to get, and did not get whole, as their connections failed.
+    /// Responses not received completely because the connection failed.
     pub missing: u64,
 }
 
@@ -39,13 +39,13 @@ pub struct Http1Report {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Http2Report {
-    /// Requests that clients sent, or servers got.
+    /// Requests sent by clients or received by servers.
     pub requests: u64,
-    /// Responses that servers sent, or clients got, by the class of their status: `2xx`.
+    /// Responses sent by servers or received by clients, by status class (`2xx`).
     pub responses: BTreeMap<Label, u64>,
-    /// Streams that were reset.
+    /// Streams reset.
     pub resets: u64,
-    /// Connections on which HTTP/2 failed, by cause.
+    /// Failed HTTP/2 connections by cause.
     pub failures: BTreeMap<Label, u64>,
 }
 

@@ -12,38 +12,35 @@ use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesR
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TemplateReport {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub name: String,
-    /// Its group there.
+    /// Group in the plan.
     pub group: Option<String>,
     /// `client` or `server`.
     pub side: Label,
-    /// What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
-    /// `unfinished` are those that were still there in the end. `active_max` of a group is the sum
-    /// of its templates': no more were there at once, but it may have been fewer.
+    /// Flow counts by name. `active_max` of a group is the sum over its templates, an upper bound.
     pub flows: BTreeMap<Label, u64>,
-    /// What became of them over time.
+    /// Time series.
     pub series: FlowSeries,
-    /// What TCP counted.
+    /// TCP counters.
     pub tcp: BTreeMap<Label, u64>,
-    /// What UDP counted.
+    /// UDP counters.
     pub udp: BTreeMap<Label, u64>,
-    /// What its programs counted.
+    /// Program counters.
     pub counters: BTreeMap<Label, u64>,
-    /// How long its connections took.
+    /// Connection times.
     pub times: TimesReport,
-    /// How long its datagrams took, where they have their time of departure with them, by TRex's
-    /// add-on `latency`.
+    /// Datagram latency (TRex add-on `latency`).
     pub stamped: Option<StampedReport>,
-    /// Transactions that its program times, in its order.
+    /// Transactions in program order.
     pub transactions: Vec<TransactionReport>,
-    /// Why its program failed, by step and cause.
+    /// Program failures by step and cause.
     pub failures: Vec<FailureReport>,
-    /// What became of its TLS, where it has that.
+    /// TLS statistics.
     pub tls: Option<TlsReport>,
-    /// Messages of HTTP/1.1, where its program follows them.
+    /// HTTP/1.1 statistics.
     pub http1: Option<Http1Report>,
-    /// What became of its HTTP/2, where it has that.
+    /// HTTP/2 statistics.
     pub http2: Option<Http2Report>,
 }
 
@@ -54,15 +51,15 @@ pub struct TemplateReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct StampedReport {
-    /// How many came.
+    /// Number of datagrams.
     pub datagrams: u64,
-    /// How long all of them took together, in microseconds.
+    /// Sum of the latencies in microseconds.
     pub total_us: u64,
-    /// How long the fastest took, in microseconds.
+    /// Minimum latency in microseconds.
     pub min_us: Option<u64>,
-    /// How long the slowest took, in microseconds.
+    /// Maximum latency in microseconds.
     pub max_us: Option<u64>,
-    /// How long they took; empty before the end, as all times are.
+    /// Latency histogram; empty before the end of the run.
     pub times: HistogramReport,
 }
 
@@ -70,15 +67,15 @@ pub struct StampedReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TransactionReport {
-    /// The name that the program gives them.
+    /// Name in the program.
     pub name: String,
-    /// Those that started; `time.count` of them ended.
+    /// Transactions started; `time.count` of them finished.
     pub started: u64,
-    /// The shortest; null where none ended.
+    /// Minimum; null without finished transactions.
     pub min_ns: Option<u64>,
-    /// On average; null where none ended.
+    /// Mean; null without finished transactions.
     pub mean_ns: Option<u64>,
-    /// From start to end.
+    /// Duration.
     pub time: HistogramReport,
 }
 
@@ -88,18 +85,17 @@ pub struct TransactionReport {
 pub struct FailureReport {
     /// The step, such as `program[2].expect`.
     pub step: String,
-    /// Why.
+    /// Cause.
     pub cause: Label,
-    /// How many flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Of the first of them: where what came was not what was expected, in bytes, if that is known.
+    /// Offset of the first difference in bytes, if known.
     pub offset: Option<u64>,
-    /// What was expected: a pattern, or bytes from a little before there on. Bytes that are no
-    /// printable ASCII are escaped.
+    /// Expected pattern or bytes; non-printable bytes are escaped.
     pub expected: Option<String>,
-    /// What came.
+    /// Received bytes.
     pub found: String,
-    /// Whether that is known: a program that looks at no bytes keeps none.
+    /// Whether the received bytes were recorded.
     pub found_is_known: bool,
 }
 
@@ -107,7 +103,7 @@ pub struct FailureReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GroupReport {
-    /// How many templates are in it.
+    /// Number of templates in the group.
     pub templates: u64,
     /// Their sum, whose name is the group's.
     #[serde(flatten)]

@@ -36,7 +36,7 @@ pub enum Plan {
     Replay {
         /// Which, how and where to.
         plan: Box<ReplayPlan>,
-        /// What carries the frames.
+        /// Backend that sends and receives frames.
         backend: Backend,
         /// What the user's side takes part in.
         hooks: Hooks,

@@ -32,7 +32,7 @@ pub enum TrafficError {
         flow: String,
         /// Its longest frame.
         length: usize,
-        /// The interface.
+        /// Interface to send on.
         interface: String,
         /// The longest that it takes.
         length_max: usize,

@@ -62,13 +62,13 @@ impl Expected {
         (!flows.is_empty()).then_some(Self { port, name, flows, workers })
     }
 
-    /// What measures them, from `started` on; `by_tag`: by their VLAN tags too.
+    /// What measures them, from `started` on; `per_vlan`: by their VLAN tags too.
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
         lanes: &[Lane],
         started: Instant,
-        by_tag: bool,
+        per_vlan: bool,
     ) -> Result<Receiver, TrafficError> {
         let mut streams = Vec::new();
         let mut marked = Vec::new();
@@ -98,7 +98,7 @@ impl Expected {
             interval: Duration::from_millis(10),
             started,
             same_clock: true,
-            by_tag,
+            per_vlan,
         };
         let mut receiver = Receiver::new(streams, &options);
         for (id, flow) in marked {

@@ -38,7 +38,7 @@ use crate::workers::Workers;
 pub struct StreamOptions {
     /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
     pub interfaces: Vec<Option<String>>,
-    /// What carries the frames.
+    /// Backend that sends and receives frames.
     pub backend: Backend,
     /// Threads that share every stream; at least 1.
     pub workers: u16,
@@ -54,7 +54,7 @@ pub struct StreamOptions {
     /// packet socket, whatever was asked for, and by the queueing discipline: slower.
     pub is_visible: bool,
     /// Whether arrivals of measured flows are counted by their VLAN tags too.
-    pub by_tag: bool,
+    pub per_vlan: bool,
     /// How far a rate may be off before the run falls short, in millionths.
     pub tolerance_ppm: f64,
 }
@@ -123,7 +123,7 @@ pub(crate) fn run(
     let mut measuring = Vec::new();
     for (port, arrivals) in &mut arrivals {
         if let Some(streams) = Expected::at(*port, plan, &lanes, workers) {
-            let receiver = streams.receiver(plan, &lanes, clock::now(), options.by_tag)?;
+            let receiver = streams.receiver(plan, &lanes, clock::now(), options.per_vlan)?;
             arrivals.measure(receiver).map_err(TrafficError::Receive)?;
             let streams = Arc::new(streams);
             measuring.extend(arrivals.measuring().map(|it| (Arc::clone(&streams), it)));

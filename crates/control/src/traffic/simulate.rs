@@ -26,7 +26,7 @@ pub struct SimulateOptions {
     pub packets: u64,
     /// Time at most.
     pub duration: Duration,
-    /// Bits a second of ports whose speed the plan does not say.
+    /// Speed in bit/s of ports without `speed` in the plan.
     pub speed: Rate,
     /// What the rates of a plan's flows are multiplied by.
     pub multiplier: Multiplier,
@@ -57,7 +57,7 @@ pub enum SimulateError {
 /// What one port sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulated {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub port: String,
     /// The file.
     pub file: PathBuf,

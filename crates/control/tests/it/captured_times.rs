@@ -24,7 +24,7 @@ fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf
         part: Part::One,
         limit: None,
         duration: Duration::from_secs(600),
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         watch: WatchOptions::default(),
         round_trip,
         flows_max: 100,

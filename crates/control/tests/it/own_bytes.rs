@@ -21,7 +21,7 @@ fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
         limit: None,
         duration: Duration::from_secs(1),
         watch: WatchOptions::default(),
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed,

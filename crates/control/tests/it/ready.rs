@@ -26,7 +26,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
         limit: None,
         duration,
         watch: WatchOptions::default(),
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
         seed: 1,

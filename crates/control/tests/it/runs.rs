@@ -115,7 +115,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
         multiplier: Multiplier::ONE,
         force_interface: false,
         is_visible: false,
-        by_tag: false,
+        per_vlan: false,
         tolerance_ppm: 200_000.0,
     };
     Plan::Streams { plan: Arc::new(plan), options }
@@ -135,11 +135,11 @@ fn emulation([clients, servers]: [&str; 2], connections: u64, backend: Backend) 
         folder: PathBuf::new(),
         backend,
         duration: Duration::MAX,
-        linger: Duration::from_secs(1),
-        linger_named: None,
-        down_max: EmulationOptions::DOWN_MAX,
+        drain_timeout: Duration::from_secs(1),
+        drain_timeout_flag: None,
+        link_down_timeout: EmulationOptions::LINK_DOWN_TIMEOUT,
         watch: WatchOptions::default(),
-        coalesce: Duration::ZERO,
+        rx_coalesce: Duration::ZERO,
         flows_max: 1_000,
         seed: EmulationOptions::drawn_seed(),
         force_interface: false,
@@ -156,7 +156,7 @@ fn impairment(interfaces: [&str; 2]) -> Plan {
         backend: Backend::One(&AF_PACKET),
         duration: Duration::MAX,
         seed: 1,
-        held_max: 1_000,
+        buffer_frames: 1_000,
         force_interface: false,
     })
 }
@@ -226,7 +226,14 @@ fn four_runs_of_one_host_go_on_when_one_of_them_loses_its_interface() {
         assert!(run.wait_running(Some(PATIENCE)));
     }
     // Commands change one run each.
+    until("frames of the replay", || labs[0].b.counters().unwrap().rx_packets > 0);
     replayed.command(Command::Pause).unwrap();
+    let mut before = None;
+    until("the replay is paused", || {
+        std::thread::sleep(StdDuration::from_millis(100));
+        let now = labs[0].b.counters().unwrap().rx_packets;
+        before.replace(now) == Some(now)
+    });
     streamed
         .command(Command::Flows {
             flows: vec![1],

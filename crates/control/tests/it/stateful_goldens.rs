@@ -143,7 +143,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
         part: Part::Full,
         limit: None,
         duration: DURATION,
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         watch: WatchOptions::default(),
         round_trip: Duration::from_micros(20),
         flows_max: 1_000,

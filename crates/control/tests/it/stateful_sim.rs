@@ -19,7 +19,7 @@ fn options(output: &Path) -> SimulationOptions {
         part: Part::Full,
         limit: None,
         duration: Duration::from_secs(1),
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         watch: WatchOptions::default(),
         round_trip: Duration::from_millis(2),
         flows_max: 1_000,
@@ -68,7 +68,7 @@ templates:
         - send: ask
         - receive: 5
         - count: {A: 1}
-        - count_down: {variable: n, to: again}
+        - decrement_and_jump: {variable: n, to: again}
         - jump: {to: end, variable: n, equal: 0}
         - send: never
         - label: end
@@ -379,7 +379,7 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     let (result, _) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
     let flows = |port: usize, template: usize| {
         let flows = &result.ports[port].templates[template].flows;
-        ["closed", "aborted", "reset_meant", "reset"].map(|name| flows[name])
+        ["closed", "aborted", "expected_resets", "reset"].map(|name| flows[name])
     };
     assert_eq!((flows(0, 0), flows(1, 0)), ([0, 5, 0, 0], [0, 0, 5, 0]));
     assert_eq!((flows(0, 1), flows(1, 2)), ([0, 0, 0, 5], [0, 5, 0, 0]));
@@ -397,7 +397,7 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     assert_eq!(
         (
             right.connections().flows.failed,
-            right.connections().flows.reset_meant,
+            right.connections().flows.expected_resets,
             right.connections().flows.aborted
         ),
         (0, 10, 5)
@@ -445,8 +445,8 @@ templates:
     let plan = EmulationPlan::parse(plan).unwrap();
     let scratch = Scratch::new().unwrap();
     let simulated = |name: &str, seed| {
-        let linger = Duration::from_secs(60);
-        let options = SimulationOptions { seed, linger, ..options(&scratch.file(name)) };
+        let drain_timeout = Duration::from_secs(60);
+        let options = SimulationOptions { seed, drain_timeout, ..options(&scratch.file(name)) };
         let (result, files) = simulate(&plan, &options).unwrap();
         (result, files.iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>())
     };
@@ -620,7 +620,7 @@ templates:
       addresses: 10.0.0.7
       servers: 10.0.1.1
       load: {rate: 1}
-      program: [{send: hello}, {next_group: parts}, run_next, run_next, {send: bye}]
+      program: [{send: hello}, {select_group: parts}, run_flow, run_flow, {send: bye}]
     server: {tx: right, port: 80, program: [{receive: 8}]}
   - name: part
     group: parts

@@ -19,7 +19,7 @@ fn run(plan: &str) -> (RunResult, Vec<Vec<Vec<u8>>>) {
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         duration: Duration::from_millis(500),
-        linger: Duration::from_secs(5),
+        drain_timeout: Duration::from_secs(5),
         limit: None,
         watch: WatchOptions::default(),
         round_trip: Duration::from_millis(2),
@@ -53,10 +53,10 @@ ports: [{{name: left, blackhole: all}}, {{name: right, blackhole: syn}}]
 templates:
   - name: all
     tcp: {{initial_window: 4, receive_buffer: 65536, send_buffer: 2000, window_scaling: true,
-      window_scale: 5, timestamps: true, sack: true, rack: false, duplicate_threshold: 4,
+      window_scale: 5, timestamps: true, sack: true, rack: false, dupack_threshold: 4,
       reassembly_max: 8, no_delay: true, congestion: new_reno, rto_initial: 2s, rto_min: 1s,
-      rto_max: 60s, retries: 3, syn_retries: 2, open_timeout: 9s, delayed_ack: 30ms,
-      acknowledge_after: 1500, time_wait: 10ms, keepalive: 2s, keepalive_interval: 3s,
+      rto_max: 60s, retries: 3, syn_retries: 2, connect_timeout: 9s, delayed_ack: 30ms,
+      ack_after_bytes: 1500, time_wait: 10ms, keepalive: 2s, keepalive_interval: 3s,
       keepalive_probes: 4, push_all: true}}
     ip: {{ttl: 9, tos: 8, dont_fragment: false, flow_label: flow}}
     client:
@@ -150,7 +150,7 @@ fn a_connection_to_a_port_that_swallows_it_is_given_up_in_time() {
 ports: [{{name: left}}, {{name: right, blackhole: {blackhole}}}]
 templates:
   - name: asks
-    tcp: {{open_timeout: 2500ms, rto_initial: 500ms}}
+    tcp: {{connect_timeout: 2500ms, rto_initial: 500ms}}
     client:
       tx: left
       addresses: 10.0.0.1

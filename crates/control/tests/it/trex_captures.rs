@@ -49,7 +49,7 @@ fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
         } else {
             Duration::from_secs(2)
         },
-        linger: Duration::from_secs(2),
+        drain_timeout: Duration::from_secs(2),
         watch: WatchOptions::default(),
         round_trip: Duration::from_micros(20),
         flows_max: 10_000,
@@ -253,7 +253,7 @@ fn is_said(captures: &Captures, notes: &[&str]) -> Result<(), String> {
         for template in &port.templates {
             let count = |name: &str| template.flows[name];
             // Some captures end with a reset, which the other side then waits for.
-            let over = count("closed") + count("aborted") + count("reset_meant");
+            let over = count("closed") + count("aborted") + count("expected_resets");
             if over != 1 || port.connections().flows.failed > 0 {
                 return Err(format!("{}, {}: {:?}", template.name, template.side, template.flows));
             }

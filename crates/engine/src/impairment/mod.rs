@@ -33,9 +33,9 @@ pub struct ImpairmentCounters {
     pub entered: u64,
     /// Their bytes, without FCS.
     pub entered_bytes: u64,
-    /// Frames lost by chance.
+    /// Frames lost at random.
     pub lost: u64,
-    /// Copies made.
+    /// Duplicates created.
     pub duplicated: u64,
     /// Frames in which a bit was changed.
     pub corrupted: u64,

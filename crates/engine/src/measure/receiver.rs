@@ -62,7 +62,7 @@ impl Receiver {
             marks: Box::default(),
             unknown: Tally::default(),
             foreign: Tally::default(),
-            tags: options.by_tag.then(TagRecords::default),
+            tags: options.per_vlan.then(TagRecords::default),
             batch: Vec::with_capacity(BATCH),
             looked: None,
             pause_max: Duration::ZERO,

@@ -25,7 +25,7 @@ pub struct SequenceCounters {
     /// Frames below the highest that arrived that have not come themselves. Those from before
     /// the window stay in here even where they came too late to tell.
     pub missing: u64,
-    /// How often frames were left out: arrivals beyond the one expected next.
+    /// Loss periods (RFC 3357).
     pub gaps: u64,
     /// Arrivals of frames that had arrived before (RFC 5560: each additional copy).
     pub duplicated: u64,

@@ -30,7 +30,7 @@ pub struct MeasureOptions {
     /// from what this run sent.
     pub same_clock: bool,
     /// Whether frames are counted by their VLAN tags too. Default no.
-    pub by_tag: bool,
+    pub per_vlan: bool,
 }
 
 impl Default for MeasureOptions {
@@ -41,7 +41,7 @@ impl Default for MeasureOptions {
             interval: Duration::from_millis(10),
             started: Instant::ZERO,
             same_clock: true,
-            by_tag: false,
+            per_vlan: false,
         }
     }
 }
@@ -235,7 +235,7 @@ impl Ordered {
         &self.ipdv
     }
 
-    /// What happened when.
+    /// Time series.
     pub const fn series(&self) -> Option<&Series> {
         self.series.as_ref()
     }
@@ -448,7 +448,7 @@ mod tests {
         interval: Duration::from_nanos(100),
         started: Instant::ZERO,
         same_clock: true,
-        by_tag: false,
+        per_vlan: false,
     };
 
     fn record(options: MeasureOptions) -> StreamRecord {

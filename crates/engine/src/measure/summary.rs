@@ -25,7 +25,7 @@ pub struct StreamSummary {
     pub ipdv: Distribution,
     /// Interarrival jitter in ns: the greatest of all parts.
     pub jitter_ns: u64,
-    /// What happened when.
+    /// Time series.
     pub series: Option<Series>,
 }
 

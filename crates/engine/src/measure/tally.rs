@@ -3,7 +3,7 @@
 /// Frames that are counted, and no more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// Number of datagrams.
     pub frames: u64,
     /// Their bytes, as long as they were on the wire, without FCS.
     pub bytes: u64,

@@ -64,7 +64,7 @@ pub enum IndexError {
     Link {
         /// Its number in the file, from 1.
         packet: u64,
-        /// Why.
+        /// Cause.
         source: LinkError,
     },
 }

@@ -636,12 +636,12 @@ impl<F: Feed> Worker<F> {
     /// Tells those who want to know of a frame that is about to leave, through a port that holds
     /// so many at most.
     #[inline]
-    fn note(&mut self, timestamp: Instant, frame: &[u8], side: usize, held_max: usize) {
+    fn note(&mut self, timestamp: Instant, frame: &[u8], side: usize, buffer_frames: usize) {
         if let Some(log) = &mut self.sent_log {
             let hash = frame_hash(frame);
             log.hashes.push(hash);
             let held = &mut log.held[side];
-            if held.len() >= held_max {
+            if held.len() >= buffer_frames {
                 held.pop_front();
             }
             held.push_back(hash);

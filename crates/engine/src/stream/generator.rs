@@ -41,7 +41,7 @@ pub struct GeneratorOptions {
 /// What was sent of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
-    /// Frames given to the port.
+    /// Frames sent.
     pub frames: u64,
     /// Their bytes without FCS.
     pub bytes: u64,

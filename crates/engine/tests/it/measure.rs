@@ -242,7 +242,7 @@ fn note_tagged(receiver: &mut Receiver, tags: &[[u8; 4]], sequence: u64) {
 fn frames_are_counted_by_the_tags_they_arrive_with() {
     const SEVEN: [u8; 4] = [0x81, 0, 0xe0, 7];
     const SERVICE: [u8; 4] = [0x88, 0xa8, 0, 1];
-    let options = MeasureOptions { by_tag: true, ..MeasureOptions::default() };
+    let options = MeasureOptions { per_vlan: true, ..MeasureOptions::default() };
     let mut receiver = Receiver::new(streams([0, 1]), &options);
     for (number, tags) in [
         (0, &[SEVEN][..]),
@@ -280,7 +280,7 @@ fn frames_are_counted_by_the_tags_they_arrive_with() {
 
 #[test]
 fn tags_are_told_apart_up_to_a_bound() {
-    let options = MeasureOptions { by_tag: true, ..MeasureOptions::default() };
+    let options = MeasureOptions { per_vlan: true, ..MeasureOptions::default() };
     let mut receiver = Receiver::new(streams([1]), &options);
     let pairs = (0..17_u8).flat_map(|outer| (0..4_096_u16).map(move |inner| (outer, inner)));
     for (number, (outer, inner)) in pairs.enumerate() {

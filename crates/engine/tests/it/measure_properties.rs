@@ -203,7 +203,7 @@ proptest! {
             interval: Duration::from_nanos(700),
             started,
             same_clock: true,
-            by_tag: false,
+            per_vlan: false,
         });
         // What came before the frames of which this is about, in order.
         if first_number > 0 {
@@ -327,7 +327,7 @@ proptest! {
         let started = Instant::from_nanos(1 << 40);
         let interval = Duration::ZERO;
         let mut receiver =
-            receiver(MeasureOptions { window, intervals_max: 3, interval, started, same_clock, by_tag: false });
+            receiver(MeasureOptions { window, intervals_max: 3, interval, started, same_clock, per_vlan: false });
         for frame in &frames {
             receiver.note(frame, frame.len(), started);
         }

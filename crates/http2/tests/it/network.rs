@@ -59,8 +59,8 @@ fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u
         Instruction::Set { variable: inner, value: AT_ONCE },
         take(true),
         Instruction::Expect { check: 0 },
-        Instruction::CountDown { variable: inner, to: 3 },
-        Instruction::CountDown { variable: outer, to: 1 },
+        Instruction::DecrementAndJump { variable: inner, to: 3 },
+        Instruction::DecrementAndJump { variable: outer, to: 1 },
     ];
     let answers = vec![
         take(false),

@@ -145,7 +145,7 @@ pub struct AfXdp {
     pub transmit: Vec<AfXdpTransmit>,
     /// The receiving halves; empty for [`Direction::Transmit`].
     pub receive: Vec<AfXdpReceive>,
-    /// What was found.
+    /// Finding.
     pub facts: AfXdpFacts,
 }
 

@@ -169,7 +169,7 @@ pub struct LinkCounters {
 pub struct Link {
     /// Its index in its namespace.
     pub index: u32,
-    /// Its name.
+    /// File name.
     pub name: String,
     /// Its link-layer type (`ARPHRD_*`); 1 is Ethernet.
     pub link_layer: u16,
@@ -183,7 +183,7 @@ pub struct Link {
     pub running: bool,
     /// Whether it hears every frame.
     pub promiscuous: bool,
-    /// What it is.
+    /// Byte value.
     pub kind: LinkKind,
     /// Who drives it.
     pub driver: Option<Driver>,

@@ -15,7 +15,7 @@ use crate::{impairment, tunnels};
 /// A port: where frames leave or arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Its name in the plan.
+    /// Name in the plan.
     pub name: String,
     /// The interface, such as `eth1` or `netns/a:veth0`, where the plan says it.
     pub location: Option<String>,

@@ -28,7 +28,7 @@ pub enum EditError {
     Conflict {
         /// The one.
         option: &'static str,
-        /// The other.
+        /// Second interface.
         other: &'static str,
     },
     /// An option that has no meaning without another one.

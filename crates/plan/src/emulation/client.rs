@@ -24,7 +24,7 @@ pub(super) const CLIENT: [&str; 17] = [
     "addresses",
     "order",
     "turn",
-    "again_after",
+    "reuse_after",
     "ports",
     "servers",
     "pairing",
@@ -47,32 +47,32 @@ pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "u
 const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535, or one of them";
 
-/// Who makes connections.
+/// Client side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
     /// The port that they leave, by its place in the plan.
     pub transmit: usize,
     /// Clients' addresses; `None`: the port's own.
     pub addresses: Option<AddressRange>,
-    /// In which order they connect.
+    /// Order in which clients connect.
     pub order: Order,
     /// How many a client makes, to one server, before it is the next one's turn; at least 1.
     pub turn: u32,
     /// After so many the same ones are made again; `None`: once there are no others.
-    pub again_after: Option<u64>,
+    pub reuse_after: Option<u64>,
     /// Ports they connect from.
     pub ports: RangeInclusive<u16>,
     /// Servers' addresses, of the same family as the clients'.
     pub servers: AddressRange,
     /// Which of them a client connects to.
     pub pairing: Pairing,
-    /// The port they connect to.
+    /// Server port.
     pub server_port: u16,
     /// Where frames go; `None`: that is found out.
     pub destination: Option<MacAddress>,
     /// By whom frames of some clients go.
     pub devices: Vec<Devices>,
-    /// When connections are made.
+    /// Load: when connections start.
     pub load: Load,
     /// How long a rate, or a number of users, grows from nothing to what it is.
     pub ramp: Duration,
@@ -83,9 +83,9 @@ pub struct Client {
     /// Of datagrams that have their time of departure before what they say, as TRex's add-on
     /// `latency` has it: the number that is there of their server.
     pub stamp: Option<u32>,
-    /// How their TCP behaves.
+    /// TCP settings of the client.
     pub tcp: Tcp,
-    /// What their IP headers say.
+    /// IP settings of the client.
     pub ip: Ip,
 }
 
@@ -94,7 +94,7 @@ pub struct Client {
 pub enum Order {
     /// One after the other.
     #[default]
-    InTurn,
+    RoundRobin,
     /// Each time one of all.
     Random,
 }
@@ -104,7 +104,7 @@ pub enum Order {
 pub enum Pairing {
     /// One after the other.
     #[default]
-    InTurn,
+    RoundRobin,
     /// Each time one of all.
     Random,
     /// Each client has one: the first client the first, the second the second, and round.
@@ -120,12 +120,12 @@ pub struct AddressRange {
     pub count: u32,
 }
 
-/// When connections are made.
+/// Load: when connections start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// So many a second, at equal intervals.
+    /// Connections per second at equal intervals.
     Rate {
-        /// How many.
+        /// Number of datagrams.
         rate: Rate,
         /// How many at once at most: what is due while so many are there is skipped. `None`: as
         /// many as there are.
@@ -133,7 +133,7 @@ pub enum Load {
     },
     /// So many a second on average, as independent users come.
     Poisson {
-        /// How many.
+        /// Number of datagrams.
         rate: Rate,
         /// How many at once at most, as above.
         at_most: Option<u64>,
@@ -144,12 +144,12 @@ pub enum Load {
     Throughput(u64),
     /// By so many users: each makes one, thinks when that is over, and makes the next one.
     Users {
-        /// How many.
+        /// Number of datagrams.
         users: u64,
         /// How long they think.
         think: Think,
     },
-    /// Only as programs ask for them.
+    /// Only when programs start flows.
     OnDemand,
 }
 
@@ -158,14 +158,14 @@ pub enum Load {
 pub enum Think {
     /// Each time between two is equally likely.
     Between {
-        /// The least.
+        /// Minimum.
         min: Duration,
-        /// The greatest.
+        /// Maximum.
         max: Duration,
     },
     /// A time that is drawn.
     About {
-        /// On average.
+        /// Mean.
         mean: Duration,
         /// The standard deviation of a normal distribution; `None`: an exponential one.
         deviation: Option<Duration>,
@@ -231,15 +231,15 @@ pub(super) fn read(
         }
     }
     let limit = fields.get("limit").map(|it| it.integer(1, u64::MAX)).transpose()?;
-    let order = fields.get("order").map_or(Ok(Order::InTurn), |it| read_order(&it))?;
-    let pairing = fields.get("pairing").map_or(Ok(Pairing::InTurn), |it| read_pairing(&it))?;
+    let order = fields.get("order").map_or(Ok(Order::RoundRobin), |it| read_order(&it))?;
+    let pairing = fields.get("pairing").map_or(Ok(Pairing::RoundRobin), |it| read_pairing(&it))?;
     check_drawn(&fields, order, pairing)?;
     Ok(Client {
         transmit,
         addresses,
         order,
         turn: fields.get("turn").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))? as u32,
-        again_after: fields.get("again_after").map(|it| it.integer(1, u64::MAX)).transpose()?,
+        reuse_after: fields.get("reuse_after").map(|it| it.integer(1, u64::MAX)).transpose()?,
         pairing,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,
@@ -259,8 +259,8 @@ pub(super) fn read(
 /// Who is drawn for each connection has no turn, and does not come again.
 fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<(), PlanError> {
     let (drawn, instead) = match (order, pairing) {
-        (Order::Random, _) => ("order: random", "order: in_turn"),
-        (_, Pairing::Random) => ("pairing: random", "pairing: in_turn or fixed"),
+        (Order::Random, _) => ("order: random", "order: round_robin"),
+        (_, Pairing::Random) => ("pairing: random", "pairing: round_robin or fixed"),
         _ => return Ok(()),
     };
     let expected = format!("none beside {drawn}, which draws for each connection, or {instead}");
@@ -269,7 +269,7 @@ fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<()
     {
         return Err(turn.wrong(expected));
     }
-    match fields.get("again_after") {
+    match fields.get("reuse_after") {
         Some(again) => Err(again.wrong(expected)),
         None => Ok(()),
     }
@@ -281,18 +281,18 @@ const fn grows(load: &Load) -> bool {
 }
 
 fn read_order(place: &Place<'_>) -> Result<Order, PlanError> {
-    const EXPECTED: &str = "in_turn or random";
+    const EXPECTED: &str = "round_robin or random";
     match place.text(EXPECTED)? {
-        "in_turn" => Ok(Order::InTurn),
+        "round_robin" => Ok(Order::RoundRobin),
         "random" => Ok(Order::Random),
         _ => Err(place.wrong(EXPECTED)),
     }
 }
 
 fn read_pairing(place: &Place<'_>) -> Result<Pairing, PlanError> {
-    const EXPECTED: &str = "in_turn, random or fixed";
+    const EXPECTED: &str = "round_robin, random or fixed";
     match place.text(EXPECTED)? {
-        "in_turn" => Ok(Pairing::InTurn),
+        "round_robin" => Ok(Pairing::RoundRobin),
         "random" => Ok(Pairing::Random),
         "fixed" => Ok(Pairing::Fixed),
         _ => Err(place.wrong(EXPECTED)),

@@ -26,7 +26,7 @@ pub enum Piece {
     Bytes(Vec<u8>),
     /// A value of the flow.
     Value(Value, Form),
-    /// So many bytes, drawn.
+    /// Random bytes, this many.
     RandomBytes(u16),
     /// So many letters and digits, drawn.
     RandomText(u16),
@@ -35,9 +35,9 @@ pub enum Piece {
 /// A value at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where it begins.
+    /// Byte offset.
     pub offset: u32,
-    /// How many bytes it has.
+    /// Width in bytes.
     pub width: u16,
     /// What.
     pub value: Value,
@@ -95,9 +95,9 @@ pub enum Number {
     },
     /// Each of these is equally likely.
     Random {
-        /// The least.
+        /// Minimum.
         min: u64,
-        /// The greatest.
+        /// Maximum.
         max: u64,
     },
 }

@@ -97,14 +97,17 @@ pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, 
     let fields = place.fields(&START_NEXT)?;
     let port = value(&fields.need("port", VALUE)?)?;
     let client_port = fields.get("client_port").map(|it| value(&it)).transpose()?;
-    Ok(Step::StartNext { port, client_port })
+    Ok(Step::StartFlow { port, client_port })
 }
 
 pub(super) fn read_count_down(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let fields = place.fields(&COUNT_DOWN)?;
     let variable = fields.need("variable", VARIABLE)?;
     let to = names.jump(&fields.need("to", LABEL)?)?;
-    Ok(Step::CountDown { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, to })
+    Ok(Step::DecrementAndJump {
+        variable: names.variable(variable.free_text(VARIABLE)?, &variable)?,
+        to,
+    })
 }
 
 pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {

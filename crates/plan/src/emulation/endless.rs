@@ -73,10 +73,10 @@ fn made(template: &Template) -> Vec<Made<'_>> {
 fn walk<'a>(steps: &'a [Step], group: &mut Made<'a>, found: &mut Vec<Made<'a>>) -> bool {
     steps.iter().all(|step| {
         match step {
-            Step::NextGroup(name) => *group = Some(name),
-            Step::RunNext | Step::StartNext { .. } => found.push(*group),
+            Step::SelectGroup(name) => *group = Some(name),
+            Step::RunFlow | Step::StartFlow { .. } => found.push(*group),
             Step::Repeat { steps, .. } => return walk(steps, group, found),
-            Step::Jump { .. } | Step::CountDown { .. } => return false,
+            Step::Jump { .. } | Step::DecrementAndJump { .. } => return false,
             _ => {}
         }
         true

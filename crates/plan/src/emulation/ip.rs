@@ -6,7 +6,7 @@ use crate::document::place::Place;
 /// What is asked of IP; `None`: as it comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ip {
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     pub ttl: Option<u8>,
     /// Type of service, or traffic class; its lower two bits are ECN's.
     pub tos: Option<u8>,

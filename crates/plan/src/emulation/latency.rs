@@ -19,7 +19,7 @@ pub struct LatencyProbe {
     pub to: IpAddr,
     /// By what.
     pub protocol: ProbeProtocol,
-    /// How often.
+    /// Weight.
     pub rate: Rate,
     /// Where it stands in the plan.
     pub path: String,

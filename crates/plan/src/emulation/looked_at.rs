@@ -52,7 +52,7 @@ pub enum Part {
     At {
         /// Where, from 0.
         offset: u32,
-        /// How many.
+        /// Number of datagrams.
         length: u32,
     },
 }

@@ -108,13 +108,13 @@ pub struct EmulationPlan {
 pub struct Template {
     /// Its name, of no other template.
     pub name: String,
-    /// Several templates that are counted together.
+    /// Group whose templates are summed in the result.
     pub group: Option<String>,
     /// What they are of.
     pub transport: Transport,
     /// Who makes them.
     pub client: Option<Client>,
-    /// Who waits for them.
+    /// Server side.
     pub server: Option<Server>,
     /// What TLS there is around programs, on both sides; `None`: none.
     pub tls: Option<Tls>,
@@ -152,9 +152,9 @@ pub struct Server {
     pub program: Vec<Step>,
     /// As [`Client::stamp`].
     pub stamp: Option<u32>,
-    /// How its TCP behaves.
+    /// TCP settings of the server.
     pub tcp: Tcp,
-    /// What its IP headers say.
+    /// IP settings of the server.
     pub ip: Ip,
 }
 
@@ -277,7 +277,7 @@ impl EmulationPlan {
 
     /// A group that steps on a port name, and what is wrong with it: a template has clients there
     /// that connect over the other version of IP, where these are to come from the address of the
-    /// flow that asks. Whom `start_next` connects to it says itself.
+    /// flow that asks. Whom `start_flow` connects to it says itself.
     fn misfit(
         &self,
         groups: &[&str],
@@ -285,7 +285,7 @@ impl EmulationPlan {
         is_ipv4: Option<bool>,
         steps: &[Step],
     ) -> Option<(String, String)> {
-        let is_ipv4 = is_ipv4.filter(|_| program::any(steps, |it| *it == Step::RunNext))?;
+        let is_ipv4 = is_ipv4.filter(|_| program::any(steps, |it| *it == Step::RunFlow))?;
         let other_servers = |it: &Template| {
             let client = it.client.as_ref().filter(|client| client.transmit == port)?;
             Some(client.servers.first).filter(|first| first.is_ipv4() != is_ipv4)

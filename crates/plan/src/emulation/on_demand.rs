@@ -14,12 +14,12 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     let server = template.server.as_ref().map(|it| ("server", it.transmit, &it.program));
     for (side, port, steps) in client.into_iter().chain(server) {
         let steps: Vec<_> = flat(steps).collect();
-        if !steps.iter().any(|it| matches!(it, Step::AcceptNext)) {
+        if !steps.iter().any(|it| matches!(it, Step::AcceptFlow)) {
             continue;
         }
         let error = |message: String| {
             let path = format!("{}.{side}.program", template.path);
-            Err(PlanError { path, message: format!("accept_next: {message}") })
+            Err(PlanError { path, message: format!("accept_flow: {message}") })
         };
         if !steps.iter().any(|it| matches!(it, Step::Listen { .. })) {
             return error("found no step `listen`, expected one before it".to_owned());
@@ -28,14 +28,14 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
             let server = it.server.as_ref().filter(|it| it.listen.is_none());
             it.group.as_deref() == Some(group) && server.is_some_and(|it| it.transmit == port)
         };
-        let makes = steps.iter().any(|it| matches!(it, Step::RunNext | Step::StartNext { .. }));
+        let makes = steps.iter().any(|it| matches!(it, Step::RunFlow | Step::StartFlow { .. }));
         let mut groups = steps.iter().filter_map(|it| match it {
-            Step::NextGroup(name) => Some(name),
+            Step::SelectGroup(name) => Some(name),
             _ => None,
         });
         let missing = |group: &&String| !makes && !all.iter().any(|it| accepts(it, group));
         if groups.clone().next().is_none() {
-            return error("found no step `next_group`, expected one before it".to_owned());
+            return error("found no step `select_group`, expected one before it".to_owned());
         }
         if let Some(group) = groups.find(missing) {
             return error(format!(

@@ -19,7 +19,7 @@ use crate::document::time::read_time;
 pub enum Step {
     /// Sends `text`, and behind it `fill` again and again until it is `size` bytes.
     Send {
-        /// Its own bytes.
+        /// Text at the start.
         text: Vec<u8>,
         /// How many bytes in all; at least as many as `text` has.
         size: u32,
@@ -69,14 +69,14 @@ pub enum Step {
     /// A transaction ends, if it has started.
     EndTransaction(String),
     /// Waits until so many bytes have arrived since the last [`Step::Receive`], or in all.
-    ReceiveInAll(u64),
+    ReceiveTotal(u64),
     /// Waits until the connection is established.
     Connect,
     /// Sends a datagram, which is made as in [`Step::Send`].
     SendDatagram {
-        /// Its own bytes.
+        /// Text at the start.
         text: Vec<u8>,
-        /// How many bytes in all.
+        /// Total size in bytes.
         size: u32,
         /// What repeats.
         fill: Vec<u8>,
@@ -85,7 +85,7 @@ pub enum Step {
     SendOwnDatagram(Composition),
     /// Waits until so many datagrams have arrived.
     ReceiveDatagrams {
-        /// How many.
+        /// Number of datagrams.
         count: u64,
         /// Whether counting begins anew then.
         clear: bool,
@@ -93,26 +93,26 @@ pub enum Step {
     /// How long a flow of UDP may be without datagrams before it is given up, in whole
     /// milliseconds.
     Idle {
-        /// So long.
+        /// Timeout.
         time: Duration,
-        /// Whether only those that arrive count.
+        /// Whether only received datagrams reset the timer.
         receive_only: bool,
     },
     /// Which group the next flow is of that this one makes.
-    NextGroup(String),
+    SelectGroup(String),
     /// Makes a flow of that group, from the same address, and waits until it is over.
-    RunNext,
+    RunFlow,
     /// Makes a flow of that group to the same server, at the port that a value says, and goes on
     /// beside it; where that flow fails, this one has failed.
-    StartNext {
+    StartFlow {
         /// The server's port.
         port: Value,
         /// The client's own; `None`: any that its template has.
         client_port: Option<Value>,
     },
     /// Waits until that flow is over.
-    EndNext,
-    /// Listens for a connection of the same peer.
+    WaitFlow,
+    /// Listen for a connection of the same client.
     Listen {
         /// Which variable becomes the port.
         variable: Name,
@@ -121,24 +121,24 @@ pub enum Step {
     },
     /// Waits for that connection, makes it one of that group, and waits until it is over; where it
     /// fails, this one has failed.
-    AcceptNext,
+    AcceptFlow,
     /// Waits for a time, in whole microseconds.
     Delay {
-        /// The least.
+        /// Minimum.
         min: Duration,
         /// The greatest; each between them is equally likely.
         max: Duration,
     },
     /// The same, counted from when the last byte arrived of the message that was received last.
     DelaySinceReceived {
-        /// The least.
+        /// Minimum.
         min: Duration,
         /// The greatest; each between them is equally likely.
         max: Duration,
     },
     /// Waits for a time that is drawn, in whole microseconds.
     DelayAbout {
-        /// On average.
+        /// Mean.
         mean: Duration,
         /// The standard deviation of a normal distribution; `None`: an exponential one.
         deviation: Option<Duration>,
@@ -168,9 +168,9 @@ pub enum Step {
         /// These.
         steps: Vec<Self>,
     },
-    /// A place to go on at.
+    /// Label: a jump target.
     Label(Label),
-    /// Goes on at a label.
+    /// Jump to a label.
     Jump {
         /// Which.
         to: Label,
@@ -178,7 +178,7 @@ pub enum Step {
         when: When,
     },
     /// Takes 1 off a variable that is greater than 0, and goes on at a label where it still is.
-    CountDown {
+    DecrementAndJump {
         /// Which variable.
         variable: Name,
         /// Where it goes on.
@@ -240,7 +240,7 @@ pub enum When {
         /// Since when.
         since: Name,
     },
-    /// What was received last is so.
+    /// Check the last message.
     Received(Expected),
 }
 
@@ -291,10 +291,10 @@ pub(super) const STEPS: [&str; 24] = [
     "blocking",
     "tos",
     "repeat",
-    "receive_in_all",
+    "receive_total",
     "label",
     "jump",
-    "count_down",
+    "decrement_and_jump",
     "set",
     "add",
     "remember",
@@ -303,17 +303,17 @@ pub(super) const STEPS: [&str; 24] = [
     "send_datagram",
     "receive_datagrams",
     "idle",
-    "next_group",
+    "select_group",
     "expect",
     "extract",
     "transaction",
     "listen",
-    "start_next",
+    "start_flow",
 ];
 pub(super) const TRANSACTION: [&str; 2] = ["start", "end"];
 pub(super) const LONE_STEPS: [&str; 7] =
-    ["connect", "wait_for_close", "reset", "run_next", "end_next", "accept_next", "start_tls"];
-const WORDS: &str = "connect, wait_for_close, reset, run_next, end_next, accept_next or start_tls";
+    ["connect", "wait_for_close", "reset", "run_flow", "wait_flow", "accept_flow", "start_tls"];
+const WORDS: &str = "connect, wait_for_close, reset, run_flow, wait_flow, accept_flow or start_tls";
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
@@ -336,10 +336,10 @@ impl Step {
             | Self::Receive(_)
             | Self::ReceiveWhole(_)
             | Self::NeedWhole(_)
-            | Self::ReceiveInAll(_)
+            | Self::ReceiveTotal(_)
             | Self::Need(_)
             | Self::Listen { .. }
-            | Self::AcceptNext
+            | Self::AcceptFlow
             | Self::Connect
             | Self::StartTls
             | Self::Reconnect { .. }
@@ -365,7 +365,7 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
         | Step::NeedWhole(_)
         | Step::Expect { .. }
         | Step::Extract { .. }
-        | Step::StartNext { .. }
+        | Step::StartFlow { .. }
         | Step::StartTls
         | Step::Jump { when: When::Received(_), .. }
         | Step::SetText { .. } => true,
@@ -385,8 +385,8 @@ pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
 /// the steps.
 pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(String, &'a str)> {
     steps.iter().enumerate().find_map(|(index, step)| match step {
-        Step::NextGroup(name) if !groups.contains(&name.as_str()) => {
-            Some((format!("[{index}].next_group"), name.as_str()))
+        Step::SelectGroup(name) if !groups.contains(&name.as_str()) => {
+            Some((format!("[{index}].select_group"), name.as_str()))
         }
         Step::Repeat { steps, .. } => {
             let (place, name) = unknown_group(steps, groups)?;
@@ -428,9 +428,9 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             "connect" => Ok(Step::Connect),
             "wait_for_close" => Ok(Step::WaitForClose),
             "reset" => Ok(Step::Reset),
-            "run_next" => Ok(Step::RunNext),
-            "end_next" => Ok(Step::EndNext),
-            "accept_next" => Ok(Step::AcceptNext),
+            "run_flow" => Ok(Step::RunFlow),
+            "wait_flow" => Ok(Step::WaitFlow),
+            "accept_flow" => Ok(Step::AcceptFlow),
             "start_tls" => Ok(Step::StartTls),
             _ => Err(place.wrong(format!("{WORDS}, or a field: {}", STEPS.join(", ")))),
         };
@@ -463,23 +463,23 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             read_receive_datagrams(&value)
         }
         "idle" => read_idle(&value),
-        "next_group" => {
-            value.free_text("the name of a group").map(|name| Step::NextGroup(name.to_owned()))
+        "select_group" => {
+            value.free_text("the name of a group").map(|name| Step::SelectGroup(name.to_owned()))
         }
         "receive" => {
             names.receives = true;
             looked_at::read_receive(&value)
         }
-        "receive_in_all" => value.integer(1, u64::MAX).map(Step::ReceiveInAll),
+        "receive_total" => value.integer(1, u64::MAX).map(Step::ReceiveTotal),
         "delay" => read_delay(&value),
         "blocking" => value.boolean().map(Step::Blocking),
         "tos" => Ok(Step::TrafficClass(value.integer(0, 255)? as u8)),
         "repeat" => read_repeat(&value, depth, names),
         "label" => names.define(&value).map(Step::Label),
         "listen" => control::read_listen(&value, names),
-        "start_next" => control::read_start_next(&value, names),
+        "start_flow" => control::read_start_next(&value, names),
         "jump" => control::read_jump(&value, names),
-        "count_down" => control::read_count_down(&value, names),
+        "decrement_and_jump" => control::read_count_down(&value, names),
         "set" => control::read_set(&value, names),
         "add" => control::read_add(&value, names),
         "remember" => names.remember(&value).map(Step::Remember),

@@ -18,25 +18,25 @@ pub struct Tcp {
     pub receive_buffer: Option<u32>,
     /// The most bytes that are sent and not acknowledged.
     pub send_buffer: Option<u32>,
-    /// Whether windows are scaled.
+    /// Negotiate window scaling.
     pub window_scaling: Option<bool>,
     /// By how many bits, at most 14.
     pub window_scale: Option<u8>,
-    /// Whether segments carry timestamps.
+    /// Use TCP timestamps (RFC 7323).
     pub timestamps: Option<bool>,
-    /// Whether losses are told by SACK.
+    /// Use SACK (RFC 2018).
     pub sack: Option<bool>,
     /// Whether losses are found by time, where there is SACK.
     pub rack: Option<bool>,
     /// How many duplicate acknowledgements tell of a loss, at least 1.
-    pub duplicate_threshold: Option<u8>,
+    pub dupack_threshold: Option<u8>,
     /// How many pieces of what arrived beyond holes are kept, at most 1000.
     pub reassembly_max: Option<u16>,
     /// What is done about ECN.
     pub ecn: Option<Ecn>,
-    /// Whether short segments leave at once.
+    /// Disable the Nagle algorithm (TCP_NODELAY).
     pub no_delay: Option<bool>,
-    /// Which congestion control.
+    /// Congestion control algorithm.
     pub congestion: Option<Congestion>,
     /// The retransmission timeout before a round trip was measured, in ms.
     pub rto_initial_ms: Option<u32>,
@@ -53,7 +53,7 @@ pub struct Tcp {
     /// How long an acknowledgement may wait, in ms, at most 500.
     pub delayed_ack_ms: Option<u16>,
     /// After how many bytes it does not wait; 0: after the second segment.
-    pub acknowledge_after: Option<u32>,
+    pub ack_after_bytes: Option<u32>,
     /// Whether data goes with SYN to those who gave a cookie, and is taken with it (RFC 7413).
     pub fast_open: Option<bool>,
     /// How long a connection is remembered after it was closed, in ms.
@@ -82,7 +82,7 @@ impl Tcp {
             timestamps: self.timestamps.or(other.timestamps),
             sack: self.sack.or(other.sack),
             rack: self.rack.or(other.rack),
-            duplicate_threshold: self.duplicate_threshold.or(other.duplicate_threshold),
+            dupack_threshold: self.dupack_threshold.or(other.dupack_threshold),
             reassembly_max: self.reassembly_max.or(other.reassembly_max),
             ecn: self.ecn.or(other.ecn),
             no_delay: self.no_delay.or(other.no_delay),
@@ -95,7 +95,7 @@ impl Tcp {
             open_timeout_ms: self.open_timeout_ms.or(other.open_timeout_ms),
             delayed_ack_ms: self.delayed_ack_ms.or(other.delayed_ack_ms),
             fast_open: self.fast_open.or(other.fast_open),
-            acknowledge_after: self.acknowledge_after.or(other.acknowledge_after),
+            ack_after_bytes: self.ack_after_bytes.or(other.ack_after_bytes),
             time_wait_ms: self.time_wait_ms.or(other.time_wait_ms),
             keepalive_ms: self.keepalive_ms.or(other.keepalive_ms),
             keepalive_interval_ms: self.keepalive_interval_ms.or(other.keepalive_interval_ms),
@@ -137,7 +137,7 @@ pub(super) const TCP: [&str; 28] = [
     "timestamps",
     "sack",
     "rack",
-    "duplicate_threshold",
+    "dupack_threshold",
     "reassembly_max",
     "ecn",
     "fast_open",
@@ -148,9 +148,9 @@ pub(super) const TCP: [&str; 28] = [
     "rto_max",
     "retries",
     "syn_retries",
-    "open_timeout",
+    "connect_timeout",
     "delayed_ack",
-    "acknowledge_after",
+    "ack_after_bytes",
     "time_wait",
     "keepalive",
     "keepalive_interval",
@@ -181,8 +181,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             "timestamps" => tcp.timestamps = Some(value.boolean()?),
             "sack" => tcp.sack = Some(value.boolean()?),
             "rack" => tcp.rack = Some(value.boolean()?),
-            "duplicate_threshold" => {
-                tcp.duplicate_threshold = Some(value.integer(1, 255)? as u8);
+            "dupack_threshold" => {
+                tcp.dupack_threshold = Some(value.integer(1, 255)? as u8);
             }
             "reassembly_max" => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),
             "ecn" => tcp.ecn = Some(read_ecn(&value)?),
@@ -194,10 +194,10 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
             "rto_max" => tcp.rto_max_ms = Some(read_rto(&value)?),
             "retries" => tcp.retries = Some(value.integer(0, 255)? as u8),
             "syn_retries" => tcp.syn_retries = Some(value.integer(0, 255)? as u8),
-            "open_timeout" => tcp.open_timeout_ms = Some(read_ms(&value, TIME_MS_MAX)?),
+            "connect_timeout" => tcp.open_timeout_ms = Some(read_ms(&value, TIME_MS_MAX)?),
             "delayed_ack" => tcp.delayed_ack_ms = Some(read_ms(&value, 500)? as u16),
-            "acknowledge_after" => {
-                tcp.acknowledge_after = Some(value.integer(0, 1 << 30)? as u32);
+            "ack_after_bytes" => {
+                tcp.ack_after_bytes = Some(value.integer(0, 1 << 30)? as u32);
             }
             "time_wait" => tcp.time_wait_ms = Some(read_ms(&value, 240_000)?),
             "keepalive" => tcp.keepalive_ms = Some(read_ms(&value, TIME_MS_MAX)?),

@@ -95,7 +95,7 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
     let server = template.server.as_ref().map(|it| ("server", it.program.as_slice()));
     let sides: Vec<_> = client.into_iter().chain(server).collect();
     let starts = |steps: &[Step]| program::any(steps, |it| *it == Step::StartTls);
-    let counts = |steps: &[Step]| program::any(steps, |it| matches!(it, Step::ReceiveInAll(_)));
+    let counts = |steps: &[Step]| program::any(steps, |it| matches!(it, Step::ReceiveTotal(_)));
     for (side, steps) in &sides {
         if !starts(steps) {
             continue;
@@ -105,7 +105,7 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
         } else if template.http2.is_some() {
             "found HTTP/2, which is there from the beginning: leave one out"
         } else if counts(steps) {
-            "found a step `receive_in_all` beside it, expected `receive`, which takes what it waits \
+            "found a step `receive_total` beside it, expected `receive`, which takes what it waits \
              for: what is not taken is for TLS"
         } else if !sides.iter().all(|(_, steps)| starts(steps)) {
             "found none on the other side, where TLS is there from the beginning, expected one on \

@@ -80,7 +80,7 @@ impl<'a> Ways<'a> {
         let (leap, goes_on) = match step {
             Step::Jump { to, when: When::Always } => (there(to), false),
             Step::Jump { to, .. }
-            | Step::CountDown { to, .. }
+            | Step::DecrementAndJump { to, .. }
             | Step::Expect { otherwise: Some(to), .. } => (there(to), true),
             Step::Repeat { times: None, .. } => (Some(*begin), false),
             Step::Repeat { times: Some(2..), .. } => (Some(*begin), true),
@@ -110,16 +110,16 @@ impl<'a> Ways<'a> {
 
     /// A flow without a group would be one of the same template, which does the same.
     fn without_group(&self) -> Option<(usize, String)> {
-        let asks = |step: &Step| matches!(step, Step::RunNext | Step::StartNext { .. });
-        let unnamed = self.reached(|step| matches!(step, Step::NextGroup(_)));
+        let asks = |step: &Step| matches!(step, Step::RunFlow | Step::StartFlow { .. });
+        let unnamed = self.reached(|step| matches!(step, Step::SelectGroup(_)));
         if let Some(place) = self.first(|place, step| asks(step) && unnamed[place]) {
-            let message = "found a flow of no group, expected a step `next_group` on every way to \
+            let message = "found a flow of no group, expected a step `select_group` on every way to \
                            it";
             return Some((place, message.to_owned()));
         }
-        let starts = self.first(|_, step| matches!(step, Step::StartNext { .. })).is_some();
-        let place = self.first(|_, step| *step == Step::EndNext && !starts)?;
-        let message = "found end_next, expected a step `start_next` before it".to_owned();
+        let starts = self.first(|_, step| matches!(step, Step::StartFlow { .. })).is_some();
+        let place = self.first(|_, step| *step == Step::WaitFlow && !starts)?;
+        let message = "found wait_flow, expected a step `start_flow` before it".to_owned();
         Some((place, message))
     }
 
@@ -166,11 +166,11 @@ fn waits(step: &Step) -> bool {
         | Step::ReceiveDatagrams { clear: true, .. }
         | Step::Expect { otherwise: None, .. }
         | Step::Extract { .. }
-        | Step::RunNext
-        | Step::StartNext { .. }
-        | Step::EndNext
+        | Step::RunFlow
+        | Step::StartFlow { .. }
+        | Step::WaitFlow
         | Step::Listen { .. }
-        | Step::AcceptNext
+        | Step::AcceptFlow
         | Step::DelaySinceReceived { .. }
         | Step::StartTls => true,
         // What has come once is there for good: an end, a connection, bytes in all.

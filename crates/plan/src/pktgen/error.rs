@@ -80,13 +80,13 @@ pub enum Problem {
     /// There is no such interface.
     #[error("no such interface: {interface:?}")]
     NoSuchInterface {
-        /// Its name.
+        /// File name.
         interface: String,
     },
     /// The interface is down.
     #[error("{interface} is down: bring it up with `ip link set {interface} up`")]
     InterfaceDown {
-        /// Its name.
+        /// File name.
         interface: String,
     },
 }

@@ -26,7 +26,7 @@ pub struct Script {
 pub struct Step {
     /// Its line, from 1.
     pub line: usize,
-    /// What it is.
+    /// Byte value.
     pub action: Action,
 }
 

@@ -95,7 +95,7 @@ pub struct ReceivePlan {
 pub struct Limits {
     /// Passes over all captures; `u64::MAX`: until interrupted.
     pub passes: u64,
-    /// Frames in all.
+    /// Stop after N frames.
     pub packets: u64,
     /// Time from the first frame on.
     pub duration: Duration,

@@ -24,7 +24,7 @@ pub enum WordError {
     /// Too many entries.
     #[error("{found} entries; expected {ENTRIES_MAX} at most")]
     TooMany {
-        /// How many.
+        /// Number of datagrams.
         found: usize,
     },
     /// A policy.

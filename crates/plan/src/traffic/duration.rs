@@ -11,7 +11,7 @@ use crate::document::time::{parse_time, read_time};
 pub enum Extent {
     /// Until it is stopped.
     Continuous,
-    /// So many frames.
+    /// Number of frames.
     Packets(u64),
     /// For so long.
     Time(Duration),
@@ -19,7 +19,7 @@ pub enum Extent {
     Bursts {
         /// Bursts.
         bursts: u64,
-        /// Frames of each.
+        /// Frames per burst.
         packets: u64,
         /// From the last frame of a burst to the first of the next.
         gap: Duration,

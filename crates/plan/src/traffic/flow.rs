@@ -18,7 +18,7 @@ use crate::document::time::read_time;
 pub struct Flow {
     /// The port that it leaves, by its place in the plan.
     pub transmit: usize,
-    /// The ports where it should arrive.
+    /// Ports that receive the flow.
     pub receive: Vec<usize>,
     /// How fast.
     pub rate: AskedRate,
@@ -74,7 +74,7 @@ pub(super) const ON_OFF: [&str; 2] = ["on", "off"];
 
 /// How a flow may start: whether by itself, and whether it waits to be resumed then.
 pub(super) const STARTS: [(&str, (bool, bool)); 3] =
-    [("at_once", (true, false)), ("paused", (true, true)), ("when_named", (false, false))];
+    [("immediate", (true, false)), ("paused", (true, true)), ("triggered", (false, false))];
 
 /// A flow whose `next` is still a name.
 pub(super) struct Unlinked {
@@ -245,7 +245,7 @@ fn read_next(place: &Place<'_>, extent: Extent) -> Result<Next, PlanError> {
     Ok(Next { name: name.free_text("the name of a flow")?.to_owned(), times, unknown })
 }
 
-const START: &str = "at_once, paused (until it is resumed) or when_named (by another flow's next)";
+const START: &str = "immediate, paused (until it is resumed) or triggered (by another flow's next)";
 
 fn read_start(place: &Place<'_>) -> Result<(bool, bool), PlanError> {
     let text = place.text(START)?;

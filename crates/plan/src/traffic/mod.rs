@@ -40,9 +40,9 @@ const PLAN: [&str; 2] = ["ports", "flows"];
 /// A plan, understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficPlan {
-    /// Where frames leave and arrive.
+    /// Ports that send and receive.
     pub ports: Vec<Port>,
-    /// What leaves.
+    /// Flows of frames.
     pub flows: Vec<Flow>,
 }
 

@@ -11,7 +11,7 @@ use crate::document::place::{Fields, Place, integer};
 /// What a field holds.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern<'a> {
-    /// What the rest of the frame makes it.
+    /// Computed from the rest of the frame.
     Auto,
     /// A checksum that is wrong on purpose.
     Bad,
@@ -21,7 +21,7 @@ pub(super) enum Pattern<'a> {
     Varies {
         /// The values.
         values: Values,
-        /// After so many values they begin again.
+        /// Restart after this many values.
         restart_after: Option<NonZeroU64>,
         /// Where the other field is written.
         after: Option<Place<'a>>,

@@ -51,8 +51,8 @@ fn flow(packet: &Value) -> Value {
         "start" => {
             let names: Vec<_> = flow::STARTS.iter().map(|(name, _)| *name).collect();
             described(
-                "Start of the flow: `at_once`, `paused` (until it is resumed), or `when_named` (by \
-                the `next` of another flow). Default: at_once.",
+                "Start of the flow: `immediate`, `paused` (until it is resumed), or `triggered` (by \
+                the `next` of another flow). Default: immediate.",
                 json!({"enum": names}),
             )
         }

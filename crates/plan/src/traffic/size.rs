@@ -25,9 +25,9 @@ pub enum Size {
     },
     /// Any length in between, all equally likely.
     Random {
-        /// The least.
+        /// Minimum.
         min: usize,
-        /// The greatest.
+        /// Maximum.
         max: usize,
         /// What the draws follow from.
         seed: u64,

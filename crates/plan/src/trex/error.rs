@@ -61,7 +61,7 @@ pub enum TrexError {
          not change, send {fixed} {unit} by themselves"
     )]
     BelowFixed {
-        /// What was asked for.
+        /// Target of the run.
         asked: String,
         /// What those streams send.
         fixed: String,

@@ -82,9 +82,9 @@ pub(super) struct Load {
 /// What streams send together at most, bits a second as they are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TotalLoad {
-    /// Frames a second.
+    /// Frames per second.
     pub frames: f64,
-    /// Bits a second of frames with FCS.
+    /// Bit/s of frames with FCS.
     pub bits_l2: f64,
     /// Bits a second with preamble and gap.
     pub bits_l1: f64,

@@ -161,7 +161,7 @@ fn requests_have_values_of_each_flow() {
         Step::NeedWhole(Received::Http),
         Step::Expect { .. },
         Step::NeedWhole(Received::Http),
-        Step::CountDown { variable: 1, to: between },
+        Step::DecrementAndJump { variable: 1, to: between },
         Step::Jump { to: end, .. },
         Step::Label(between_here),
         Step::Reconnect { follows_http: true },
@@ -536,7 +536,7 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
             &templates[0].client.as_ref().unwrap().program,
             &templates[0].server.as_ref().unwrap().program,
         ] {
-            assert!(steps.contains(&Step::NextGroup(template.name.clone())), "{}", template.name);
+            assert!(steps.contains(&Step::SelectGroup(template.name.clone())), "{}", template.name);
         }
     }
 

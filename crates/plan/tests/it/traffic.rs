@@ -100,7 +100,7 @@ fn a_packet_may_be_wrong_on_purpose() {
 fn transmissions_have_modes_rates_and_followers() {
     let flows = format!(
         "  - {{name: one, tx: a, {UDP}, rate: 50%, duration: {{fixed_packets: 10}}, next: {{flow: two, times: 3}}}}
-  - {{name: two, tx: a, {UDP}, rate: 1G-l2, start: when_named, start_delay: 5ms,
+  - {{name: two, tx: a, {UDP}, rate: 1G-l2, start: triggered, start_delay: 5ms,
      duration: {{burst: {{packets: 4, bursts: 2, gap: 1us}}}}, departures: poisson}}"
     );
     let plan = plan(&flows).unwrap();
@@ -263,7 +263,7 @@ fn every_kind_of_error_names_its_place() {
         ),
         (
             "{name: f, tx: a, packet: [{ethernet: }], start: later}",
-            "flows[0].start: found \"later\", expected at_once",
+            "flows[0].start: found \"later\", expected immediate",
         ),
         (
             "{name: f, tx: a, packet: [{ethernet: }], metrics: {enable: maybe}}",

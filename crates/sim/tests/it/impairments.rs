@@ -28,7 +28,7 @@ flows:
   - {name: other, tx: a, packet: [{ethernet: }, {ipv4: }, {udp: }], rate: 10kpps}
 ";
 
-/// Frames in all.
+/// Stop after N frames.
 const FRAMES: u64 = 1_000;
 /// No frame is displaced by more places.
 const DISTANCE_MAX: u64 = 40;

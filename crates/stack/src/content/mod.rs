@@ -109,7 +109,7 @@ pub enum Handshake {
 pub struct SessionCounters {
     /// Handshakes from nothing.
     pub full: u64,
-    /// Handshakes that resumed an earlier session.
+    /// Resumed handshakes.
     pub resumed: u64,
     /// Peers that ended the connection of an open session without having said so in it.
     pub truncated: u64,
@@ -131,7 +131,7 @@ pub struct MessageCounters {
     pub responses: [u64; 5],
     /// Responses that did not come whole to flows that failed: of HTTP/1.
     pub missing: u64,
-    /// Streams that were reset.
+    /// Streams reset.
     pub resets: u64,
 }
 

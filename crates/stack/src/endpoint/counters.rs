@@ -23,9 +23,9 @@ counters! {
         reset_after_close: "connections that the peer closed, and reset as more was sent to it",
         unanswered: "connections of which SYN was never answered",
         timed_out: "connections of which nothing was acknowledged any more",
-        vanished: "connections whose peer did not answer keepalive probes",
+        keepalive_timeout: "connections whose peer did not answer keepalive probes",
         aborted: "connections that the program reset, as it says",
-        reset_meant: "connections that the peer reset, as its program says",
+        expected_resets: "connections that the peer reset, as its program says",
         session_failed: "connections whose session failed, that of TLS say",
         program_failed: "flows whose program failed: something else came than it expects",
         idle: "flows of UDP that were dropped for want of traffic",
@@ -52,7 +52,7 @@ impl FlowCounters {
             + self.reset_after_close
             + self.unanswered
             + self.timed_out
-            + self.vanished
+            + self.keepalive_timeout
             + self.session_failed
             + self.program_failed
             + self.idle
@@ -80,7 +80,7 @@ impl FlowCounters {
             End::ResetAfterClose => &mut self.reset_after_close,
             End::Unanswered => &mut self.unanswered,
             End::TimedOut => &mut self.timed_out,
-            End::Vanished => &mut self.vanished,
+            End::KeepaliveTimeout => &mut self.keepalive_timeout,
             End::Aborted => &mut self.aborted,
         }
     }
@@ -107,8 +107,8 @@ counters! {
     StrayCounters {
         no_flow: "segments and datagrams of no flow",
         no_template: "SYNs to ports that nobody waits at",
-        for_others: "segments and datagrams of no flow to Ethernet addresses of others",
-        impossible: "segments and datagrams of no flow from or to addresses that no host has, or from port 0 of UDP",
+        foreign_mac: "segments and datagrams of no flow to Ethernet addresses of others",
+        martian: "segments and datagrams of no flow from or to addresses that no host has, or from port 0 of UDP",
         no_match: "connections to a port of which no server waits for their first bytes",
         fragments: "fragments of packets",
         reassembled: "packets that were put together out of fragments",
@@ -129,9 +129,9 @@ counters! {
 pub struct Tally {
     /// What became of them.
     pub flows: FlowCounters,
-    /// What TCP counted.
+    /// TCP counters.
     pub tcp: TcpCounters,
-    /// What UDP counted.
+    /// UDP counters.
     pub udp: UdpCounters,
     /// What programs counted.
     pub statistics: Statistics,

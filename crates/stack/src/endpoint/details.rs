@@ -14,9 +14,9 @@ use crate::tcp::details::Details;
 pub struct FlowDetails {
     /// Who it is, from the peer to us.
     pub key: FlowKey,
-    /// Our address and port.
+    /// Local address and port.
     pub own: (IpAddr, u16),
-    /// The peer's.
+    /// Remote address and port.
     pub peer: (IpAddr, u16),
     /// How long ago it began; counted anew every 71 minutes.
     pub age: Duration,

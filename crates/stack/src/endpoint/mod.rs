@@ -259,7 +259,7 @@ impl Endpoint {
         sum
     }
 
-    /// What UDP counted.
+    /// UDP counters.
     pub fn udp(&self) -> UdpCounters {
         let mut sum = UdpCounters::default();
         self.tallies().for_each(|it| sum.merge(&it.udp));
@@ -280,7 +280,7 @@ impl Endpoint {
         sum
     }
 
-    /// What its programs counted.
+    /// Program counters.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
         self.tallies().for_each(|it| sum.merge(&it.statistics));

@@ -26,7 +26,7 @@ pub struct Template {
     pub program: Program,
     /// What carries it.
     pub transport: Transport,
-    /// What their IP headers say.
+    /// IP settings of the client.
     pub ip: IpSettings,
     /// What stands between programs and connections, such as TLS; `None`: nothing does. Programs
     /// begin once their session is open, but for those that say where it begins, by

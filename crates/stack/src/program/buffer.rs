@@ -71,7 +71,7 @@ impl Buffer {
         pieces
     }
 
-    /// How many bytes it has.
+    /// Width in bytes.
     pub const fn size(&self) -> u32 {
         self.size
     }

@@ -84,7 +84,7 @@ pub enum Part {
     At {
         /// Where, from 0.
         offset: u32,
-        /// How many.
+        /// Number of datagrams.
         length: u32,
     },
 }

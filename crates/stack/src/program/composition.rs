@@ -30,7 +30,7 @@ pub enum Piece {
     Bytes(Box<[u8]>),
     /// A value of the flow.
     Value(Value, Form),
-    /// So many bytes, drawn.
+    /// Random bytes, this many.
     RandomBytes(u16),
     /// So many letters and digits, drawn.
     RandomText(u16),
@@ -39,9 +39,9 @@ pub enum Piece {
 /// A value at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where it begins.
+    /// Byte offset.
     pub offset: u32,
-    /// How many bytes it has.
+    /// Width in bytes.
     pub width: u16,
     /// What.
     pub value: Value,

@@ -45,7 +45,7 @@ pub(super) fn compute(
             *variables.get_mut(variable) = sum;
             next
         }
-        Instruction::CountDown { variable, to } => {
+        Instruction::DecrementAndJump { variable, to } => {
             let left = variables.get(variable).saturating_sub(1);
             *variables.get_mut(variable) = left;
             if left > 0 { to } else { next }

@@ -43,9 +43,9 @@ pub enum Number {
     },
     /// Each from `min` to `max` is equally likely.
     Random {
-        /// The least.
+        /// Minimum.
         min: u64,
-        /// The greatest.
+        /// Maximum.
         max: u64,
     },
 }

@@ -65,14 +65,14 @@ pub enum Instruction {
     /// Waits until so many bytes have arrived in all. Where the peer closes before that, the
     /// program ends there.
     Receive {
-        /// How many.
+        /// Number of datagrams.
         bytes: u64,
         /// Whether counting begins anew then.
         clear: bool,
     },
     /// The same, counted anew then. Where the peer closes before, the flow has failed.
     Need {
-        /// How many.
+        /// Number of datagrams.
         bytes: u64,
     },
     /// From now on packets of the flow have this traffic class, or type of service, in place of its
@@ -90,7 +90,7 @@ pub enum Instruction {
     },
     /// Waits until so many datagrams have arrived in all.
     ReceiveDatagrams {
-        /// How many.
+        /// Number of datagrams.
         count: u64,
         /// Whether counting begins anew then.
         clear: bool,
@@ -165,7 +165,7 @@ pub enum Instruction {
         variable: Variable,
         /// The least port.
         first: u16,
-        /// The greatest.
+        /// Maximum.
         last: u16,
     },
     /// Waits for the connection that comes to where the flow listens, makes it one of a template
@@ -210,7 +210,7 @@ pub enum Instruction {
     },
     /// Takes 1 off a variable that is greater than 0, and goes on elsewhere where it is still
     /// greater than 0 then. So a loop around it is gone through as often as the variable says.
-    CountDown {
+    DecrementAndJump {
         /// Which.
         variable: Variable,
         /// Where it goes on.
@@ -218,7 +218,7 @@ pub enum Instruction {
     },
     /// Goes on elsewhere where a comparison holds.
     JumpIf {
-        /// What is compared.
+        /// Variable to compare.
         variable: Variable,
         /// How.
         comparison: Comparison,
@@ -239,7 +239,7 @@ pub enum Instruction {
         /// Where.
         tick: TickVariable,
     },
-    /// Moves a remembered time on.
+    /// Add a duration to a saved time.
     AddTick {
         /// Which.
         tick: TickVariable,
@@ -345,7 +345,7 @@ impl Instruction {
     const fn target(self) -> Option<u16> {
         match self {
             Self::Jump { to }
-            | Self::CountDown { to, .. }
+            | Self::DecrementAndJump { to, .. }
             | Self::JumpIf { to, .. }
             | Self::JumpIfTaken { to, .. }
             | Self::ExpectOr { to, .. }

@@ -75,7 +75,7 @@ impl Delimiter {
 pub(super) struct Taken {
     /// The first of it.
     pub(super) bytes: Vec<u8>,
-    /// How many bytes in all.
+    /// Total size in bytes.
     pub(super) length: u64,
 }
 

@@ -565,7 +565,7 @@ impl Connection {
     #[inline]
     fn answer_data(&mut self, segments: u8, settings: &Settings, now: Now) {
         self.unanswered = self.unanswered.saturating_add(segments);
-        let is_enough = match settings.acknowledge_after {
+        let is_enough = match settings.ack_after_bytes {
             0 => self.unanswered >= 2,
             bytes => self.expected.distance_from(self.acknowledged) as u32 >= bytes,
         };

@@ -220,7 +220,7 @@ pub enum End {
     /// SYN was never answered.
     Unanswered,
     /// The peer did not answer keepalive probes.
-    Vanished,
+    KeepaliveTimeout,
     /// The program reset it.
     Aborted,
 }

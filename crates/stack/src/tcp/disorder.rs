@@ -33,7 +33,7 @@ pub(super) struct Disorder {
     told_twice: Option<SequenceRange>,
     pub(super) duplicate_acks: u16,
     /// How many of them tell of a loss; noted with what is in `sacked`.
-    pub(super) duplicate_threshold: u8,
+    pub(super) dupack_threshold: u8,
     /// Challenges since a time in ms.
     challenges: u8,
     challenged_at: u32,

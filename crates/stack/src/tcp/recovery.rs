@@ -66,7 +66,7 @@ impl Connection {
     /// Behind what is lost, as far as SACK tells.
     pub(super) fn lost_before(&self) -> Option<SequenceNumber> {
         let disorder = self.disorder.as_ref()?;
-        disorder.sacked.lost_before(self.data_size(), disorder.duplicate_threshold)
+        disorder.sacked.lost_before(self.data_size(), disorder.dupack_threshold)
     }
 
     /// Notes what arrived beyond holes. Returns whether any of it was not known.
@@ -94,7 +94,7 @@ impl Connection {
                 continue;
             }
             let disorder = self.disorder_mut();
-            disorder.duplicate_threshold = settings.duplicate_threshold;
+            disorder.dupack_threshold = settings.dupack_threshold;
             match disorder.sacked.insert(block, RANGES_MAX) {
                 Ok(new) => tells_news |= new > 0,
                 // Where the board is full, the loss is found later, by a timeout.
@@ -125,7 +125,7 @@ impl Connection {
         // RFC 6675 section 5: "(1) If DupAcks >= DupThresh, go to step (4)", and "(2) If DupAcks <
         // DupThresh but IsLost (HighACK + 1) returns true". Without SACK, RFC 5681 section 3.2:
         // "When the third duplicate ACK is received".
-        let threshold = u16::from(settings.duplicate_threshold);
+        let threshold = u16::from(settings.dupack_threshold);
         if duplicate_acks >= threshold || self.lost_before().is_some() {
             self.begin_recovery(now, counters);
         }

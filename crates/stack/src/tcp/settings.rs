@@ -54,7 +54,7 @@ pub struct Settings {
     /// section 2, and in RFC 8985 section 6.2, step 4, what ends the waiting for segments that
     /// were overtaken. Default 3: "The fast retransmit algorithm uses the arrival of 3 duplicate
     /// ACKs [...] as an indication that a segment has been lost" (RFC 5681 section 3.2).
-    pub duplicate_threshold: u8,
+    pub dupack_threshold: u8,
     /// How many pieces are kept of what arrived beyond holes; one more is thrown away, which RFC
     /// 9293 section 3.10.7.4 leaves open: segments beyond a hole "SHOULD be held". 0: none is.
     /// Default 256.
@@ -82,7 +82,7 @@ pub struct Settings {
     /// After how many bytes one does not wait any longer; 0: after the second segment, as RFC 9293
     /// section 3.8.6.3 wants. More than two segments saves acknowledgements, and slows down a peer
     /// whose congestion window is smaller. Default 0.
-    pub acknowledge_after: u32,
+    pub ack_after_bytes: u32,
     /// Whether a short segment leaves though another one is not acknowledged (no Nagle,
     /// RFC 9293 section 3.7.4). Default no.
     pub no_delay: bool,
@@ -115,7 +115,7 @@ impl Default for Settings {
             timestamps: true,
             sack: true,
             rack: true,
-            duplicate_threshold: 3,
+            dupack_threshold: 3,
             reassembly_max: RANGES_MAX as u16,
             ecn: EcnUse::Never,
             fast_open: false,
@@ -125,7 +125,7 @@ impl Default for Settings {
             syn_retries: 5,
             open_timeout_ms: 0,
             delayed_ack_ms: 40,
-            acknowledge_after: 0,
+            ack_after_bytes: 0,
             no_delay: false,
             push_all: false,
             time_wait_ms: 500,

@@ -179,7 +179,7 @@ impl Connection {
         counters.keeptimeo += 1;
         if self.probes >= settings.keepalive_probes {
             counters.keepdrops += 1;
-            self.finish(End::Vanished, counters);
+            self.finish(End::KeepaliveTimeout, counters);
             return;
         }
         self.probes += 1;

@@ -56,7 +56,7 @@ fn unusual() -> impl Strategy<Value = Settings> {
             (settings, ecn),
             window_shift,
             send_buffer,
-            acknowledge_after,
+            ack_after_bytes,
             reassembly_max,
             threshold,
         )| {
@@ -64,9 +64,9 @@ fn unusual() -> impl Strategy<Value = Settings> {
                 ecn,
                 window_shift,
                 send_buffer,
-                acknowledge_after,
+                ack_after_bytes,
                 reassembly_max,
-                duplicate_threshold: threshold,
+                dupack_threshold: threshold,
                 ..settings
             }
         },

@@ -34,7 +34,7 @@ pub enum NetError {
     /// A program could not be started.
     #[error("{program} cannot be run: {source}; cargo xtask setup installs what is missing")]
     Start {
-        /// Its name.
+        /// File name.
         program: String,
         /// What the system said.
         source: io::Error,
@@ -60,7 +60,7 @@ pub enum NetError {
     /// A program printed what could not be understood.
     #[error("{program} printed {found:?}; expected {expected}")]
     Unexpected {
-        /// Its name.
+        /// File name.
         program: String,
         /// What it printed.
         found: String,

@@ -12,7 +12,7 @@ pub struct FixedOptions {
     pub frame_length: usize,
     /// Different 5-tuples, taken in turn.
     pub flows: u32,
-    /// Frames in all.
+    /// Stop after N frames.
     pub packets: u64,
     /// Nanoseconds from one frame to the next.
     pub gap: u64,

@@ -10,13 +10,13 @@ pub enum Payload {
     Padding,
     /// Zeros.
     Zeros,
-    /// These bytes, again and again.
+    /// Repeat these bytes.
     Pattern(Vec<u8>),
     /// Bytes that grow by one, from this one; 0 follows 255.
     IncrementingBytes(u8),
     /// Words of 16 bits that grow by one, from this one; 0 follows 65535.
     IncrementingWords(u16),
-    /// These bytes, then zeros.
+    /// These bytes, padded with zeros.
     Bytes(Vec<u8>),
 }
 

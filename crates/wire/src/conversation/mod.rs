@@ -100,7 +100,7 @@ impl Side {
         }
     }
 
-    /// Its name.
+    /// File name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",

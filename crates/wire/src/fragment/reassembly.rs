@@ -58,7 +58,7 @@ pub enum Cause {
 /// A packet that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp<T = u64> {
-    /// Why.
+    /// Cause.
     pub cause: Cause,
     /// What was said of its fragment that arrived first.
     pub tag: T,

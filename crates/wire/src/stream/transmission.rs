@@ -10,7 +10,7 @@ pub struct Transmission {
     pub mode: Mode,
     /// How fast within a group.
     pub speed: Speed,
-    /// How the gaps between frames are distributed.
+    /// Distribution of inter-departure times.
     pub departures: Departures,
     /// Time from the stream's start to its first frame, each time it starts.
     pub start_delay: Duration,
@@ -72,7 +72,7 @@ pub enum Mode {
 pub enum Speed {
     /// As fast as the port takes them.
     Max,
-    /// Frames a second.
+    /// Frames per second.
     Frames(Rate),
     /// Bits a second.
     Bits(Rate, Layer),
@@ -91,9 +91,9 @@ pub enum Departures {
     },
     /// For `on` at the rate that makes the stream's own the mean over both, then none for `off`.
     OnOff {
-        /// How long frames are sent.
+        /// Duration with frames.
         on: Duration,
-        /// How long none are.
+        /// Duration without frames.
         off: Duration,
     },
 }

@@ -33,9 +33,9 @@ pub enum Values {
     Counter {
         /// The first value; within the bounds.
         start: u128,
-        /// The least value.
+        /// Minimum.
         min: u128,
-        /// The greatest value.
+        /// Maximum.
         max: u128,
         /// The distance between values; not zero, and `max - min + 1` is a multiple of it.
         step: u128,
@@ -46,9 +46,9 @@ pub enum Values {
     List(Vec<u128>),
     /// Any value from `min` to `max`, all equally likely, drawn by `seed` and the number alone.
     Random {
-        /// The least value.
+        /// Minimum.
         min: u128,
-        /// The greatest value.
+        /// Maximum.
         max: u128,
         /// What the draw follows from.
         seed: u64,

@@ -30,7 +30,7 @@ def simulation(
 ) -> list[tuple[str, str, int, int]]:
     """Writes what a plan would send to captures; for each port its name, file, frames, bytes."""
 
-def line_rate(speed: str, frame_with_fcs: int) -> float:
+def line_rate(speed: str, frame_size: int) -> float:
     """Frames a second that a wire carries at most, with preamble and inter-packet gap."""
 
 def headers() -> list[tuple[str, str, list[str], str | None]]:
@@ -75,7 +75,7 @@ class How(TypedDict):
     force_interface: bool
     beside_others: bool
     is_visible: bool
-    by_tag: bool
+    per_vlan: bool
 
 class Run:
     """A run of a plan.
@@ -119,16 +119,16 @@ class Run:
 class EmulationHow(TypedDict):
     """How clients and servers work, in the words of the command line's flags.
 
-    Without a `linger` what is open in the end has all the time that it takes; `linger_named` is how
+    Without a `drain_timeout` what is open in the end has all the time that it takes; `drain_timeout_flag` is how
     the caller knows it, for the note on what did not end within it, or nothing where that is not
     to be told.
     """
 
     duration: str | None
-    linger: str | None
-    linger_named: str | None
-    down_max: str
-    coalesce: str
+    drain_timeout: str | None
+    drain_timeout_flag: str | None
+    link_down_timeout: str
+    rx_coalesce: str
     interval: str
     follow: int
     backend: str

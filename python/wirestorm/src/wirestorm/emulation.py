@@ -129,7 +129,7 @@ class Emulating:
         self._native.change_tunnels([ends])
 
     def end_load(self) -> None:
-        """No connection is made from now on; those that are open have the linger to end."""
+        """No connection is made from now on; those that are open have the drain_timeout to end."""
         self._native.end_load()
 
     def stop(self) -> None:
@@ -165,9 +165,9 @@ def start_emulation(
     ports: Mapping[str, str] | None = None,
     *,
     duration: Time | None = None,
-    linger: Time = "2s",
-    down_max: Time = "30s",
-    coalesce: Time = "50us",
+    drain_timeout: Time = "2s",
+    link_down_timeout: Time = "30s",
+    rx_coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
     backend: str = "auto",
@@ -185,10 +185,10 @@ def start_emulation(
     """
     how: EmulationHow = {
         "duration": None if duration is None else time_text(duration),
-        "linger": time_text(linger),
-        "linger_named": "linger",
-        "down_max": time_text(down_max),
-        "coalesce": time_text(coalesce),
+        "drain_timeout": time_text(drain_timeout),
+        "drain_timeout_flag": "drain_timeout",
+        "link_down_timeout": time_text(link_down_timeout),
+        "rx_coalesce": time_text(rx_coalesce),
         "interval": time_text(interval),
         "follow": follow,
         "backend": backend,
@@ -213,9 +213,9 @@ def emulate(
     ports: Mapping[str, str] | None = None,
     *,
     duration: Time | None = None,
-    linger: Time = "2s",
-    down_max: Time = "30s",
-    coalesce: Time = "50us",
+    drain_timeout: Time = "2s",
+    link_down_timeout: Time = "30s",
+    rx_coalesce: Time = "50us",
     interval: Time = "1s",
     follow: int = 0,
     backend: str = "auto",
@@ -233,9 +233,9 @@ def emulate(
         `{"clients": "eth1", "servers": "netns/b:veth1"}`
     :param duration: no connection is made later; without it, not before the plan's limits are
         reached, or Ctrl-C
-    :param linger: how long connections may take to end after that
-    :param down_max: an interface that is down for so long ends the run
-    :param coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
+    :param drain_timeout: how long connections may take to end after that
+    :param link_down_timeout: an interface that is down for so long ends the run
+    :param rx_coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
         have 20,000 frames a second and more; measured times are as coarse then
     :param interval: how long the intervals are in which `connections.series` tells flows over time
     :param follow: so many flows of each port are sampled at a time, at the end of each interval:
@@ -258,9 +258,9 @@ def emulate(
         plan,
         ports,
         duration=duration,
-        linger=linger,
-        down_max=down_max,
-        coalesce=coalesce,
+        drain_timeout=drain_timeout,
+        link_down_timeout=link_down_timeout,
+        rx_coalesce=rx_coalesce,
         interval=interval,
         follow=follow,
         backend=backend,

@@ -69,7 +69,7 @@ class Flow:
     :param duration: a time, `packets(1000)` or `bursts(...)`; without end if None
     :param departures: `"constant"`, `"poisson"` or `{"on_off": {"on": "10ms", "off": "10ms"}}`
     :param start_delay: how long it waits before its first frame, each time it starts
-    :param start: `"at_once"`, `"paused"` or `"when_named"` (by another flow's `next`)
+    :param start: `"immediate"`, `"paused"` or `"triggered"` (by another flow's `next`)
     :param next: the flow that starts when this one ends, or `{"flow": NAME, "times": N}`
     :param measure: whether frames carry a signature by which loss, order and delay are measured
     """

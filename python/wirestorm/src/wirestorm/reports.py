@@ -19,7 +19,7 @@ class Achieved:
     bytes: int
     """Their bytes without FCS."""
     pps: float
-    """Frames a second."""
+    """Frames per second."""
     bps_l1: float
     """Layer-1 bits a second."""
     bps_l2: float
@@ -66,7 +66,7 @@ class ConnectionsReport:
     flows: FlowCountsReport
     """What became of them, and of packets without one."""
     series: FlowSeries
-    """What became of them over time."""
+    """Time series."""
     sampled_flows: list[SampledFlow]
     """Those that were sampled."""
     tcp: dict[str, int]
@@ -76,7 +76,7 @@ class ConnectionsReport:
     counters: dict[str, int]
     """Counters of programs, A to D: TRex's `user_counter_A` and so on."""
     times: TimesReport
-    """How long connections took."""
+    """Connection times."""
     tls: Optional[TlsReport]
     """TLS, where any of them have it."""
     http1: Optional[Http1Report]
@@ -90,19 +90,19 @@ class DepartureReport:
     """How departures kept to the schedule."""
 
     stamped: str
-    """Where departures were stamped."""
+    """Where departures were timestamped."""
     start_delay_ns: int
-    """How much later than planned the first frame left, in nanoseconds."""
+    """Delay of the first frame after its planned time, in nanoseconds."""
     shifted_ns: int
-    """How far the schedule had to be moved after that, in nanoseconds."""
+    """Total shift of the schedule after the start, in nanoseconds."""
     regained_ns: int
-    """How much of that was made up for by gaps a little shorter, in nanoseconds."""
+    """Part of the shift that shorter gaps recovered, in nanoseconds."""
     lateness_max_ns: int
-    """The latest that a frame left after it was due, in nanoseconds."""
+    """Maximum lateness of a frame, in nanoseconds."""
     gaps: HistogramReport
-    """Time between departures."""
+    """Inter-departure times."""
     gap_errors: HistogramReport
-    """How far each gap was from the one scheduled, either way."""
+    """Absolute error of the inter-departure times."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class DeviceReport:
     bytes: int
     """Their bytes without FCS."""
     pps: float
-    """Frames a second."""
+    """Frames per second."""
     bps_l1: float
     """Layer-1 bits a second."""
     bps_l2: float
@@ -160,7 +160,7 @@ class DeviceReport:
     rate_error_ppm: Optional[float]
     """How far the rate was from the target, in millionths, by the gaps between departures."""
     result: str
-    """What its file shows behind `Result: `."""
+    """Text after `Result: ` in the device file."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class DeviceRun:
     devices: list[DeviceReport]
     """Each device, thread by thread."""
     stopped: bool
-    """Whether it was ended before all was sent: by the script, or by a signal."""
+    """Whether the script or a signal stopped it before its end."""
 
 
 @dataclass(frozen=True)
@@ -178,25 +178,25 @@ class DistributionReport:
     """How values in nanoseconds are spread."""
 
     count: int
-    """Values counted."""
+    """Number of values."""
     min_ns: Optional[int]
-    """The least."""
+    """Minimum."""
     mean_ns: Optional[float]
-    """The mean."""
+    """Mean."""
     p50_ns: Optional[int]
     """Median."""
     p90_ns: Optional[int]
-    """90 of 100 are at most this."""
+    """90th percentile."""
     p99_ns: Optional[int]
-    """99 of 100 are at most this."""
+    """99th percentile."""
     p99_9_ns: Optional[int]
-    """999 of 1,000 are at most this."""
+    """99.9th percentile."""
     p99_99_ns: Optional[int]
-    """9,999 of 10,000 are at most this."""
+    """99.99th percentile."""
     max_ns: Optional[int]
-    """The greatest."""
+    """Maximum."""
     buckets: list[tuple[int, int]] = field(repr=False)
-    """Start of each bucket that is not empty, and its count."""
+    """Lower bound and count of each non-empty bucket."""
 
 
 @dataclass(frozen=True)
@@ -206,19 +206,17 @@ class FailureReport:
     step: str
     """The step, such as `program[2].expect`."""
     cause: str
-    """Why."""
+    """Cause."""
     flows: int
-    """How many flows."""
+    """Number of flows."""
     offset: Optional[int]
-    """Of the first of them: where what came was not what was expected, in bytes, if that is
-    known."""
+    """Offset of the first difference in bytes, if known."""
     expected: Optional[str]
-    """What was expected: a pattern, or bytes from a little before there on. Bytes that are no
-    printable ASCII are escaped."""
+    """Expected pattern or bytes; non-printable bytes are escaped."""
     found: str
-    """What came."""
+    """Received bytes."""
     found_is_known: bool
-    """Whether that is known: a program that looks at no bytes keeps none."""
+    """Whether the received bytes were recorded."""
 
 
 @dataclass(frozen=True)
@@ -226,48 +224,46 @@ class FlowCountsReport:
     """Connections of a port, and flows of UDP."""
 
     active: int
-    """Flows that were still there in the end; the sum of `syn_sent`, `time_wait` and `unfinished`.
-    The first and the last of these are told then alone."""
+    """Open flows at the end: the sum of `syn_sent`, `time_wait` and `unfinished`."""
     syn_sent: int
-    """Connections whose SYN nobody had answered by then, and that were not given up yet."""
+    """Connections without an answer to SYN yet."""
     time_wait: int
-    """Connections in TIME-WAIT: both sides had closed them."""
+    """Connections in TIME-WAIT."""
     time_wait_failed: int
-    """Those of them whose program or TLS has failed: they would be among those that failed when
-    TIME-WAIT is over."""
+    """Connections in TIME-WAIT whose program or TLS failed."""
     unfinished: int
-    """Flows that had begun and were not over."""
+    """Established flows that have not finished."""
     active_max: int
-    """The most at once, those in TIME-WAIT included."""
+    """Maximum concurrent flows, including TIME-WAIT."""
     closed: int
-    """Connections that both sides closed, and flows of UDP whose program ended."""
+    """Connections closed by both sides, and UDP flows whose program ended."""
     failed: int
     """Flows that ended otherwise; the sum of the ten that follow."""
     refused: int
-    """Connections that the peer reset in answer to SYN, and flows to ports where it has nobody."""
+    """Connections refused (RST in answer to SYN) and UDP flows to closed ports."""
     unreachable: int
-    """Flows of which a router or a host said that no way leads to the peer."""
+    """Flows ended by ICMP unreachable."""
     reset: int
-    """Connections that the peer reset later."""
+    """Connections reset by the peer."""
     reset_after_close: int
     """Connections that the peer closed, and reset when it got more: after an idle timeout, for
     example."""
     unanswered: int
-    """Connections of which SYN was never answered."""
+    """Connections without an answer to SYN."""
     timed_out: int
-    """Connections of which nothing was acknowledged any more."""
-    vanished: int
-    """Connections whose peer did not answer keepalive probes."""
+    """Connections ended by the retransmission timeout."""
+    keepalive_timeout: int
+    """Connections ended by the keepalive timeout."""
     session_failed: int
-    """Connections whose TLS failed."""
+    """Connections whose TLS or HTTP/2 session failed."""
     program_failed: int
-    """Flows whose program failed: something else came than it expects."""
+    """Flows whose program failed: received data did not match."""
     idle: int
-    """Flows of UDP that were dropped for want of traffic."""
+    """UDP flows ended by the idle timeout."""
     aborted: int
-    """Connections that their program reset, as it says."""
-    reset_meant: int
-    """Connections that the peer reset, as its program says."""
+    """Connections reset by the local program."""
+    expected_resets: int
+    """Connections reset by the peer as the program expects."""
     reconnected: int
     """Connections that replaced one that the server had closed between two requests."""
     reset_at_end: int
@@ -275,57 +271,53 @@ class FlowCountsReport:
     left_open: int
     """Connections that were open when the run ended, and could not be reset in time."""
     overflow: int
-    """Flows that could not be made or taken, for there were too many."""
+    """Flows rejected because the flow table was full."""
     tuple_in_use: int
-    """Flows that could not be made, for their addresses and ports were in use."""
+    """Flows not started: no free address and port."""
     skipped: int
-    """Flows that were due and not made, for as many were there as there may be at once
-    (`at_most`)."""
+    """Flows skipped because `at_most` was reached."""
     late: int
-    """Flows that were due and not made, for there was no time for them."""
+    """Flows not started within 1 s of their due time, or before the end."""
     switched_off: int
-    """Flows that were due and not made, for all clients were switched off."""
+    """Flows skipped because all clients were disabled."""
     no_flow: int
-    """Segments and datagrams of no flow."""
-    for_others: int
-    """Segments and datagrams of no flow to Ethernet addresses of others, or of groups; they are
-    neither answered nor part of `no_flow` and `no_template`."""
-    impossible: int
-    """Segments and datagrams of no flow from or to addresses that no host has, or from port 0 of
-    UDP, which are not answered either."""
+    """Segments and datagrams without a flow."""
+    foreign_mac: int
+    """Unmatched packets to a foreign MAC address; not answered."""
+    martian: int
+    """Unmatched packets with martian addresses or UDP port 0; not answered."""
     no_template: int
-    """Connections asked for at ports where nobody listens."""
+    """SYNs to ports without a listener."""
     no_match: int
-    """Connections whose first bytes no server waits for."""
+    """Connections whose first bytes match no server."""
     too_long: int
-    """Segments that did not fit a frame, and were not sent."""
+    """Segments not sent: longer than a frame."""
     flows_total: int
-    """Flows that programs of these have asked for, and that were made."""
+    """Child flows that programs started."""
     flows_other: int
-    """Those of them that are of another template."""
+    """Child flows of another template."""
     fragments: int
-    """Fragments of packets that arrived."""
+    """IP fragments received."""
     reassembled: int
-    """Packets that were put together out of them."""
+    """Packets reassembled."""
     fragments_incomplete: int
-    """Packets of which fragments were missing for 60 seconds, or in the end."""
+    """Reassembly timeouts (60 s, or end of the run)."""
     fragments_overlapping: int
-    """Packets whose fragments overlapped, and that were passed over."""
+    """Packets dropped because fragments overlap (RFC 5722)."""
     fragments_no_room: int
-    """Packets in fragments that were given up, as too many were incomplete."""
+    """Packets dropped because the reassembly buffer was full."""
     too_big: int
-    """Messages of routers that a packet was too long for the next link."""
+    """ICMP Packet Too Big received."""
     unreachable_heard: int
-    """Messages that a peer, or who waits at a port of it, cannot be reached."""
+    """ICMP destination unreachable received."""
     unreachable_sent: int
-    """Messages to peers that nobody waits at a port of ours, or speaks a protocol, of which 1,000 a
-    second are sent."""
+    """ICMP port or protocol unreachable sent, at most 1,000 per second."""
     time_exceeded_sent: int
-    """Messages to peers that not all fragments of a packet came in time."""
+    """ICMP reassembly time exceeded sent."""
     damaged: int
-    """Packets that were damaged or cut short."""
+    """Malformed or truncated packets."""
     other_protocol: int
-    """Packets of other protocols; ARP, neighbour discovery and pings are none of them."""
+    """Packets of unsupported IP protocols (not ARP, ND or ICMP echo)."""
 
 
 @dataclass(frozen=True)
@@ -333,19 +325,19 @@ class FlowReport:
     """One flow."""
 
     name: str
-    """Its name in the plan."""
+    """Name in the plan."""
     tx: str
-    """The port that it left."""
+    """Port that sends the flow."""
     rx: list[str]
-    """The ports where it should arrive."""
+    """Ports that receive the flow."""
     packets: int
-    """Frames given to the port."""
+    """Frames sent."""
     bytes: int
     """Their bytes without FCS."""
     unsent: int
-    """Frames left out because they were late."""
+    """Frames dropped because they were late."""
     pps: float
-    """Frames a second."""
+    """Frames per second."""
     bps_l1: float
     """Layer-1 bits a second."""
     bps_l2: float
@@ -353,18 +345,17 @@ class FlowReport:
     target_pps: Optional[float]
     """Frames a second that were asked for; null where it was as fast as it goes, or bits."""
     target_bps: Optional[float]
-    """Bits a second that were asked for; none where it was as fast as it goes, or frames."""
+    """Target rate in bit/s; null for top speed or a frame rate."""
     target_layer: Optional[str]
     """What `target_bps` counts: `frames`, `l2` or `l1`."""
     rate_error_ppm: Optional[float]
-    """How far the rate was from what was asked, in millionths; for continuous flows that were not
-    told something else while they were sent."""
+    """Relative rate error in parts per million; only for continuous flows without commands."""
     lost: Optional[int]
-    """Frames that left and arrived nowhere; none where the flow is not measured."""
+    """Lost frames; null if the flow is not measured."""
     loss_percent: Optional[float]
-    """The same in hundredths of what left."""
+    """Lost frames in percent of sent frames."""
     measured: list[MeasuredReport]
-    """What was measured on each port where it should arrive."""
+    """Measurement of each receiving port."""
 
 
 @dataclass(frozen=True)
@@ -372,53 +363,52 @@ class FlowSample:
     """A connection at a moment."""
 
     at_s: float
-    """When, in seconds from the start of the run."""
+    """Time in seconds since the start of the run."""
     state: str
-    """Its state, as RFC 9293 names it."""
+    """TCP state (RFC 9293)."""
     mss: int
-    """The longest data of a segment, in bytes."""
+    """Maximum segment size in bytes."""
     cwnd: int
     """The congestion window, in bytes."""
     ssthresh: Optional[int]
-    """Where slow start ends, in bytes; none before the first loss."""
+    """Slow start threshold in bytes; null before the first loss."""
     send_window: int
-    """What the peer has room for, in bytes."""
+    """Send window in bytes."""
     receive_window: int
-    """What we have room for, in bytes."""
+    """Receive window in bytes."""
     send_scale: Optional[int]
-    """By how many bits the peer's windows are shifted; none where windows are not scaled."""
+    """Send window scale; null without window scaling."""
     receive_scale: Optional[int]
-    """By how many bits ours are."""
+    """Receive window scale."""
     timestamps: bool
-    """Whether timestamps were agreed upon."""
+    """Whether TCP timestamps are in use."""
     sack: bool
-    """Whether losses are told by SACK."""
+    """Use SACK (RFC 2018)."""
     ecn: bool
-    """Whether ECN was agreed upon."""
+    """Whether ECN is in use."""
     silent_ms: Optional[int]
-    """How long ago the peer was heard, in milliseconds; none where keepalive is off and there are
-    no timestamps."""
+    """Time since the last received segment in milliseconds; null without keepalive and
+    timestamps."""
     backlog: int
-    """Bytes that the program has handed over and that are not acknowledged."""
+    """Unacknowledged bytes."""
     unsent: int
-    """Those of them that were never sent."""
+    """Bytes not sent yet."""
     rtt_us: Optional[int]
-    """The smoothed round-trip time in microseconds; none before the first was measured."""
+    """Smoothed RTT in microseconds; null before the first sample."""
     rttvar_us: Optional[int]
-    """How much round trips vary, in microseconds."""
+    """RTT variation in microseconds."""
     rtt_min_us: Optional[int]
-    """The least round-trip time in microseconds."""
+    """Minimum RTT in microseconds."""
     rto_us: int
     """The retransmission timeout in microseconds."""
     retransmitted: int
-    """Segments with data sent again. Of those within a millisecond, or 10 us for each flow that is
-    followed where that is more, 255 are told at most."""
+    """Retransmitted data segments, at most 255 per millisecond."""
     out_of_order: int
-    """Segments with data that arrived beyond a hole, of which as many are told at most."""
+    """Out-of-order data segments received, at most 255 per millisecond."""
     acknowledged_bytes: int
-    """Bytes that were acknowledged."""
+    """Payload bytes acknowledged."""
     received_bytes: int
-    """Bytes that were received in sequence."""
+    """Payload bytes received in sequence."""
 
 
 @dataclass(frozen=True)
@@ -426,29 +416,27 @@ class FlowSeries:
     """What happened to flows over time, in intervals of equal length from the start of the run."""
 
     interval_s: float
-    """How long each interval is, in seconds."""
+    """Interval length in seconds."""
     last_s: float
-    """How long the last one is, in which the run ended: up to a tenth longer than the others, with
-    what would be too short to have rates of its own."""
+    """Length of the last interval in seconds."""
     opened: list[int]
-    """Flows that began in each."""
+    """Flows started in each interval."""
     held: list[int]
-    """Flows at the end of each, those in TIME-WAIT not counted."""
+    """Concurrent flows at the end of each interval, without TIME-WAIT."""
     closed: list[int]
-    """Flows that ended in each as they should, those included whose programs reset them. One that
-    was in TIME-WAIT ends with that, and is no more among those held before."""
+    """Flows closed in each interval, including resets by the program."""
     failed: list[int]
-    """Flows that ended otherwise."""
+    """Flows failed in each interval."""
     sent_bytes: list[int]
-    """Bytes of data sent in each, repeats not included."""
+    """Payload bytes sent in each interval, without retransmissions."""
     acknowledged_bytes: list[int]
-    """Bytes of data that the peers acknowledged in each, over TCP."""
+    """Payload bytes acknowledged in each interval (TCP)."""
     sent_goodput_bps: list[float]
-    """The same in bits a second: goodput of what was sent."""
+    """Transmit goodput in bit/s."""
     received_bytes: list[int]
-    """Bytes of data received in sequence in each."""
+    """Payload bytes received in sequence in each interval."""
     goodput_bps: list[float]
-    """The same in bits a second: goodput of what was received."""
+    """Receive goodput in bit/s."""
 
 
 @dataclass(frozen=True)
@@ -456,40 +444,38 @@ class GroupReport:
     """The clients or the servers of all templates of a group, told as those of one template are."""
 
     templates: int
-    """How many templates are in it."""
+    """Number of templates in the group."""
     name: str
-    """Its name in the plan."""
+    """Name in the plan."""
     group: Optional[str]
-    """Its group there."""
+    """Group in the plan."""
     side: str
     """`client` or `server`."""
     flows: dict[str, int]
-    """What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
-    `unfinished` are those that were still there in the end. `active_max` of a group is the sum of
-    its templates': no more were there at once, but it may have been fewer."""
+    """Flow counts by name. `active_max` of a group is the sum over its templates, an upper
+    bound."""
     series: FlowSeries
-    """What became of them over time."""
+    """Time series."""
     tcp: dict[str, int]
-    """What TCP counted."""
+    """TCP counters."""
     udp: dict[str, int]
-    """What UDP counted."""
+    """UDP counters."""
     counters: dict[str, int]
-    """What its programs counted."""
+    """Program counters."""
     times: TimesReport
-    """How long its connections took."""
+    """Connection times."""
     stamped: Optional[StampedReport]
-    """How long its datagrams took, where they have their time of departure with them, by TRex's
-    add-on `latency`."""
+    """Datagram latency (TRex add-on `latency`)."""
     transactions: list[TransactionReport]
-    """Transactions that its program times, in its order."""
+    """Transactions in program order."""
     failures: list[FailureReport]
-    """Why its program failed, by step and cause."""
+    """Program failures by step and cause."""
     tls: Optional[TlsReport]
-    """What became of its TLS, where it has that."""
+    """TLS statistics."""
     http1: Optional[Http1Report]
-    """Messages of HTTP/1.1, where its program follows them."""
+    """HTTP/1.1 statistics."""
     http2: Optional[Http2Report]
-    """What became of its HTTP/2, where it has that."""
+    """HTTP/2 statistics."""
 
 
 @dataclass(frozen=True)
@@ -497,19 +483,19 @@ class HistogramReport:
     """A histogram in nanoseconds; of nothing, its quantiles are null."""
 
     count: int
-    """Values counted."""
+    """Number of values."""
     p50_ns: Optional[int]
     """Median."""
     p90_ns: Optional[int]
-    """90 of 100 are at most this."""
+    """90th percentile."""
     p99_ns: Optional[int]
-    """99 of 100 are at most this."""
+    """99th percentile."""
     p99_9_ns: Optional[int]
-    """999 of 1,000 are at most this."""
+    """99.9th percentile."""
     max_ns: Optional[int]
-    """The greatest."""
+    """Maximum."""
     buckets: list[tuple[int, int]] = field(repr=False)
-    """Start of each bucket that is not empty, and its count."""
+    """Lower bound and count of each non-empty bucket."""
 
 
 @dataclass(frozen=True)
@@ -517,7 +503,7 @@ class HostFacts:
     """The machine that ran a run."""
 
     name: str
-    """Its name."""
+    """File name."""
     kernel: str
     """The release of its kernel, as `uname -r` prints it."""
     architecture: str
@@ -531,11 +517,11 @@ class Http1Report:
     """Messages of HTTP/1.1, within TLS or not, that programs have received as such."""
 
     requests: int
-    """Requests that servers got."""
+    """Requests received by servers."""
     responses: dict[str, int]
-    """Final responses that clients got, by the class of their status: `2xx`."""
+    """Final responses received by clients, by status class (`2xx`)."""
     missing: int
-    """Responses that clients were to get, and did not get whole, as their connections failed."""
+    """Responses not received completely because the connection failed."""
 
 
 @dataclass(frozen=True)
@@ -543,13 +529,13 @@ class Http2Report:
     """What became of HTTP/2."""
 
     requests: int
-    """Requests that clients sent, or servers got."""
+    """Requests sent by clients or received by servers."""
     responses: dict[str, int]
-    """Responses that servers sent, or clients got, by the class of their status: `2xx`."""
+    """Responses sent by servers or received by clients, by status class (`2xx`)."""
     resets: int
-    """Streams that were reset."""
+    """Streams reset."""
     failures: dict[str, int]
-    """Connections on which HTTP/2 failed, by cause."""
+    """Failed HTTP/2 connections by cause."""
 
 
 @dataclass(frozen=True)
@@ -564,15 +550,15 @@ class ImpairmentReport:
     entered_bytes: int
     """Their bytes without FCS."""
     lost: int
-    """Frames lost by chance."""
+    """Frames lost at random."""
     duplicated: int
-    """Copies made."""
+    """Duplicates created."""
     corrupted: int
-    """Frames and copies in which a bit was changed."""
+    """Frames with a flipped bit."""
     queue_dropped: int
-    """Frames and copies dropped because the queue was full."""
+    """Frames dropped because the queue was full."""
     no_room: int
-    """Frames and copies dropped because too many were held."""
+    """Frames dropped because the delay buffer was full."""
     delivered: int
     """Frames and copies that left the link."""
     delivered_bytes: int
@@ -599,29 +585,29 @@ class LatencyReport:
     """Questions of a port to one host: round-trip delays (RFC 2681)."""
 
     port: str
-    """The port that asked."""
+    """Source port."""
     target: str
-    """Who was asked."""
+    """Destination address."""
     protocol: str
-    """By what: `icmp`, echo requests, or `udp`, datagrams that are sent back."""
+    """Probe protocol: `icmp` or `udp`."""
     target_port: Optional[int]
-    """At which port, by UDP."""
+    """UDP destination port."""
     rate_pps: float
-    """How often a second it was to be."""
+    """Target rate in probes per second."""
     sent: int
-    """Questions sent."""
+    """Probes sent."""
     received: int
-    """Questions that were answered."""
+    """Probes answered."""
     lost: int
-    """Questions that were not answered, within a second at the end."""
+    """Probes not answered within 1 s."""
     duplicated: int
-    """Answers beyond the first to a question."""
+    """Duplicate replies."""
     reordered: int
-    """Answers that came after one to a later question (RFC 4737)."""
+    """Replies reordered (RFC 4737)."""
     unsent: int
-    """Questions left out, as they could not be sent when they were due or not long after."""
+    """Probes that could not be sent in time."""
     round_trip: DistributionReport
-    """From a question to its answer."""
+    """Round-trip time (RFC 2681)."""
     jitter_ns: int
     """Interarrival jitter of round trips in nanoseconds (RFC 3550 section 6.4.1)."""
 
@@ -633,45 +619,42 @@ class MeasuredReport:
     port: str
     """The port's name in the plan."""
     received: int
-    """Frames of the flow that arrived, each counted once."""
+    """Distinct frames received."""
     received_bytes: int
-    """Bytes without FCS of all its arrivals, further copies included."""
+    """Bytes received without FCS, duplicates included."""
     missing: int
-    """Frames below the last one that arrived which have not come. At the end those are lost that
-    would have come behind it, too."""
+    """Frames before the last received one that have not arrived."""
     gaps: int
-    """How often frames were left out: arrivals beyond the one expected next."""
+    """Loss periods (RFC 3357)."""
     duplicated: int
-    """Arrivals of a frame beyond its first one (RFC 5560)."""
+    """Duplicates (RFC 5560)."""
     reordered: int
     """Frames that arrived after one sent later (RFC 4737 section 3.3)."""
     reordering_extent_max: int
-    """The greatest reordering extent, in frames (RFC 4737 section 4.2)."""
+    """Maximum reordering extent in frames (RFC 4737 section 4.2)."""
     n_reordered: list[int]
-    """Frames that arrived after `n` that were all sent later, by n from 1 (RFC 4737 section 5); TCP
-    takes those of n = 3 for lost."""
+    """n-reordered frames for each n from 1 (RFC 4737 section 5); TCP treats n = 3 as loss."""
     too_late: int
-    """Arrivals so long after later ones that nobody knows whether they are late or repeats."""
+    """Frames outside the sequence window: late or duplicate."""
     corrupt: Optional[int]
-    """Frames whose payload was not as it was sent; none where it was not compared."""
+    """Frames with a changed payload; null if payloads were not compared."""
     stale: int
-    """Frames with the flow's signature that an earlier run had sent; counted nowhere else."""
+    """Frames of an earlier run; counted nowhere else."""
     pps: float
-    """Arrivals a second, from the first to the last."""
+    """Received frames per second."""
     delay: DistributionReport
     """One-way delay."""
     pdv: VariationReport
-    """Packet delay variation: each delay less the least (RFC 5481 section 4.2)."""
+    """Packet delay variation: delay minus the minimum delay (RFC 5481 section 4.2)."""
     ipdv: DistributionReport
-    """Inter-packet delay variation: each delay less that of the frame before (RFC 5481 section
+    """Inter-packet delay variation: difference to the previous frame's delay (RFC 5481 section
     4.1)."""
     jitter_ns: int
-    """Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); of several workers' frames the
-    greatest."""
+    """Interarrival jitter in nanoseconds (RFC 3550 section 6.4.1); maximum of all workers."""
     series: Optional[SeriesReport]
-    """What happened when."""
+    """Time series."""
     tags: list[TagReport]
-    """Arrivals by the VLAN tags that they had, where that was asked for."""
+    """Received frames for each VLAN."""
 
 
 Outcome = Literal["met", "failed", "fell_short", "interrupted"]
@@ -729,7 +712,7 @@ class QueueReport:
     elapsed_s: float
     """From its first frame to its last, in seconds."""
     pps: float
-    """Frames a second."""
+    """Frames per second."""
 
 
 @dataclass(frozen=True)
@@ -743,7 +726,7 @@ class ReceiveReport:
     stamped: Optional[str]
     """Where arrivals were stamped; null where they were not timed."""
     packets: int
-    """Frames that arrived."""
+    """Frames received."""
     bytes: int
     """Their bytes without FCS."""
     elapsed_s: Optional[float]
@@ -753,11 +736,11 @@ class ReceiveReport:
     bps_l2: Optional[float]
     """Layer-2 bits a second, with FCS."""
     dropped: int
-    """Frames that arrived and that the receiver had no room for; not counted as lost."""
+    """Frames dropped because the receive buffer was full; not counted as lost."""
     lost: Optional[int]
     """Frames sent that did not arrive; null where that is not known for the port."""
     loss_percent: Optional[float]
-    """The same in hundredths of what was sent."""
+    """Lost frames in percent of sent frames."""
     unexpected: Optional[int]
     """Frames that arrived beyond those sent: other hosts sent them. Always 0 with verification,
     which tells them apart."""
@@ -767,7 +750,7 @@ class ReceiveReport:
     wrong_port: Optional[int]
     """Frames with the signature of a flow that should arrive at another port."""
     neighbour_packets: int
-    """ARP and neighbour discovery among the frames that arrived."""
+    """Received ARP and neighbour discovery frames."""
     verify: Optional[VerifyReport]
     """What verification found; null where it was not asked for."""
     gaps: Optional[HistogramReport]
@@ -777,7 +760,7 @@ class ReceiveReport:
     queues: list[QueueReport]
     """Arrivals by CPU or queue."""
     error: Optional[str]
-    """What ended the receiving early."""
+    """Error that stopped receiving."""
 
 
 @dataclass(frozen=True)
@@ -785,13 +768,13 @@ class RefusedReport:
     """Frames that no port could send."""
 
     too_long: int
-    """Longer than the interface takes."""
+    """Longer than the interface supports."""
     too_long_max: int
-    """The longest of those, in bytes."""
+    """Length of the longest of them, in bytes."""
     too_short: int
-    """Without a whole Ethernet header."""
+    """Shorter than an Ethernet header."""
     unconvertible: int
-    """Of another link layer, without an Ethernet form."""
+    """Link type without conversion to Ethernet."""
 
 
 @dataclass(frozen=True)
@@ -799,17 +782,17 @@ class ReplayFlows:
     """Flows: packets of one direction with equal addresses, ports, protocol and VLAN."""
 
     count: int
-    """Flows begun."""
+    """Flows started."""
     per_second: float
-    """Flows begun a second."""
+    """Flows started per second."""
     expired: int
-    """Flows begun again after the expiry; they are in `count`."""
+    """Flows restarted after the expiry; included in `flows`."""
     flow_packets: int
     """Packets that belong to a flow."""
     non_flow_packets: int
     """Packets that are not IP."""
     invalid_packets: int
-    """Packets whose headers are cut or make no sense."""
+    """Packets with truncated or inconsistent headers."""
 
 
 @dataclass(frozen=True)
@@ -833,16 +816,15 @@ class SampledFlow:
     transport: str
     """`tcp` or `udp`."""
     own: str
-    """Our address and port."""
+    """Local address and port."""
     peer: str
-    """The peer's."""
+    """Remote address and port."""
     began_s: float
-    """When it began, in seconds from the start of the run."""
+    """Start time in seconds since the start of the run."""
     ended: bool
-    """Whether it is over: gone, or in TIME-WAIT."""
+    """Whether the flow is closed or in TIME-WAIT."""
     samples: list[FlowSample]
-    """Its connection when it began, at the end of each interval in which it was there, and when it
-    was over; nothing of UDP."""
+    """State at the start, at the end of each interval and at the close; empty for UDP."""
 
 
 @dataclass(frozen=True)
@@ -850,17 +832,17 @@ class SeriesReport:
     """What happened in intervals of equal length from the start of the run."""
 
     interval_s: float
-    """How long each interval is, in seconds."""
+    """Interval length in seconds."""
     packets: list[int]
-    """Arrivals in each interval."""
+    """Frames received in each interval."""
     bytes: list[int]
     """Their bytes without FCS."""
     missing: list[int]
-    """Frames found missing in each that have not come since."""
+    """Frames found missing in each interval that have not arrived since."""
     delay_mean_ns: list[Optional[float]]
-    """The mean delay of each in nanoseconds; none where nothing arrived."""
+    """Mean delay of each interval in nanoseconds; null without arrivals."""
     delay_max_ns: list[Optional[int]]
-    """The greatest."""
+    """Maximum."""
 
 
 @dataclass(frozen=True)
@@ -871,15 +853,15 @@ class StampedReport:
     of what is ahead of the clock."""
 
     datagrams: int
-    """How many came."""
+    """Number of datagrams."""
     total_us: int
-    """How long all of them took together, in microseconds."""
+    """Sum of the latencies in microseconds."""
     min_us: Optional[int]
-    """How long the fastest took, in microseconds."""
+    """Minimum latency in microseconds."""
     max_us: Optional[int]
-    """How long the slowest took, in microseconds."""
+    """Maximum latency in microseconds."""
     times: HistogramReport
-    """How long they took; empty before the end, as all times are."""
+    """Latency histogram; empty before the end of the run."""
 
 
 @dataclass(frozen=True)
@@ -888,21 +870,21 @@ class TagReport:
     flow, so that those which arrived under other tags are missing here."""
 
     vlans: list[int]
-    """The VLANs, the outer one first, two at most; none of frames without a tag."""
+    """VLAN IDs, outer first; empty for untagged frames."""
     packets: int
     """Arrivals, further copies included."""
     bytes: int
     """Their bytes without FCS."""
     missing: int
-    """Frames below the last one under these tags which have not come under them."""
+    """Frames before the last one in this VLAN that did not arrive in it."""
     gaps: int
-    """How often frames were left out."""
+    """Loss periods."""
     duplicated: int
     """Arrivals of a frame beyond its first one."""
     reordered: int
     """Frames that arrived after one sent later."""
     too_late: int
-    """Arrivals more than 64 frames after later ones, which may be late or repeats."""
+    """Frames more than 64 frames late: late or duplicate."""
 
 
 @dataclass(frozen=True)
@@ -915,17 +897,17 @@ class Target:
     multiplier: Optional[float]
     """Speed-up of the capture's own timing, or of the plan's rates."""
     pps: Optional[float]
-    """Frames a second."""
+    """Frames per second."""
     bps: Optional[float]
     """Bits a second."""
     bps_layer: Optional[str]
     """What `bps` counts: `frames`, `l2` or `l1`."""
     packets: Optional[int]
-    """Frames in all."""
+    """Stop after N frames."""
     duration_s: Optional[float]
     """Seconds."""
     passes: Optional[int]
-    """Passes over the captures."""
+    """Number of loops."""
     seed: Optional[int]
     """Where random numbers come from."""
     tolerance_ppm: float
@@ -937,38 +919,36 @@ class TemplateReport:
     """The clients or the servers of a template."""
 
     name: str
-    """Its name in the plan."""
+    """Name in the plan."""
     group: Optional[str]
-    """Its group there."""
+    """Group in the plan."""
     side: str
     """`client` or `server`."""
     flows: dict[str, int]
-    """What became of its flows, by name. `syn_sent`, `waiting` (those in TIME-WAIT) and
-    `unfinished` are those that were still there in the end. `active_max` of a group is the sum of
-    its templates': no more were there at once, but it may have been fewer."""
+    """Flow counts by name. `active_max` of a group is the sum over its templates, an upper
+    bound."""
     series: FlowSeries
-    """What became of them over time."""
+    """Time series."""
     tcp: dict[str, int]
-    """What TCP counted."""
+    """TCP counters."""
     udp: dict[str, int]
-    """What UDP counted."""
+    """UDP counters."""
     counters: dict[str, int]
-    """What its programs counted."""
+    """Program counters."""
     times: TimesReport
-    """How long its connections took."""
+    """Connection times."""
     stamped: Optional[StampedReport]
-    """How long its datagrams took, where they have their time of departure with them, by TRex's
-    add-on `latency`."""
+    """Datagram latency (TRex add-on `latency`)."""
     transactions: list[TransactionReport]
-    """Transactions that its program times, in its order."""
+    """Transactions in program order."""
     failures: list[FailureReport]
-    """Why its program failed, by step and cause."""
+    """Program failures by step and cause."""
     tls: Optional[TlsReport]
-    """What became of its TLS, where it has that."""
+    """TLS statistics."""
     http1: Optional[Http1Report]
-    """Messages of HTTP/1.1, where its program follows them."""
+    """HTTP/1.1 statistics."""
     http2: Optional[Http2Report]
-    """What became of its HTTP/2, where it has that."""
+    """HTTP/2 statistics."""
 
 
 @dataclass(frozen=True)
@@ -995,14 +975,13 @@ class TimesReport:
     """How long connections took, from when SYN was to be sent, or arrived."""
 
     connect: HistogramReport
-    """Until they were established."""
+    """Time to establish the connection."""
     first_byte: HistogramReport
-    """Until the first byte of data had arrived."""
+    """Time to the first payload byte."""
     whole: HistogramReport
-    """Until both sides had closed them, or they ended otherwise; TIME-WAIT is not part of it."""
+    """Connection duration, without TIME-WAIT."""
     round_trip: HistogramReport
-    """Not of connections, but of segments: until they were acknowledged, each time that TCP
-    measured it."""
+    """TCP round-trip time samples."""
 
 
 @dataclass(frozen=True)
@@ -1012,13 +991,13 @@ class TlsReport:
     full: int
     """Full handshakes."""
     resumed: int
-    """Handshakes that resumed an earlier session."""
+    """Resumed handshakes."""
     truncated: int
-    """Connections that peers ended without close_notify."""
+    """Connections closed by the peer without close_notify."""
     failures: dict[str, int]
-    """Connections on which TLS failed, by cause."""
+    """Failed TLS connections by cause."""
     handshake: HistogramReport
-    """From when TCP was established, or a program began TLS, until the handshake was over."""
+    """Handshake duration."""
 
 
 @dataclass(frozen=True)
@@ -1026,15 +1005,15 @@ class TransactionReport:
     """Transactions of one name."""
 
     name: str
-    """The name that the program gives them."""
+    """Name in the program."""
     started: int
-    """Those that started; `time.count` of them ended."""
+    """Transactions started; `time.count` of them finished."""
     min_ns: Optional[int]
-    """The shortest; null where none ended."""
+    """Minimum; null without finished transactions."""
     mean_ns: Optional[int]
-    """On average; null where none ended."""
+    """Mean; null without finished transactions."""
     time: HistogramReport
-    """From start to end."""
+    """Duration."""
 
 
 @dataclass(frozen=True)
@@ -1046,7 +1025,7 @@ class TransmitReport:
     bytes: int
     """Their bytes without FCS."""
     pps: float
-    """Frames a second."""
+    """Frames per second."""
     bps_l1: float
     """Layer-1 bits a second."""
     bps_l2: float
@@ -1077,33 +1056,33 @@ class TunnelsReport:
     """What became of frames in tunnels of GTP-U, where a port has any."""
 
     encapsulated: int
-    """Frames that were put into a tunnel."""
+    """Frames encapsulated."""
     decapsulated: int
-    """Frames that were taken out of one."""
+    """Frames decapsulated."""
     dropped: int
-    """Frames that were not sent or taken; the sum of the eleven that follow."""
+    """Frames dropped: the sum of the eleven reasons below."""
     no_tunnel: int
-    """Frames that were not sent, for neither sender nor receiver has a tunnel."""
+    """Frames dropped because no tunnel matches."""
     too_long: int
-    """Frames that were not sent, for they are too long with a tunnel's headers."""
+    """Frames dropped because they exceed the MTU with the tunnel headers."""
     bad_ip: int
-    """Frames that arrived with a damaged IP header."""
+    """Frames with a bad outer IP header."""
     bad_checksum: int
-    """Datagrams around a packet whose checksum is wrong."""
+    """Frames with a bad outer UDP checksum."""
     fragments: int
-    """Fragments of what is around a packet."""
+    """Fragments of outer packets."""
     not_udp: int
-    """Frames of TCP that arrived in no tunnel."""
+    """Outer packets that are not UDP."""
     other_port: int
-    """Datagrams that arrived in no tunnel: at another port than 2152."""
+    """Datagrams to another port than 2152."""
     other_message: int
-    """Messages of GTP of other versions or types than users' packets."""
+    """GTP messages that are not G-PDU version 1."""
     cut_short: int
-    """Frames that end before what is in them, as they say."""
+    """Truncated frames."""
     bad_inner: int
-    """Tunnels with anything but a packet of IP in them."""
+    """Tunnels whose payload is not IP."""
     not_ecn_capable: int
-    """Packets that met congestion in a tunnel, and cannot be told so."""
+    """Packets dropped: CE in the outer header, inner packet not ECN-capable (RFC 6040)."""
 
 
 @dataclass(frozen=True)
@@ -1111,15 +1090,15 @@ class VariationReport:
     """How far delays are above the least one, in nanoseconds."""
 
     mean_ns: Optional[float]
-    """The mean."""
+    """Mean."""
     p50_ns: Optional[int]
     """Median."""
     p99_ns: Optional[int]
-    """99 of 100 are at most this."""
+    """99th percentile."""
     p99_9_ns: Optional[int]
-    """999 of 1,000 are at most this."""
+    """99.9th percentile."""
     max_ns: Optional[int]
-    """The greatest."""
+    """Maximum."""
 
 
 @dataclass(frozen=True)
@@ -1137,17 +1116,17 @@ class VerifyReport:
     """Content and order of what arrived."""
 
     intact: int
-    """Frames that arrived as they were sent."""
+    """Frames that arrived unchanged."""
     reordered: int
     """Intact frames that arrived after one sent later (RFC 4737)."""
     reordering_extent_max: int
-    """The greatest reordering extent (RFC 4737 section 4.2)."""
+    """Maximum reordering extent (RFC 4737 section 4.2)."""
     duplicated: int
-    """Arrivals of a frame beyond the number of times it was sent."""
+    """Duplicates."""
     unexpected: int
-    """Arrivals that equal no frame sent."""
+    """Received frames that match no sent frame."""
     unverified: int
-    """Frames that could not be noted, for there were too many on their way."""
+    """Frames not tracked because the table of outstanding frames was full."""
 
 
 @dataclass(frozen=True)
@@ -1167,7 +1146,7 @@ class RunResult:
     verdict: Verdict
     """Whether the run did what was asked for, and if not, why."""
     target: Target
-    """What was asked for."""
+    """Target of the run."""
     achieved: Achieved
     """What was sent, all ports together."""
     times: Times
@@ -1177,7 +1156,7 @@ class RunResult:
     interrupted: bool
     """Whether the run was stopped before its end."""
     errors: list[str]
-    """What went wrong; what was measured before stands."""
+    """Errors; results measured before them are valid."""
     notes: list[str]
     """What the reader should know."""
     ports: list[PortReport]
@@ -1185,7 +1164,7 @@ class RunResult:
     flows: list[FlowReport]
     """Each flow of a plan of streams, in the plan's order."""
     groups: list[GroupReport]
-    """Sums of the templates of each group that the plan names, over all ports."""
+    """Sums of the templates of each group over all ports."""
     latency: list[LatencyReport]
     """Round-trip times that the plan's probes measured."""
     device_runs: list[DeviceRun]

@@ -158,7 +158,7 @@ def start(
     multiplier: str = "1",
     tolerance_percent: float = 1,
     force_interface: bool = False,
-    by_tag: bool = False,
+    per_vlan: bool = False,
 ) -> Running:
     """Starts a run and leaves it to itself; arguments are those of `run`.
 
@@ -176,7 +176,7 @@ def start(
         "force_interface": force_interface,
         "beside_others": False,
         "is_visible": False,
-        "by_tag": by_tag,
+        "per_vlan": per_vlan,
     }
     native = _native.Run(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
@@ -197,7 +197,7 @@ def run(
     multiplier: str = "1",
     tolerance_percent: float = 1,
     force_interface: bool = False,
-    by_tag: bool = False,
+    per_vlan: bool = False,
     progress: Callable[[Progress], object] | None = None,
 ) -> Result:
     """Sends a plan's flows, and reports what left and what arrived.
@@ -213,7 +213,7 @@ def run(
         `"50%"` of its speed, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"` (all of the wire)
     :param tolerance_percent: a rate that is off by more is a reason in the result's `verdict`
     :param force_interface: send also on the interface that carries the default route
-    :param by_tag: count arrivals of measured flows by their VLAN tags too: `measured[0].tags`
+    :param per_vlan: count arrivals of measured flows by their VLAN tags too: `measured[0].tags`
     :param progress: is called about ten times a second with how far the run has come
     :raises PlanError: where the plan makes no sense
     :raises RunError: where nothing can be sent, or something goes wrong while sending
@@ -229,7 +229,7 @@ def run(
         multiplier=multiplier,
         tolerance_percent=tolerance_percent,
         force_interface=force_interface,
-        by_tag=by_tag,
+        per_vlan=per_vlan,
     )
     with running:
         return running.wait(progress=progress)
@@ -295,6 +295,6 @@ def simulate(
     return [Simulated(port, Path(file), *counts) for port, file, *counts in simulated]
 
 
-def line_rate(speed: str, frame_with_fcs: int) -> float:
+def line_rate(speed: str, frame_size: int) -> float:
     """Frames a second that a wire of so many bits a second (`"10G"`) carries at most."""
-    return _native.line_rate(speed, frame_with_fcs)
+    return _native.line_rate(speed, frame_size)

@@ -1,4 +1,4 @@
-//! Two Linux hosts joined by `wirestorm link`: what their own programs see of the impairments is
+//! Two Linux hosts joined by `wirestorm impair`: what their own programs see of the impairments is
 //! what is counted.
 
 use std::process::Command;
@@ -53,7 +53,7 @@ impl Hosts {
     /// Joins them, and returns when what they send arrives on the link.
     fn join(&self, arguments: &[&str]) -> Running {
         let mut command = Command::new(wirestorm());
-        command.arg("link").args([self.a.b.port(), self.b.b.port()]);
+        command.arg("impair").args([self.a.b.port(), self.b.b.port()]);
         let running = start_command(command.args(["--json", "-"]).args(arguments));
         let deadline = Instant::now() + Duration::from_secs(20);
         while ![&self.a.b, &self.b.b].into_iter().all(is_listening) {
@@ -258,7 +258,7 @@ fn the_two_ends_of_one_pair_are_not_joined() {
     }
     let lab = Lab::new().unwrap();
     let mut command = Command::new(wirestorm());
-    command.arg("link").args([lab.a.port(), lab.b.port()]);
+    command.arg("impair").args([lab.a.port(), lab.b.port()]);
     run_command(command.args(["--duration", "1s"]))
         .refused(2, &["the two ends of one veth pair", "for ever"]);
 }
@@ -266,7 +266,7 @@ fn the_two_ends_of_one_pair_are_not_joined() {
 #[test]
 fn what_is_wrong_is_said() {
     let link = |arguments: &[&str]| {
-        run_command(Command::new(wirestorm()).args(["link", "lo", "lo"]).args(arguments))
+        run_command(Command::new(wirestorm()).args(["impair", "lo", "lo"]).args(arguments))
     };
     link(&["--loss", "5"]).refused(2, &["--loss: found \"5\"", "such as 1%"]);
     link(&["--a-to-b", "los=5%"]).refused(2, &["--a-to-b: found \"los\"", "burst_loss"]);

@@ -283,11 +283,11 @@ fn client(
             json!({"extract": {"port": {"pattern": r"\(\D{3}(\d+)\D\)"}}}),
             json!({"label": open}),
         ]);
-        let start = json!({"start_next": {"port": "port"}});
-        round.extend([json!({"next_group": group(transfer)}), start]);
+        let start = json!({"start_flow": {"port": "port"}});
+        round.extend([json!({"select_group": group(transfer)}), start]);
         say(&mut round, &in_text(transfer.command.clone()));
         hear(&mut round, "^1[25]");
-        round.push(json!("end_next"));
+        round.push(json!("wait_flow"));
         hear(&mut round, "^2[25]");
         round.push(json!({"transaction": {"end": transaction}}));
     }
@@ -320,7 +320,7 @@ fn server(
         let mut steps: Vec<_> = asked.has_tls.then(|| unprotected.clone()).into_iter().collect();
         steps.extend([
             json!({"jump": {"to": "no port", "variable": "port", "equal": 0}}),
-            json!({"next_group": group(transfer)}),
+            json!({"select_group": group(transfer)}),
             json!({"jump": "transfer"}),
         ]);
         commands.does(&pattern, steps);
@@ -378,7 +378,7 @@ fn server(
         json!({"jump": "next"}),
         json!({"label": "transfer"}),
         json!({"send": "150 Here it comes\r\n"}),
-        json!("accept_next"),
+        json!("accept_flow"),
         json!({"set": {"port": 0}}),
         json!({"send": "226 All of it is through\r\n"}),
         json!({"jump": "next"}),

@@ -222,7 +222,11 @@ fn rounds(times: u64, round: Vec<Step>, between: Vec<Step>, counter: Option<Name
     let jump = |to| Step::Jump { to, when: When::Always };
     let mut steps = vec![Step::Set { variable, value: times }, Step::Label(NEXT)];
     steps.extend(round);
-    steps.extend([Step::CountDown { variable, to: BETWEEN }, jump(END), Step::Label(BETWEEN)]);
+    steps.extend([
+        Step::DecrementAndJump { variable, to: BETWEEN },
+        jump(END),
+        Step::Label(BETWEEN),
+    ]);
     steps.extend(between);
     steps.extend([jump(NEXT), Step::Label(END)]);
     steps

@@ -240,9 +240,9 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
 /// Flows of a group, from the port that the client has offered to the one that the server has.
 fn talk(group: &str) -> [Value; 3] {
     [
-        json!({"next_group": group}),
-        json!({"start_next": {"port": "to_port", "client_port": "media"}}),
-        json!("end_next"),
+        json!({"select_group": group}),
+        json!({"start_flow": {"port": "to_port", "client_port": "media"}}),
+        json!("wait_flow"),
     ]
 }
 

@@ -143,8 +143,8 @@ fn template() -> Value {
     let mut template = object(&TEMPLATE, &["name"], |name| match name {
         "name" => described("Name of the template in results.", text()),
         "group" => described(
-            "Group of templates that the result sums up. Programs name it in `next_group` and \
-            `accept_next`. `active_max` of a group is the sum of its templates' maxima.",
+            "Group of templates that the result sums up. Programs name it in `select_group` and \
+            `accept_flow`. `active_max` of a group is the sum of its templates' maxima.",
             text(),
         ),
         "transport" => described(
@@ -293,13 +293,13 @@ fn client() -> Value {
         ),
         "order" => described(
             "Order of the clients: round robin or random. Random clients use random `ports`. \
-            Default: in_turn.",
-            json!({"enum": ["in_turn", "random"]}),
+            Default: round_robin.",
+            json!({"enum": ["round_robin", "random"]}),
         ),
         "pairing" => described(
             "Server that a client connects to: round robin, random, or fixed (the first client to \
-            the first server, and so on). Default: in_turn.",
-            json!({"enum": ["in_turn", "random", "fixed"]}),
+            the first server, and so on). Default: round_robin.",
+            json!({"enum": ["round_robin", "random", "fixed"]}),
         ),
         "devices" => described(
             "Routers, VLANs and labels between the clients and the network. If several entries \
@@ -312,7 +312,7 @@ fn client() -> Value {
             `order` or `pairing`. Default: 1.",
             integer(1, u32::MAX.into()),
         ),
-        "again_after" => described(
+        "reuse_after" => described(
             "Number of connections after which the same addresses and ports repeat. If one still \
             exists, a nearby port is used. Not with random `order` or `pairing`. Default: never.",
             integer(1, u64::MAX),
@@ -470,7 +470,7 @@ fn server() -> Value {
             let port = any_of([port_number(), json!({"const": "on_demand"})]);
             described(
                 "Listening port. `on_demand`: the template only takes connections that another \
-                program accepts by `accept_next`. Default: the protocol's.",
+                program accepts by `accept_flow`. Default: the protocol's.",
                 port,
             )
         }

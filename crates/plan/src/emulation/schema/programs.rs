@@ -213,7 +213,7 @@ pub(super) fn steps() -> Value {
             `extract`; up to 1 MiB is buffered.",
             receive(),
         ),
-        "receive_in_all" => described(
+        "receive_total" => described(
             "Wait for this many bytes since the last `receive`, or the start.",
             integer(1, u64::MAX),
         ),
@@ -242,16 +242,16 @@ pub(super) fn steps() -> Value {
             twice the longest delay from 500 ms up.",
             idle(),
         ),
-        "next_group" => described(
-            "Choose a random template of this group for `run_next` and `start_next`. Each path to \
+        "select_group" => described(
+            "Choose a random template of this group for `run_flow` and `start_flow`. Each path to \
             these steps needs it.",
             text(),
         ),
-        "start_next" => described(
+        "start_flow" => described(
             "Open a flow of the chosen template to the same server, at a port that a value holds \
             (`50000`, or `195,80` as in FTP). The program continues beside it. If that flow fails, \
             this one fails.",
-            start_next(),
+            start_flow(),
         ),
         "listen" => described(
             "Listen on a free port for one connection of the same client; the port becomes a \
@@ -269,13 +269,13 @@ pub(super) fn steps() -> Value {
             integer(0, 255),
         ),
         "repeat" => described("Repeat steps.", repeat()),
-        "label" => described("Label for `jump`, `count_down` and `otherwise`.", text()),
+        "label" => described("Label for `jump`, `decrement_and_jump` and `otherwise`.", text()),
         "jump" => described(
             "Continue at a label, always or under a condition. A loop without an end needs a step \
             that waits.",
             any_of([text(), jump()]),
         ),
-        "count_down" => {
+        "decrement_and_jump" => {
             let fields = object(&COUNT_DOWN, &COUNT_DOWN, |_| text());
             described("Decrement a variable and continue at a label while it is above 0.", fields)
         }
@@ -309,9 +309,9 @@ fn lone_step(name: &str) -> &'static str {
             "Reset the connection; the last step. It is no failure on either side. It does not \
             wait for the connection: one that has no answer yet is dropped."
         }
-        "run_next" => "Open a flow of the chosen template, and wait until it is over.",
-        "end_next" => "Wait until the flow of `start_next` is over.",
-        "accept_next" => {
+        "run_flow" => "Open a flow of the chosen template, and wait until it is over.",
+        "wait_flow" => "Wait until the flow of `start_flow` is over.",
+        "accept_flow" => {
             "Wait for the connection to the port of `listen`, give it to a template of the chosen \
             group with `port: on_demand`, and wait until it is over."
         }
@@ -398,7 +398,7 @@ fn listen() -> Value {
     any_of([text(), fields])
 }
 
-fn start_next() -> Value {
+fn start_flow() -> Value {
     object(&START_NEXT, &START_NEXT[..1], |name| match name {
         "port" => described("Value that holds the server's port.", text()),
         "client_port" => described(

@@ -111,7 +111,7 @@ pub(super) fn tcp() -> Value {
             "Loss detection by time and tail loss probes (RFC 8985); needs `sack`. Default: true.",
             boolean(),
         ),
-        "duplicate_threshold" => described(
+        "dupack_threshold" => described(
             "Duplicate acknowledgements, or segments reported by SACK, that indicate a loss. With \
             `rack` they end the reordering wait. Default: 3.",
             integer(1, 255),
@@ -153,7 +153,7 @@ pub(super) fn tcp() -> Value {
             "Retransmissions of SYN before the connection fails. Default: 5.",
             integer(0, 255),
         ),
-        "open_timeout" => described(
+        "connect_timeout" => described(
             "Time to establish a connection. Later it counts as `unanswered`. Default: as long as \
             the SYN retransmissions take.",
             time(),
@@ -166,7 +166,7 @@ pub(super) fn tcp() -> Value {
             servers accept it. TLS handshakes wait for the connection. Default: false.",
             boolean(),
         ),
-        "acknowledge_after" => {
+        "ack_after_bytes" => {
             let bytes = integer(0, 1 << 30);
             described(
                 "Bytes after which an acknowledgement leaves at once; 0 means the second segment. \

@@ -54,22 +54,22 @@ fn flows_that_make_flows_without_end_are_refused() {
     };
     let on_demand =
         |name: &str, group: &str, program: &str| client(name, group, "on_demand", program);
-    let first = client("a", "first", "{rate: 1}", "{next_group: second}, run_next");
+    let first = client("a", "first", "{rate: 1}", "{select_group: second}, run_flow");
     // Through another template, within a loop, and of its own group.
     let ring =
-        on_demand("b", "second", "{repeat: {times: 2, steps: [{next_group: third}, run_next]}}");
-    let back = on_demand("c", "third", "connect, {next_group: second}, run_next");
+        on_demand("b", "second", "{repeat: {times: 2, steps: [{select_group: third}, run_flow]}}");
+    let back = on_demand("c", "third", "connect, {select_group: second}, run_flow");
     let error = plan(&[first.clone(), ring.clone(), back.clone()]).unwrap_err();
     let expected = "templates[1]: each flow makes another one, without end and whatever `limit` \
                     says: \"b\" makes \"c\" makes \"b\"; let a jump decide";
     assert!(error.starts_with(expected), "{error}");
-    let own = client("a", "first", "{rate: 1}", "{next_group: first}, run_next");
+    let own = client("a", "first", "{rate: 1}", "{select_group: first}, run_flow");
     let error = plan(&[own]).unwrap_err();
     assert!(error.contains("\"a\" makes \"a\""), "{error}");
     // One that makes none may be drawn, or the program may go on without.
     let none = on_demand("d", "third", "connect");
     assert!(plan(&[first.clone(), ring.clone(), back, none]).is_ok());
-    let jumps = "{set: {n: 3}}, {jump: {to: end, variable: n, equal: 3}}, {next_group: second}, run_next, {label: end}";
+    let jumps = "{set: {n: 3}}, {jump: {to: end, variable: n, equal: 3}}, {select_group: second}, run_flow, {label: end}";
     let jumps = on_demand("c", "third", jumps);
     assert!(plan(&[first, ring, jumps]).is_ok());
 }

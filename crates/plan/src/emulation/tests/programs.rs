@@ -28,11 +28,11 @@ fn steps_jump_compute_and_count() {
          set: {n: 3}
          remember: begin
          label: again
-         receive_in_all: 10
+         receive_total: 10
          add: {m: -1}
          jump: {to: out, variable: m, greater_or_equal: 7}
          jump: {to: again, within: 5s, since: begin}
-         count_down: {variable: n, to: again}
+         decrement_and_jump: {variable: n, to: again}
          jump: again
          label: out
          postpone: {begin: 20ms}
@@ -52,11 +52,11 @@ fn steps_jump_compute_and_count() {
             Step::Set { variable: 0, value: 3 },
             Step::Remember(0),
             Step::Label(again),
-            Step::ReceiveInAll(10),
+            Step::ReceiveTotal(10),
             Step::Add { variable: 1, value: u64::MAX },
             Step::Jump { to: out, when: greater },
             Step::Jump { to: again, when: within },
-            Step::CountDown { variable: 0, to: again },
+            Step::DecrementAndJump { variable: 0, to: again },
             Step::Jump { to: again, when: When::Always },
             Step::Label(out),
             Step::Postpone { time: 0, by: Duration::from_millis(20) },
@@ -122,21 +122,21 @@ templates:
       order: random
       pairing: fixed
       devices: [{clients: 10.0.0.1, every: 2, count: 3, vlan: 100, dst: "02:00:00:00:00:09"}]
-      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {next_group: 'dns'}, run_next]
+      program: [{idle: {time: 300ms, receive_only: true}}, {send_datagram: who}, {receive_datagrams: 2}, {select_group: 'dns'}, run_flow]
     server:
       tx: s
       port: 53
       addresses: 10.0.1.0-10.0.1.9
       vlans: [100, [5, 7]]
       first_bytes: wh
-      program: [{receive_datagrams: {count: 1, clear: false}}, {idle: 2s}, {next_group: dns}]
+      program: [{receive_datagrams: {count: 1, clear: false}}, {idle: 2s}, {select_group: dns}]
   - name: other names
     transport: udp
     server: {tx: s, port: 53, first_bytes: [{offset: 4, value: 15, mask: 15}], program: []}
   - name: last names
     group: dns
     transport: udp
-    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, turn: 4, again_after: 20, program: []}
+    client: {tx: c, servers: 10.0.1.1, server_port: 53, load: on_demand, turn: 4, reuse_after: 20, program: []}
 "#;
     let plan = EmulationPlan::parse(text).unwrap();
     let template = &plan.templates[0];
@@ -144,9 +144,9 @@ templates:
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
     assert_eq!(client.load, Load::OnDemand);
     assert_eq!((client.order, client.pairing), (Order::Random, Pairing::Fixed));
-    assert_eq!((client.turn, client.again_after), (1, None));
+    assert_eq!((client.turn, client.reuse_after), (1, None));
     let last = plan.templates[2].client.as_ref().unwrap();
-    assert_eq!((last.turn, last.again_after), (4, Some(20)));
+    assert_eq!((last.turn, last.reuse_after), (4, Some(20)));
     let devices = Devices {
         clients: AddressRange { first: "10.0.0.1".parse().unwrap(), count: 1 },
         every: 2,
@@ -164,8 +164,8 @@ templates:
             Step::Idle { time: Duration::from_millis(300), receive_only: true },
             Step::SendDatagram { text: b"who".to_vec(), size: 3, fill: Vec::new() },
             Step::ReceiveDatagrams { count: 2, clear: true },
-            Step::NextGroup("dns".into()),
-            Step::RunNext,
+            Step::SelectGroup("dns".into()),
+            Step::RunFlow,
         ]
     );
     assert_eq!(server.addresses.unwrap().count, 10);
@@ -176,7 +176,7 @@ templates:
         [
             Step::ReceiveDatagrams { count: 1, clear: false },
             Step::Idle { time: Duration::from_secs(2), receive_only: false },
-            Step::NextGroup("dns".into()),
+            Step::SelectGroup("dns".into()),
         ]
     );
     let masked = plan.templates[1].server.as_ref().unwrap().first_bytes.as_ref();
@@ -212,9 +212,9 @@ templates:
             "templates[1]: \"other names\" has a server at port 53 of \"s\", where \"names\" has one already",
         ),
         (
-            "next_group: dns",
-            "next_group: web",
-            "server.program[2].next_group: found \"web\", expected one of dns",
+            "select_group: dns",
+            "select_group: web",
+            "server.program[2].select_group: found \"web\", expected one of dns",
         ),
         ("transport: udp", "transport: sctp", "transport: found \"sctp\", expected tcp or udp"),
     ] {
@@ -446,9 +446,9 @@ templates:
         - receive: {message: reply}
         - jump: {to: end, received: {pattern: "^5"}}
         - extract: {port: {pattern: "(\\d+)\\)"}}
-        - next_group: data
-        - start_next: {port: port}
-        - end_next
+        - select_group: data
+        - start_flow: {port: port}
+        - wait_flow
         - label: end
     server:
       tx: s
@@ -456,8 +456,8 @@ templates:
       program:
         - listen: {variable: port, ports: 50000-50010}
         - send: "229 (${port:octets})\r\n"
-        - next_group: data
-        - accept_next
+        - select_group: data
+        - accept_flow
   - name: file
     group: data
     client: {tx: c, servers: 10.0.1.1, load: on_demand, program: [{receive: {bytes: 7}}]}
@@ -474,20 +474,20 @@ fn programs_listen_and_accept_what_others_make() {
         panic!("{client:?}")
     };
     assert_eq!(pattern.as_str(), "^5");
-    assert_eq!(client[4], Step::StartNext { port: FlowValue::Text(0), client_port: None });
+    assert_eq!(client[4], Step::StartFlow { port: FlowValue::Text(0), client_port: None });
     let server = &control.server.as_ref().unwrap().program;
     assert_eq!(server[0], Step::Listen { variable: 0, ports: 50_000..=50_010 });
     let Step::SendOwn(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
     assert_eq!(pieces[1], Piece::Value(FlowValue::Number(0), Form::Octets));
-    assert_eq!(server[3], Step::AcceptNext);
+    assert_eq!(server[3], Step::AcceptFlow);
     assert_eq!(file.client.as_ref().unwrap().program, [Step::Need(7)]);
     assert_eq!(file.server.as_ref().unwrap().listen, None);
     let text = ACCEPTING
-        .replace("- start_next: {port: port}", "- start_next: {port: port, client_port: port}");
+        .replace("- start_flow: {port: port}", "- start_flow: {port: port, client_port: port}");
     let plan = EmulationPlan::parse(&text).unwrap();
     let client = &plan.templates[0].client.as_ref().unwrap().program;
     let port = FlowValue::Text(0);
-    assert_eq!(client[4], Step::StartNext { port, client_port: Some(port) });
+    assert_eq!(client[4], Step::StartFlow { port, client_port: Some(port) });
     let text = ACCEPTING.replace("{variable: port, ports: 50000-50010}", "port");
     let plan = EmulationPlan::parse(&text).unwrap();
     let server = &plan.templates[0].server.as_ref().unwrap().program;
@@ -499,19 +499,19 @@ fn what_is_wrong_with_accepting_has_its_path() {
     let control = "templates[0].server.program";
     for (part, other, expected) in [
         (
-            "- start_next: {port: port}",
-            "- start_next: {port: prot}",
-            "templates[0].client.program[4].start_next.port: found \"prot\", expected a value",
+            "- start_flow: {port: port}",
+            "- start_flow: {port: prot}",
+            "templates[0].client.program[4].start_flow.port: found \"prot\", expected a value",
         ),
         (
-            "- start_next: {port: port}",
-            "- start_next: {port: port, client_port: prot}",
-            "templates[0].client.program[4].start_next.client_port: found \"prot\", expected a value",
+            "- start_flow: {port: port}",
+            "- start_flow: {port: port, client_port: prot}",
+            "templates[0].client.program[4].start_flow.client_port: found \"prot\", expected a value",
         ),
         (
-            "- start_next: {port: port}",
-            "- start_next: port",
-            "templates[0].client.program[4].start_next: found \"port\", expected",
+            "- start_flow: {port: port}",
+            "- start_flow: port",
+            "templates[0].client.program[4].start_flow: found \"port\", expected",
         ),
         (
             "received: {pattern: \"^5\"}",
@@ -531,17 +531,19 @@ fn what_is_wrong_with_accepting_has_its_path() {
         (
             "        - listen: {variable: port, ports: 50000-50010}",
             "        - set: {port: 5}",
-            &format!("{control}: accept_next: found no step `listen`, expected one before it"),
+            &format!("{control}: accept_flow: found no step `listen`, expected one before it"),
         ),
         (
-            "        - next_group: data\n        - accept_next",
-            "        - accept_next",
-            &format!("{control}: accept_next: found no step `next_group`, expected one before it"),
+            "        - select_group: data\n        - accept_flow",
+            "        - accept_flow",
+            &format!(
+                "{control}: accept_flow: found no step `select_group`, expected one before it"
+            ),
         ),
         (
             "port: on_demand",
             "port: 22",
-            &format!("{control}: accept_next: found group \"data\", expected one with a server"),
+            &format!("{control}: accept_flow: found group \"data\", expected one with a server"),
         ),
         (
             "port: on_demand",
@@ -587,33 +589,33 @@ fn following(steps: &str) -> Result<(), String> {
 
 #[test]
 fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
-    let no_group = "found a flow of no group, expected a step `next_group` on every way to it";
+    let no_group = "found a flow of no group, expected a step `select_group` on every way to it";
     let port = "{set: {p: 21}}";
     for (steps, expected) in [
-        ("[run_next]", format!("[0]: {no_group}")),
-        ("[run_next, {next_group: parts}]", format!("[0]: {no_group}")),
-        (&format!("[{port}, {{start_next: {{port: p}}}}]"), format!("[1]: {no_group}")),
-        ("[{repeat: {times: 2, steps: [{send: a}, run_next]}}]", {
+        ("[run_flow]", format!("[0]: {no_group}")),
+        ("[run_flow, {select_group: parts}]", format!("[0]: {no_group}")),
+        (&format!("[{port}, {{start_flow: {{port: p}}}}]"), format!("[1]: {no_group}")),
+        ("[{repeat: {times: 2, steps: [{send: a}, run_flow]}}]", {
             format!("[0].repeat.steps[1]: {no_group}")
         }),
         (
-            "[{jump: {to: b, variable: n, equal: 1}}, {next_group: parts}, {label: b}, run_next]",
+            "[{jump: {to: b, variable: n, equal: 1}}, {select_group: parts}, {label: b}, run_flow]",
             format!("[3]: {no_group}"),
         ),
         (
-            "[{next_group: parts}, run_next, end_next]",
-            "[2]: found end_next, expected a step `start_next` before it".to_owned(),
+            "[{select_group: parts}, run_flow, wait_flow]",
+            "[2]: found wait_flow, expected a step `start_flow` before it".to_owned(),
         ),
     ] {
         let error = following(steps).unwrap_err();
         assert!(error.starts_with(&format!("templates[0].client.program{expected}")), "{error}");
     }
     for steps in [
-        "[{next_group: parts}, run_next]",
-        "[{repeat: {times: 2, steps: [{next_group: parts}, run_next]}}, run_next]",
-        &format!("[{port}, {{next_group: parts}}, {{start_next: {{port: p}}}}, end_next]"),
+        "[{select_group: parts}, run_flow]",
+        "[{repeat: {times: 2, steps: [{select_group: parts}, run_flow]}}, run_flow]",
+        &format!("[{port}, {{select_group: parts}}, {{start_flow: {{port: p}}}}, wait_flow]"),
         // It stands before what leads there.
-        "[{next_group: parts}, {jump: b}, {label: a}, run_next, reset, {label: b}, {jump: a}]",
+        "[{select_group: parts}, {jump: b}, {label: a}, run_flow, reset, {label: b}, {jump: a}]",
     ] {
         assert_eq!(following(steps), Ok(()), "{steps}");
     }
@@ -646,10 +648,10 @@ fn a_loop_without_an_end_has_a_step_that_waits() {
         "[{repeat: {steps: [{send: a}]}}]",
         "[{repeat: {steps: [{receive: 1}]}}]",
         "[{repeat: {times: 1000000, steps: [{add: {n: 1}}]}}]",
-        "[{set: {n: 9}}, {label: x}, {count_down: {variable: n, to: x}}]",
+        "[{set: {n: 9}}, {label: x}, {decrement_and_jump: {variable: n, to: x}}]",
         "[{remember: t}, {label: x}, {jump: {to: x, within: 1s, since: t}}]",
         "[{label: x}, {jump: {to: y, variable: n, equal: 9}}, {add: {n: 1}}, {jump: x}, {label: y}]",
-        "[{repeat: {steps: [{next_group: parts}, run_next]}}]",
+        "[{repeat: {steps: [{select_group: parts}, run_flow]}}]",
     ] {
         assert_eq!(following(steps), Ok(()), "{steps}");
     }

@@ -126,12 +126,12 @@ fn every_error_has_its_path() {
         (
             "limit: 100",
             "order: backwards",
-            "templates[0].client.order: found \"backwards\", expected in_turn or random",
+            "templates[0].client.order: found \"backwards\", expected round_robin or random",
         ),
         (
             "limit: 100",
             "pairing: any",
-            "templates[0].client.pairing: found \"any\", expected in_turn, random or fixed",
+            "templates[0].client.pairing: found \"any\", expected round_robin, random or fixed",
         ),
         (
             "limit: 100",
@@ -157,18 +157,18 @@ fn every_error_has_its_path() {
             "limit: 100",
             "order: random\n      turn: 2",
             "templates[0].client.turn: found 2, expected none beside order: random, which draws for \
-             each connection, or order: in_turn",
+             each connection, or order: round_robin",
         ),
         (
             "limit: 100",
-            "order: random\n      again_after: 9",
-            "templates[0].client.again_after: found 9, expected none beside order: random, which",
+            "order: random\n      reuse_after: 9",
+            "templates[0].client.reuse_after: found 9, expected none beside order: random, which",
         ),
         (
             "limit: 100",
-            "pairing: random\n      again_after: 9",
-            "templates[0].client.again_after: found 9, expected none beside pairing: random, which \
-             draws for each connection, or pairing: in_turn or fixed",
+            "pairing: random\n      reuse_after: 9",
+            "templates[0].client.reuse_after: found 9, expected none beside pairing: random, which \
+             draws for each connection, or pairing: round_robin or fixed",
         ),
     ] {
         let found = error(part, other);
@@ -208,7 +208,7 @@ fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
     for words in [
         "order: random, turn: 1",
         "pairing: random, turn: 4",
-        "pairing: fixed, turn: 4, again_after: 9",
+        "pairing: fixed, turn: 4, reuse_after: 9",
     ] {
         assert_eq!(said(words), Ok(1), "{words}");
     }
@@ -225,22 +225,22 @@ fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
         let text = PAGE.replace("- wait_for_close", asks) + &next;
         EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
     };
-    let runs = "- next_group: g\n        - run_next";
-    let expected = "templates[0].client.program[2].next_group: found \"g\", of which \"next\" connects \
+    let runs = "- select_group: g\n        - run_flow";
+    let expected = "templates[0].client.program[2].select_group: found \"g\", of which \"next\" connects \
                     to fd00::1, expected a group that connects over IPv4, as the flow that asks for it";
     assert_eq!(plan(runs, "c", "\"fd00::1\""), Err(expected.to_owned()));
-    let within = "- repeat: {times: 2, steps: [{next_group: g}, run_next]}";
+    let within = "- repeat: {times: 2, steps: [{select_group: g}, run_flow]}";
     let said = plan(within, "c", "\"fd00::1\"").unwrap_err();
     assert!(
-        said.starts_with("templates[0].client.program[2].repeat.steps[0].next_group: "),
+        said.starts_with("templates[0].client.program[2].repeat.steps[0].select_group: "),
         "{said}"
     );
     assert_eq!(plan(runs, "c", "10.0.2.1"), Ok(2));
     // Those on another port are not drawn.
     assert_eq!(plan(runs, "s", "\"fd00::1\""), Ok(2));
     // A port that is said is one of the same server.
-    let starts = "- set: {p: 80}\n        - next_group: g\n        - start_next: {port: p}\n        - \
-                  end_next";
+    let starts = "- set: {p: 80}\n        - select_group: g\n        - start_flow: {port: p}\n        - \
+                  wait_flow";
     assert_eq!(plan(starts, "c", "\"fd00::1\""), Ok(2));
 }
 

@@ -44,9 +44,9 @@ fn the_bounds_of_timeouts_agree_wherever_they_are_said() {
 /// All that can be set of TCP and IP, by its words.
 const TCP_WORDS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, send_buffer: 20000, \
     window_scaling: true, window_scale: 5, timestamps: true, sack: true, rack: false, \
-    duplicate_threshold: 4, reassembly_max: 0, ecn: permit, no_delay: true, congestion: bbr, \
-    rto_initial: 2s, rto_min: 1s, rto_max: 60s, retries: 3, syn_retries: 2, open_timeout: 9s, \
-    delayed_ack: 1ms, acknowledge_after: 3000, fast_open: true, time_wait: 1s, keepalive: 2s, \
+    dupack_threshold: 4, reassembly_max: 0, ecn: permit, no_delay: true, congestion: bbr, \
+    rto_initial: 2s, rto_min: 1s, rto_max: 60s, retries: 3, syn_retries: 2, connect_timeout: 9s, \
+    delayed_ack: 1ms, ack_after_bytes: 3000, fast_open: true, time_wait: 1s, keepalive: 2s, \
     keepalive_interval: 3s, keepalive_probes: 4, push_all: true}";
 const IP_WORDS: &str =
     "{ttl: 9, tos: 4, dont_fragment: false, identification: random, flow_label: flow}";
@@ -69,7 +69,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         timestamps: Some(true),
         sack: Some(true),
         rack: Some(false),
-        duplicate_threshold: Some(4),
+        dupack_threshold: Some(4),
         reassembly_max: Some(0),
         ecn: Some(Ecn::Permit),
         no_delay: Some(true),
@@ -81,7 +81,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         syn_retries: Some(2),
         open_timeout_ms: Some(9_000),
         delayed_ack_ms: Some(1),
-        acknowledge_after: Some(3_000),
+        ack_after_bytes: Some(3_000),
         fast_open: Some(true),
         time_wait_ms: Some(1_000),
         keepalive_ms: Some(2_000),
@@ -114,7 +114,7 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
             "window_scaling: false, window_scale: 3",
             "window_scale: windows are not scaled (window_scaling: false): leave it out",
         ),
-        ("duplicate_threshold: 0", "duplicate_threshold: found 0, expected"),
+        ("dupack_threshold: 0", "dupack_threshold: found 0, expected"),
         ("reassembly_max: 1001", "reassembly_max: found 1001, expected"),
         ("ecn: maybe", "ecn: found \"maybe\", expected true, false, or permit"),
         ("ecn: 2", "ecn: found 2, expected true, false, or permit"),
@@ -131,8 +131,8 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
         ),
         ("retries: 256", "retries: found 256, expected a whole number from 0 to 255"),
         ("syn_retries: -1", "syn_retries: found -1, expected"),
-        ("open_timeout: soon", "open_timeout: found \"soon\", expected"),
-        ("acknowledge_after: -1", "acknowledge_after: found -1, expected"),
+        ("connect_timeout: soon", "connect_timeout: found \"soon\", expected"),
+        ("ack_after_bytes: -1", "ack_after_bytes: found -1, expected"),
         ("keepalive_probes: 0", "keepalive_probes: found 0, expected"),
     ] {
         let said = error("{mss: 900}", &format!("{{{tcp}}}"));

@@ -157,7 +157,7 @@ fn tls_begins_by_a_step_where_that_makes_sense() {
     for (part, other, expected) in [
         ("    tls: true\n", "", "found no `tls` of the template, expected it, such as"),
         ("    tls: true\n", "    tls: true\n    http2: true\n", "found HTTP/2, which is there"),
-        ("{receive: 1}, start_tls, {send: a}", "{receive_in_all: 1}, start_tls", "found a step `r"),
+        ("{receive: 1}, start_tls, {send: a}", "{receive_total: 1}, start_tls", "found a step `r"),
         ("{send: g}, start_tls", "{send: g}", "found none on the other side, where TLS is there"),
     ] {
         assert!(STARTING_TLS.contains(part), "{part}");

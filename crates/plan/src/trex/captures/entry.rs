@@ -214,13 +214,13 @@ impl Common {
             let client = Client {
                 transmit: pair as usize * 2 + transmit,
                 addresses: Some(from),
-                order: if is_from_drawn { Order::Random } else { Order::InTurn },
+                order: if is_from_drawn { Order::Random } else { Order::RoundRobin },
                 turn: entry.turn,
-                again_after: limit,
+                reuse_after: limit,
                 // As TRex's.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
                 servers: to,
-                pairing: if is_to_drawn { Pairing::Random } else { Pairing::InTurn },
+                pairing: if is_to_drawn { Pairing::Random } else { Pairing::RoundRobin },
                 server_port: flow.said.port,
                 destination: None,
                 devices: self.vlans.map_or_else(Vec::new, |vlans| by_parity(from, vlans)),

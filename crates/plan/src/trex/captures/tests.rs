@@ -106,11 +106,11 @@ fn an_entry_is_a_capture_between_pools() {
         client.load,
         Load::Rate { rate: Rate::parse_per_second("2776", 1).unwrap(), at_most: None }
     );
-    assert_eq!((client.turn, client.again_after, client.limit), (1, Some(200), None));
+    assert_eq!((client.turn, client.reuse_after, client.limit), (1, Some(200), None));
     let clients = client.addresses.unwrap();
     assert_eq!((clients.first, clients.count), (address("16.0.0.1"), 255));
     assert_eq!((client.servers.first, client.servers.count), (address("48.0.0.1"), 100));
-    assert_eq!((client.order, client.pairing), (Order::InTurn, Pairing::InTurn));
+    assert_eq!((client.order, client.pairing), (Order::RoundRobin, Pairing::RoundRobin));
     assert_eq!((client.server_port, server.listen), (80, Some(80)));
     assert_eq!(server.addresses, Some(client.servers));
     assert_eq!((client.transmit, server.transmit), (0, 1));
@@ -280,7 +280,7 @@ fn pairs_of_ports_share_the_flows() {
     let ports: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
     assert_eq!(ports, ["clients", "servers", "clients1", "servers1", "clients2", "servers2"]);
     let clients: Vec<_> = plan.templates.iter().flat_map(|it| &it.client).collect();
-    assert_eq!(clients.iter().map(|it| it.again_after.unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
+    assert_eq!(clients.iter().map(|it| it.reuse_after.unwrap()).collect::<Vec<_>>(), [3, 2, 2]);
     assert_eq!(
         clients[2].load,
         Load::Rate { rate: Rate::parse_per_second("0.2", 1).unwrap(), at_most: None }

@@ -128,7 +128,7 @@ impl Reading<'_> {
                 let bytes = need(&fields, "min_bytes", 0, u64::MAX)?;
                 match flag(&fields, "clear")? {
                     true => Step::Receive(bytes),
-                    false => Step::ReceiveInAll(bytes),
+                    false => Step::ReceiveTotal(bytes),
                 }
             }
             "rx_msg" => {
@@ -182,11 +182,11 @@ impl Reading<'_> {
                     let expected = format!("one of the {} groups, from 1", self.groups.len());
                     return Err(place.error(found, expected));
                 };
-                Step::NextGroup(name.clone())
+                Step::SelectGroup(name.clone())
             }
             "exec_template" => {
                 fields(&[])?;
-                Step::RunNext
+                Step::RunFlow
             }
             _ => self.control(place, name, position)?,
         };
@@ -227,7 +227,7 @@ impl Reading<'_> {
             "jmp_nz" => {
                 let fields = fields(&["id", "offset"])?;
                 let to = self.target(&fields, position)?;
-                Step::CountDown { variable: variable(&fields)?, to }
+                Step::DecrementAndJump { variable: variable(&fields)?, to }
             }
             "jmp_cmp" => {
                 let fields = fields(&["id", "offset", "cmp_op", "cmp_val"])?;

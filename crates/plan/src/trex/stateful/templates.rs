@@ -140,10 +140,10 @@ impl Reading<'_> {
         Ok(Client {
             transmit: self.pair as usize * 2,
             addresses: Some(clients.range(self.pair, prefix(asked.ipv6.source))),
-            order: if clients.is_random { Order::Random } else { Order::InTurn },
-            pairing: if servers.is_random { Pairing::Random } else { Pairing::InTurn },
+            order: if clients.is_random { Order::Random } else { Order::RoundRobin },
+            pairing: if servers.is_random { Pairing::Random } else { Pairing::RoundRobin },
             turn: 1,
-            again_after: None,
+            reuse_after: None,
             // As TRex's.
             ports: 1_024..=64_000,
             servers: servers.range(self.pair, prefix(asked.ipv6.destination)),

@@ -69,8 +69,8 @@ fn tunables_are_words_of_plans() {
     let asked = Tcp {
         mss: Some(10),
         send_buffer: Some(4_096),
-        acknowledge_after: Some(5_000),
-        duplicate_threshold: Some(7),
+        ack_after_bytes: Some(5_000),
+        dupack_threshold: Some(7),
         reassembly_max: Some(0),
         ecn: Some(Ecn::Permit),
         open_timeout_ms: Some(9_000),
@@ -80,7 +80,7 @@ fn tunables_are_words_of_plans() {
     assert_eq!(client.tcp, asked);
     // What TRex does unasked.
     assert_eq!((server.tcp.open_timeout_ms, server.tcp.send_buffer), (Some(5_000), None));
-    assert_eq!((server.tcp.ecn, server.tcp.duplicate_threshold), (None, None));
+    assert_eq!((server.tcp.ecn, server.tcp.dupack_threshold), (None, None));
     assert_eq!(plan.notes, [""; 0]);
 }
 
@@ -132,7 +132,7 @@ fn commands_are_steps_and_offsets_are_labels() {
             Step::Label(again),
             Step::Send { text: b"GET".to_vec(), size: 3, fill: Vec::new() },
             Step::Receive(5),
-            Step::CountDown { variable: 2, to: again },
+            Step::DecrementAndJump { variable: 2, to: again },
             Step::Jump {
                 to: end,
                 when: When::Compares { variable: 0, comparison: Comparison::Greater, value: 7 }
@@ -144,7 +144,7 @@ fn commands_are_steps_and_offsets_are_labels() {
     assert_eq!(
         template.server.as_ref().unwrap().program,
         [
-            Step::ReceiveInAll(3),
+            Step::ReceiveTotal(3),
             Step::Delay { min: ten, max: ten },
             Step::Send { text: b"AB".to_vec(), size: 5, fill: b"C".to_vec() },
         ]

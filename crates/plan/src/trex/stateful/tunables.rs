@@ -208,7 +208,7 @@ fn read_tcp(
             tcp.no_delay = Some(bits & 1 != 0);
             tcp.push_all = Some(bits & 2 != 0);
         }
-        "no_delay_counter" => tcp.acknowledge_after = Some(value.integer(0, 65_533)? as u32),
+        "no_delay_counter" => tcp.ack_after_bytes = Some(value.integer(0, 65_533)? as u32),
         "do_rfc1323" => {
             let is_on = value.integer(0, 1)? == 1;
             (tcp.timestamps, tcp.window_scaling) = (Some(is_on), Some(is_on));
@@ -235,7 +235,7 @@ fn read_tcp(
             }
             tcp.delayed_ack_ms = Some(asked.min(DELAYED_ACK_MS_MAX) as u16);
         }
-        "rexmtthresh" => tcp.duplicate_threshold = Some(value.integer(1, 10)? as u8),
+        "rexmtthresh" => tcp.dupack_threshold = Some(value.integer(1, 10)? as u8),
         _ => tcp.reassembly_max = Some(value.integer(0, 1_000)? as u16),
     }
     Ok(())

@@ -143,11 +143,11 @@ impl Connections {
                     &mut tally.flows.closed
                 }
                 End::Reset | End::ResetAfterClose if template.meets_resets => {
-                    &mut tally.flows.reset_meant
+                    &mut tally.flows.expected_resets
                 }
                 // A client that resets what has just been established may do so before it is here.
                 End::Refused if template.meets_resets && !makes_flows => {
-                    &mut tally.flows.reset_meant
+                    &mut tally.flows.expected_resets
                 }
                 end => tally.flows.of(end),
             };

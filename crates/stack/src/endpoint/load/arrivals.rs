@@ -45,13 +45,13 @@ pub enum Load {
     /// one at least, however much it receives. There are no more at once than were found to bring
     /// more. Those that fail are made up for as above.
     Throughput {
-        /// How many.
+        /// Number of datagrams.
         bits_per_second: u64,
     },
     /// By so many users: each makes a flow, thinks when that is over, or in TIME-WAIT, and makes
     /// the next one. Where it failed, users think at least as long as a place above stays empty.
     Users {
-        /// How many.
+        /// Number of datagrams.
         users: u64,
         /// For how long they think.
         think: Think,

@@ -15,7 +15,7 @@ use crate::random::Random;
 pub enum Order {
     /// One after the other.
     #[default]
-    InTurn,
+    RoundRobin,
     /// Each time one of all.
     Random,
 }
@@ -25,7 +25,7 @@ pub enum Order {
 pub enum Pairing {
     /// One after the other.
     #[default]
-    InTurn,
+    RoundRobin,
     /// Each time one of all.
     Random,
     /// Each client has one: the first client the first, the second the second, and round.
@@ -38,13 +38,13 @@ pub enum Pairing {
 pub struct Tuples {
     /// Clients; of the same family as the servers.
     pub clients: AddressRange,
-    /// In which order they connect.
+    /// Order in which clients connect.
     pub order: Order,
     /// Servers.
     pub servers: AddressRange,
     /// Which of them a client connects to.
     pub pairing: Pairing,
-    /// The port they connect to.
+    /// Server port.
     pub server_port: u16,
     /// Ports they connect from.
     pub client_ports: RangeInclusive<u16>,
@@ -53,7 +53,7 @@ pub struct Tuples {
     pub turn: u32,
     /// After so many flows the same ones come again, but for what is drawn; `None`: once there are
     /// no others.
-    pub again_after: Option<u64>,
+    pub reuse_after: Option<u64>,
 }
 
 /// The ends of a flow that another one asks for.
@@ -84,7 +84,7 @@ impl Tuples {
         let mut number = number;
         // To the end of what comes again, and all of that once.
         for _ in 0..2 {
-            let again = self.again_after.map(|flows| flows.max(1));
+            let again = self.reuse_after.map(|flows| flows.max(1));
             let within = again.map_or(number, |flows| number % flows);
             let turn = within / each;
             let ahead = off.ahead((turn % u64::from(clients)) as u32, clients);
@@ -103,7 +103,7 @@ impl Tuples {
     /// Whether nothing of them is drawn.
     #[inline]
     pub(in crate::endpoint) fn are_in_turn(&self) -> bool {
-        self.order == Order::InTurn && self.pairing != Pairing::Random
+        self.order == Order::RoundRobin && self.pairing != Pairing::Random
     }
 
     /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of
@@ -126,13 +126,13 @@ impl Tuples {
         let clients = u64::from(self.clients.count.max(1));
         let servers = u64::from(self.servers.count.max(1));
         let client = origin.map(|it| it.client);
-        let is_in_turn = client.is_none() && self.order == Order::InTurn;
-        let number = self.again_after.map_or(number, |flows| number % flows.max(1));
+        let is_in_turn = client.is_none() && self.order == Order::RoundRobin;
+        let number = self.reuse_after.map_or(number, |flows| number % flows.max(1));
         let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
         let (number, within) = (number / each, number % each);
         let client_place = match (client, self.order) {
             (Some(client), _) => self.clients.place_of(client).unwrap_or(0),
-            (None, Order::InTurn) => number % clients,
+            (None, Order::RoundRobin) => number % clients,
             (None, Order::Random) => match off {
                 None => random.below(self.clients.count).into(),
                 Some(off) => off.nth(random.below(off.on())).into(),
@@ -140,7 +140,7 @@ impl Tuples {
         };
         let turn = if is_in_turn { number / clients } else { number };
         let (server_place, port_turn) = match self.pairing {
-            Pairing::InTurn => (client_place + turn % servers, turn / servers),
+            Pairing::RoundRobin => (client_place + turn % servers, turn / servers),
             Pairing::Random => (random.below(self.servers.count).into(), turn),
             Pairing::Fixed => (client_place, turn),
         };
@@ -181,13 +181,13 @@ mod tests {
         let range = |first: &str, count| AddressRange { first: first.parse().unwrap(), count };
         Tuples {
             clients: range(clients, 3),
-            order: Order::InTurn,
+            order: Order::RoundRobin,
             servers: range(servers, 4),
-            pairing: Pairing::InTurn,
+            pairing: Pairing::RoundRobin,
             server_port: 80,
             client_ports: 65_530..=65_535,
             turn: 1,
-            again_after: None,
+            reuse_after: None,
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn every_tuple_comes_once_before_any_comes_again() {
         for (clients, servers) in FAMILIES {
-            for (pairing, count) in [(Pairing::InTurn, 3 * 4 * 6), (Pairing::Fixed, 3 * 6)] {
+            for (pairing, count) in [(Pairing::RoundRobin, 3 * 4 * 6), (Pairing::Fixed, 3 * 6)] {
                 let tuples = Tuples { pairing, ..tuples(clients, servers) };
                 let all: BTreeSet<_> = (0..count).map(|it| first(&tuples, it)).collect();
                 assert_eq!(all.len() as u64, count);
@@ -253,7 +253,7 @@ mod tests {
     fn flows_come_again_after_so_many() {
         for turn in [1, 2] {
             let (clients, servers) = FAMILIES[0];
-            let tuples = Tuples { turn, again_after: Some(7), ..tuples(clients, servers) };
+            let tuples = Tuples { turn, reuse_after: Some(7), ..tuples(clients, servers) };
             let all: BTreeSet<_> = (0..70).map(|it| first(&tuples, it)).collect();
             assert_eq!(all.len(), 7);
             assert_eq!(first(&tuples, 7), first(&tuples, 0));
@@ -264,7 +264,7 @@ mod tests {
     fn pairs_stay_together() {
         for (clients, servers) in FAMILIES {
             let tuples = Tuples { pairing: Pairing::Fixed, ..tuples(clients, servers) };
-            for order in [Order::InTurn, Order::Random] {
+            for order in [Order::RoundRobin, Order::Random] {
                 let tuples = Tuples { order, ..tuples.clone() };
                 let pairs: BTreeSet<_> = (0..100)
                     .map(|it| first(&tuples, it))
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn flows_that_come_again_pass_over_clients_as_well() {
-        let tuples = Tuples { again_after: Some(2), ..tuples(FAMILIES[0].0, FAMILIES[0].1) };
+        let tuples = Tuples { reuse_after: Some(2), ..tuples(FAMILIES[0].0, FAMILIES[0].1) };
         // The third client's turn never comes.
         assert_eq!(tuples.on_from(6, &off(&tuples, &[0, 1]).unwrap()), None);
         let off = off(&tuples, &[0]).unwrap();

@@ -51,7 +51,7 @@ const BITS_PER_BYTE: f64 = 8.0;
 /// Finds out when flows are to be made, and how many there may be.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Throughput {
-    /// What was asked for.
+    /// Target of the run.
     bytes_per_second: f64,
     /// How many flows there may be at once.
     flows: u64,

@@ -15,19 +15,19 @@ const LEAST: Duration = Duration::from_micros(1);
 pub enum Think {
     /// Each time between these is equally likely.
     Uniform {
-        /// The least.
+        /// Minimum.
         min: Duration,
-        /// The greatest.
+        /// Maximum.
         max: Duration,
     },
     /// An exponential distribution.
     Exponential {
-        /// On average.
+        /// Mean.
         mean: Duration,
     },
     /// A normal distribution; what is below 0 becomes 0.
     Normal {
-        /// On average.
+        /// Mean.
         mean: Duration,
         /// The standard deviation.
         deviation: Duration,

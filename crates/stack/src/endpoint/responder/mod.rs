@@ -109,7 +109,7 @@ impl Responder {
     /// What would begin something is for another station.
     #[cold]
     pub(super) fn note_other(&self, common: &mut Common) {
-        common.strays.for_others += u64::from(!self.leaves_strays);
+        common.strays.foreign_mac += u64::from(!self.leaves_strays);
     }
 
     /// Whether what belongs to no flow is for this endpoint, and from whom an answer could reach;
@@ -121,7 +121,7 @@ impl Responder {
             return false;
         }
         let is_possible = self.stations.are_possible(&packet.key);
-        common.strays.impossible += u64::from(!is_possible && !self.leaves_strays);
+        common.strays.martian += u64::from(!is_possible && !self.leaves_strays);
         is_possible
     }
 

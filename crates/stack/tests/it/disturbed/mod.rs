@@ -86,7 +86,7 @@ impl World {
             server_port: 443,
             client_ports: 10_000..=60_000,
             turn: 1,
-            again_after: None,
+            reuse_after: None,
             order: Order::default(),
             pairing: Pairing::default(),
         };

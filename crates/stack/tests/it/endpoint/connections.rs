@@ -225,7 +225,7 @@ fn programs_count_loop_and_tell_the_time() {
         Send { buffer },
         Receive { bytes: 8, clear: true },
         Count { statistic: statistic(0), value: 10 },
-        CountDown { variable: variable(0), to: 2 },
+        DecrementAndJump { variable: variable(0), to: 2 },
         // 6: as long as less than 200 ms have passed, which 5 times 30 ms have not.
         Send { buffer },
         Receive { bytes: 8, clear: true },

@@ -246,7 +246,7 @@ fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
         pass_by(&mut world.up, change);
         world.run(STEP, |_, _| {});
         let strays = world.server.strays();
-        let told = [strays.no_flow, strays.for_others, strays.impossible];
+        let told = [strays.no_flow, strays.foreign_mac, strays.martian];
         let expected = [[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]][case];
         assert_eq!((told, strays.unreachable_sent), (expected, 0), "case {case}");
     }
@@ -271,7 +271,7 @@ fn a_datagram_from_no_port_is_not_answered() {
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             assert_eq!(frames(&mut world.down.1), [[0; 0]; 0], "{client_at}, {listens}");
             let (strays, flows) = (world.server.strays(), world.server.counters());
-            assert_eq!((strays.impossible, flows.active + flows.closed), (1, 0), "{client_at}");
+            assert_eq!((strays.martian, flows.active + flows.closed), (1, 0), "{client_at}");
         }
     }
 }

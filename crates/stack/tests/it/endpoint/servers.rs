@@ -305,7 +305,7 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
                 world.now += STEP;
             }
             let (flows, strays) = (world.client.counters(), world.server.strays());
-            let found = [flows.closed, flows.refused, strays.for_others];
+            let found = [flows.closed, flows.refused, strays.foreign_mac];
             let case = format!("{address} port {port}, {mac}, {is_to_group}");
             let left = if leaves { [expected[0], 0, 0] } else { expected };
             assert_eq!(found, left, "{case}");
@@ -353,7 +353,7 @@ fn nobody_is_answered_who_cannot_be_there() {
             world.now += STEP;
         }
         let (server, strays) = (&world.server, world.server.strays());
-        assert_eq!(strays.impossible, expected, "{address:?}");
+        assert_eq!(strays.martian, expected, "{address:?}");
         assert_eq!(server.tcp().accepts + server.udp().accepts, 2 - expected, "{address:?}");
         if expected == 2 {
             assert_eq!((server.tcp().sndtotal, strays.unreachable_sent), (0, 0), "{address:?}");
@@ -391,7 +391,7 @@ fn what_devices_send_from_is_an_address_of_the_port() {
         let mut world = World::of(vec![asks], vec![template(vec![], behind)], &buffers);
         world.server.live_at(MacAddress([2, 0, 0, 0, 0, 1]), &[], Vec::new(), &[]);
         world.run(Duration::from_millis(200), |_, _| {});
-        let found = (world.client.counters().refused, world.server.strays().for_others);
+        let found = (world.client.counters().refused, world.server.strays().foreign_mac);
         assert_eq!(found, (u64::from(is_own), u64::from(!is_own)), "to {to}, {counts}");
     }
 }

@@ -28,7 +28,7 @@ fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
 #[test]
 fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
     for prefix in ["16.0.0.", "2001:db8:1::"] {
-        for order in [Order::InTurn, Order::Random] {
+        for order in [Order::RoundRobin, Order::Random] {
             let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
             let mut role = client(&format!("{prefix}1"), 80, load, None);
             if let Role::Client { tuples, .. } = &mut role {

@@ -24,8 +24,8 @@ fn staying(over: Transport, role: Role) -> Template {
 fn each_pair_of_client_and_server_has_all_ports_whatever_the_order() {
     let tcp = template(vec![], server(80)).transport;
     for over in [tcp, Transport::Udp] {
-        for order in [Order::InTurn, Order::Random] {
-            for pairing in [Pairing::InTurn, Pairing::Random, Pairing::Fixed] {
+        for order in [Order::RoundRobin, Order::Random] {
+            for pairing in [Pairing::RoundRobin, Pairing::Random, Pairing::Fixed] {
                 // 40 ports, 2 clients, 3 servers; of pairs there are two.
                 let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };
                 let role = with(Load::Hold { flows: 1_000 }, None, |tuples| {

@@ -56,13 +56,13 @@ pub(crate) fn client(first: &str, port: u16, load: Load, limit: Option<u64>) -> 
     Role::Client {
         tuples: Tuples {
             clients: range(first, 10),
-            order: Order::InTurn,
+            order: Order::RoundRobin,
             servers: range(servers, 3),
-            pairing: Pairing::InTurn,
+            pairing: Pairing::RoundRobin,
             server_port: port,
             client_ports: 10_000..=20_000,
             turn: 1,
-            again_after: None,
+            reuse_after: None,
         },
         link: LinkHeader::new(&header).unwrap().into(),
         load,

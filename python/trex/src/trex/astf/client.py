@@ -253,7 +253,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         is_first = not self._running()
         for profile in profiles:
             self._check_beside(profile)
-            limit, linger = times(duration, nc, t_duration)
+            limit, drain_timeout = times(duration, nc, t_duration)
             before = {number: port.look()["counters"] for number, port in self.links.items()}
             try:
                 run = StatefulRun(
@@ -263,7 +263,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                     ipv6,
                     client_mask,
                     limit,
-                    linger,
+                    drain_timeout,
                     self._is_heard(),
                     profile.pid != DEFAULT_PROFILE_ID or any(self._ignored.values()),
                     dump_interval or _INTERVAL_S,

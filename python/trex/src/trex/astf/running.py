@@ -49,7 +49,7 @@ class StatefulRun:
         ipv6: bool,
         client_mask: int,
         duration: float | None,
-        linger: float | None,
+        drain_timeout: float | None,
         is_visible: bool,
         beside_others: bool,
         interval: float = 1.0,
@@ -57,7 +57,7 @@ class StatefulRun:
     ) -> None:
         """
         :param ports: by number, None where there is none
-        :param linger: seconds that flows have in the end; None: as many as it takes
+        :param drain_timeout: seconds that flows have in the end; None: as many as it takes
         :param is_visible: whether packet sockets are to see what is sent and what arrives
         :param beside_others: whether others may run on the same ports, which are visible then too
         :param interval: seconds from look to look at the flow of each side that is followed
@@ -73,11 +73,11 @@ class StatefulRun:
         self.is_told = False
         how = {
             "duration": _time(duration),
-            "linger": _time(linger),
+            "drain_timeout": _time(drain_timeout),
             # Where it is 0, what is open in the end is meant to be dropped.
-            "linger_named": "t_duration of start()" if linger else None,
-            "down_max": "30s",
-            "coalesce": "50us",
+            "drain_timeout_flag": "t_duration of start()" if drain_timeout else None,
+            "link_down_timeout": "30s",
+            "rx_coalesce": "50us",
             "interval": _time(interval),
             "follow": 1,
             "backend": "af_packet" if self.is_visible else "auto",

@@ -66,7 +66,7 @@ def how_to_send(**options: Any) -> dict[str, Any]:
         "force_interface": True,
         "beside_others": False,
         "is_visible": False,
-        "by_tag": False,
+        "per_vlan": False,
     }
     return {**how, **options}
 
@@ -117,7 +117,7 @@ class Transmission:
             beside_others=True,
             is_visible=is_visible,
             catch_up="bounded:unlimited" if keeps_time else "bounded",
-            by_tag=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
+            per_vlan=any(it.get_flow_stats_type() == "tpg" for it in streams.values()),
         )
         document = _document(streams)
         self._run = asked(

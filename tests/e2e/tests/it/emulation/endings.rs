@@ -69,7 +69,7 @@ fn linux_forgets_connections_that_are_open_when_a_run_ends() {
     // By its duration, and by Ctrl-C; twice from the same ports, and from others.
     for (seed, is_interrupted) in [("1", false), ("1", true), ("2", true)] {
         let mut command = emulate(&plan);
-        command.args(["--port", &port, "--seed", seed, "--linger", "100ms"]);
+        command.args(["--port", &port, "--seed", seed, "--drain-timeout", "100ms"]);
         let (mut open, mut reset) = (0, 0);
         let outcome = if is_interrupted {
             let running = start_command(&mut command);

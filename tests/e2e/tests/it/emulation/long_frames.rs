@@ -133,7 +133,8 @@ fn a_link_loses_segments_and_not_long_frames() {
         .replace("10.0.1.1/16}", "10.0.1.1/16, impair: {loss: 1%}}")
         .replace("{rate: 1000}", "{hold: 3}");
     let mut command = emulate(&plan(&scratch, &text));
-    let outcome = both_ports(command.args(["--backend", "af_packet", "--linger", "30s"]), &lab);
+    let outcome =
+        both_ports(command.args(["--backend", "af_packet", "--drain-timeout", "30s"]), &lab);
     let outcome = outcome.expect(0);
     let (frames, segments) = sent(&outcome, 1);
     let lost = outcome.number("/ports/1/impairment/lost");

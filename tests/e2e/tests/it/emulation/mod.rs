@@ -162,7 +162,14 @@ fn flows_are_followed_through_losses() {
         .replace("receive: 20000", "receive: 600000");
     let plan = plan(&scratch, &text);
     let mut command = emulate(&plan);
-    command.args(["--interval", "20ms", "--flows", "2,template=page,port=80", "--linger", "60s"]);
+    command.args([
+        "--interval",
+        "20ms",
+        "--sample-flows",
+        "2,template=page,port=80",
+        "--drain-timeout",
+        "60s",
+    ]);
     let outcome = both_ports(&mut command, &lab).expect(0);
     let followed = |port: usize| {
         outcome.result()["ports"][port]["connections"]["sampled_flows"].as_array().unwrap()
@@ -212,7 +219,7 @@ fn what_ports_do_to_frames_is_counted_and_repaired() {
         .replace("10.0.0.1/16}", &format!("10.0.0.1/16, {impair}}}"))
         .replace("10.0.1.1/16}", "10.0.1.1/16, impair: {delay: 5ms}}");
     let plan = plan(&scratch, &text);
-    let outcome = both_ports(emulate(&plan).args(["--linger", "20s"]), &lab).expect(0);
+    let outcome = both_ports(emulate(&plan).args(["--drain-timeout", "20s"]), &lab).expect(0);
     let number = |port: u8, name: &str| outcome.number(&format!("/ports/{port}/{name}"));
     for port in [0, 1] {
         assert_eq!(number(port, "connections/flows/closed"), 300, "{outcome}");

@@ -222,7 +222,7 @@ fn clients_go_on_with_a_next_hop_that_moves() {
         let plan = plan(&scratch, CLIENTS);
         let before = lab.b.counters().unwrap().rx_packets;
         let mut command = emulate(&plan);
-        command.args(["--linger", "20s", "--port", &format!("clients={}", lab.a.port())]);
+        command.args(["--drain-timeout", "20s", "--port", &format!("clients={}", lab.a.port())]);
         let running = start_command(&mut command);
         wait_for_frames(&lab.b, before + 300);
         if !says_so {

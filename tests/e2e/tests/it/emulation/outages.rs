@@ -93,7 +93,7 @@ fn an_interface_that_stays_down_ends_the_run() {
     let mut command = emulate(&plan(&scratch, &text(1_000)));
     command.args(["--port", &format!("clients={}", lab.a.port())]);
     command.args(["--port", &format!("servers={}", lab.b.port())]);
-    let running = start_command(command.args(["--down-max", "300ms"]));
+    let running = start_command(command.args(["--link-down-timeout", "300ms"]));
     wait_for_frames(&lab.b, 2_000);
     lab.a.set_up(false).unwrap();
     let outcome = running.wait().expect(1);

@@ -33,7 +33,7 @@ fn a_rate_that_nobody_can_make_ends_in_time_and_is_counted() {
     if !can_run(&[]) {
         return;
     }
-    let arguments = ["--duration", "1s", "--linger", "1s"];
+    let arguments = ["--duration", "1s", "--drain-timeout", "1s"];
     let (outcome, seconds) = run("load: {rate: 100M}", 100, &arguments);
     let outcome = outcome.expect(3);
     assert!(seconds < 15.0, "{seconds} s");
@@ -85,7 +85,7 @@ fn places_of_refused_connections_stay_empty_for_a_while() {
         .replace("load: {rate: 1000}", "load: {hold: 10}")
         .replace("      limit: 300\n", "      server_port: 81\n");
     let plan = plan(&scratch, &text);
-    let arguments = ["--duration", "1s", "--linger", "1s"];
+    let arguments = ["--duration", "1s", "--drain-timeout", "1s"];
     let outcome = both_ports(emulate(&plan).args(arguments), &lab).expect(3);
     let refused = count(&outcome, "refused");
     // At 0, 100, 300 and 700 ms.

@@ -53,7 +53,7 @@ fn connections_to_other_stations_are_neither_taken_nor_reset() {
         }
         let outcome = stop(servers);
         let count = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
-        assert!(count("for_others") >= 4, "{outcome}");
+        assert!(count("foreign_mac") >= 4, "{outcome}");
         assert_eq!((count("no_template"), count("no_flow")), (1, 0), "{outcome}");
     }
 }
@@ -85,11 +85,7 @@ fn clients_and_servers_have_addresses_of_groups_where_a_plan_says_so() {
     let outcome = both_ports(&mut emulate(&plan(&scratch, &text)), &lab).expect(0);
     for port in 0..2 {
         let count = |name: &str| outcome.number(&format!("/ports/{port}/connections/flows/{name}"));
-        assert_eq!(
-            (count("closed"), count("failed"), count("impossible")),
-            (50, 0, 0),
-            "{outcome}"
-        );
+        assert_eq!((count("closed"), count("failed"), count("martian")), (50, 0, 0), "{outcome}");
     }
 }
 

@@ -38,7 +38,7 @@ templates:
 fn clients(lab: &Lab, scratch: &Scratch, text: &str) -> Outcome {
     let mut command = emulate(&plan(scratch, text));
     command.args(["--port", &format!("clients={}", lab.a.port())]);
-    run_command(command.args(["--duration", "300ms", "--linger", "100ms"]))
+    run_command(command.args(["--duration", "300ms", "--drain-timeout", "100ms"]))
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn those_who_are_established_and_hang_are_told_as_unfinished() {
     let text = BOTH.replace("limit: 300", "limit: 5").replace("{receive: 100}", "{receive: 101}");
     let plan = plan(&scratch, &text);
     let outcome =
-        both_ports(emulate(&plan).args(["--duration", "300ms", "--linger", "200ms"]), &lab)
+        both_ports(emulate(&plan).args(["--duration", "300ms", "--drain-timeout", "200ms"]), &lab)
             .expect(0);
     for port in [0, 1] {
         assert_eq!(
@@ -172,7 +172,7 @@ fn addresses_that_the_kernel_has_too_are_warned_of_before_the_run() {
     ] {
         let mut command = emulate(&plan(&scratch, &text));
         command.args(["--port", &format!("clients={}", lab.a.port()), "--backend", backend]);
-        let outcome = run_command(command.args(["--duration", "20ms", "--linger", "0s"]));
+        let outcome = run_command(command.args(["--duration", "20ms", "--drain-timeout", "0s"]));
         let notes = outcome.lines("/notes");
         let told = [outcome.messages.contains(&said), notes.contains(&said)];
         assert_eq!(told, is_told, "{backend}: {outcome}");
@@ -190,7 +190,7 @@ fn a_run_that_an_interface_ends_was_stopped() {
     let mut command = std::process::Command::new(wirestorm_e2e::wirestorm());
     command.arg("emulate").arg(&plan).arg("--json").arg(&document);
     command.args(["--port", &format!("clients={}", lab.a.port())]);
-    let running = start_command(command.args(["--down-max", "0s"]));
+    let running = start_command(command.args(["--link-down-timeout", "0s"]));
     wait_for_frames(&lab.b, 10);
     lab.a.set_up(false).unwrap();
     let outcome = running.wait().expect(1);

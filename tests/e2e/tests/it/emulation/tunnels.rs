@@ -128,7 +128,8 @@ fn a_client_without_a_tunnel_is_not_sent_and_counted() {
     let plan = plan(&scratch, &text.replace("limit: 202", "limit: 2"));
     let mut command = emulate(&plan);
     let outcome =
-        both_ports(command.args(["--duration", "500ms", "--linger", "100ms"]), &lab).expect(3);
+        both_ports(command.args(["--duration", "500ms", "--drain-timeout", "100ms"]), &lab)
+            .expect(3);
     assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 1, "{outcome}");
     let dropped = outcome.number("/ports/0/tunnels/no_tunnel");
     assert!(dropped >= 1, "{outcome}");

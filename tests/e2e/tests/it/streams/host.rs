@@ -25,7 +25,7 @@ fn lab() -> Lab {
 
 fn ping(lab: &Lab, target: &str, more: &[&str]) -> Outcome {
     let mut command = Command::new(wirestorm());
-    command.args(["ping", "--from", &lab.a.port(), "--interval", "10ms", "--json"]);
+    command.args(["ping", "--interface", &lab.a.port(), "--interval", "10ms", "--json"]);
     run_command(command.args(OWN).args(more).arg(target))
 }
 
@@ -62,7 +62,7 @@ fn a_linux_host_finds_it_and_is_answered() {
     }
     let lab = lab();
     let mut command = Command::new(wirestorm());
-    command.args(["ping", "--from", &lab.a.port(), "--interval", "50ms", "--count", "1000"]);
+    command.args(["ping", "--interface", &lab.a.port(), "--interval", "50ms", "--count", "1000"]);
     let host = start_command(command.args(OWN).arg("198.51.100.2"));
     for address in ["198.51.100.77", "2001:db8:77::77"] {
         // The first request may come before the host is there.
@@ -88,7 +88,14 @@ fn who_does_not_answer_is_told_from_where_no_way_leads() {
     ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not tell", "by ARP"]);
     ping(&lab, "192.0.2.1", &[]).refused(2, &["no way to 192.0.2.1", "198.51.100.77/24"]);
     let mut command = Command::new(wirestorm());
-    command.args(["ping", "--from", &lab.a.port(), "--address", "198.51.100.77/40", "192.0.2.1"]);
+    command.args([
+        "ping",
+        "--interface",
+        &lab.a.port(),
+        "--address",
+        "198.51.100.77/40",
+        "192.0.2.1",
+    ]);
     run_command(&mut command).refused(2, &["--address \"198.51.100.77/40\": expected an address"]);
 }
 

@@ -135,7 +135,7 @@ fn arrivals_are_counted_by_their_tags_where_that_is_asked_for() {
     let plan = plan(&scratch, TAGGED);
     let lab = Lab::new().unwrap();
     for workers in ["1", "2"] {
-        let outcome = run_on(&lab, &plan, &["--by-tag", "--workers", workers]);
+        let outcome = run_on(&lab, &plan, &["--per-vlan", "--workers", workers]);
         let number = |field: &str| outcome.number(&format!("/flows/{field}"));
         for (place, vlan) in [(0, 7), (1, 8)] {
             let tag = |field: &str| number(&format!("0/measured/0/tags/{place}/{field}"));
@@ -244,7 +244,7 @@ fn a_multiplier_says_what_all_flows_send_together() {
     for (multiplier, asked) in [("0.5", [1500.0, 4500.0]), ("2kpps", [500.0, 1500.0])] {
         let mut command = Command::new(wirestorm());
         command.arg("run").arg(&plan).args(["--json", "-", "--port", &port]);
-        command.args(["--mult", multiplier, "--duration", "200ms"]);
+        command.args(["--multiplier", multiplier, "--duration", "200ms"]);
         let outcome = run_command(&mut command);
         assert_eq!(outcome.decimal("/flows/0/target_pps"), asked[0], "{outcome}");
         assert_eq!(outcome.decimal("/flows/1/target_pps"), asked[1], "{outcome}");
@@ -252,6 +252,6 @@ fn a_multiplier_says_what_all_flows_send_together() {
         assert_eq!(packets, (asked[1] / 5.0) as u64, "{outcome}");
     }
     let mut command = Command::new(wirestorm());
-    command.arg("run").arg(&plan).args(["--port", &port, "--mult", "fast"]);
-    run_command(&mut command).refused(2, &["--mult \"fast\": expected a factor"]);
+    command.arg("run").arg(&plan).args(["--port", &port, "--multiplier", "fast"]);
+    run_command(&mut command).refused(2, &["--multiplier \"fast\": expected a factor"]);
 }

@@ -238,7 +238,7 @@ fn flows_last_for_their_times_however_their_frames_leave() {
     let flows = flow('1', "top", "rate: max, duration: 200ms, next: after")
         + &flow('2', "drawn", "rate: 10kpps, departures: poisson, duration: 1s")
         + &flow('3', "mix", "rate: 10M-l1, size: imix, duration: 1s")
-        + &flow('4', "after", "rate: 100pps, start: when_named, duration: {fixed_packets: 5}");
+        + &flow('4', "after", "rate: 100pps, start: triggered, duration: {fixed_packets: 5}");
     let plan = plan(&scratch, &flows);
     let lab = Lab::new().unwrap();
     let outcome = run_on(&lab, &plan, &[]);
@@ -479,7 +479,7 @@ fn trex_streams_are_sent_from_both_sides() {
         run_command(command.args(["--port", ports[0], "--port", ports[1]]))
     };
     let (a, b) = (format!("0={}", lab.a.port()), format!("1={}", lab.b.port()));
-    let outcome = run([&a, &b], &["--mult", "2"]);
+    let outcome = run([&a, &b], &["--multiplier", "2"]);
     for (flow, [tx, rx]) in [["0", "1"], ["1", "0"]].iter().enumerate() {
         let at = |field: &str| format!("/flows/{flow}/{field}");
         assert_eq!(outcome.text(&at("tx")), *tx, "{outcome}");

@@ -50,7 +50,7 @@ impl Display for Table<'_> {
             ("  corrupted", |it| it.impairment.corrupted),
             ("  reordered", |it| it.impairment.reordered),
             ("  still on the link in the end", |it| it.impairment.held),
-            ("  dropped: too many held (--held-max)", |it| it.impairment.no_room),
+            ("  dropped: too many held (--buffer-frames)", |it| it.impairment.no_room),
             ("  left out: too long or too short", |it| it.impairment.unfit),
             ("  that the interface refused", |it| it.to.tx.as_ref().map_or(0, |tx| tx.failed)),
             ("  missed: no room for them", |it| it.from.rx.as_ref().map_or(0, |rx| rx.dropped)),

@@ -1,4 +1,4 @@
-//! `wirestorm link`: two interfaces joined by an imperfect link.
+//! `wirestorm impair`: two interfaces joined by an imperfect link.
 
 mod live;
 mod table;
@@ -22,13 +22,13 @@ use table::Table;
 
 const EXAMPLES: &str = "\
 Examples:
-  wirestorm link eth1 eth2 --delay 5ms --loss 1%
+  wirestorm impair eth1 eth2 --delay 5ms --loss 1%
       a round trip of 10 ms, and one of 100 frames lost, each way
-  wirestorm link eth1 eth2 --rate 20M-l2 --queue 64kB --delay 30ms --jitter 3ms/normal
+  wirestorm impair eth1 eth2 --rate 20M-l2 --queue 64kB --delay 30ms --jitter 3ms/normal
       a line to a home: narrow, with a deep queue, and far away
-  wirestorm link eth1 eth2 --delay 300ms --b-to-a rate=2M-l2,burst-loss=0.5%/30%
+  wirestorm impair eth1 eth2 --delay 300ms --b-to-a rate=2M-l2,burst-loss=0.5%/30%
       a satellite, whose way back is narrow and lossy
-  wirestorm link netns/a:veth1 netns/b:veth1 --reorder 1%/2ms --duplicate 0.1% --corrupt 0.01%
+  wirestorm impair netns/a:veth1 netns/b:veth1 --reorder 1%/2ms --duplicate 0.1% --corrupt 0.01%
 
 Hosts on virtual interfaces leave long frames and checksums to the interface, which
 has to be switched off there: ethtool -K eth0 tx off tso off gso off gro off";
@@ -40,21 +40,20 @@ has to be switched off there: ethtool -K eth0 tx off tso off gso off gro off";
 /// duplication, rate and queue, corruption, delay and jitter, reordering.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct LinkFlags {
-    /// One interface, or one in another namespace: netns/NAME:eth1.
+pub(crate) struct ImpairFlags {
+    /// First interface: eth1 or netns/NAME:eth1
     #[arg(value_name = "A")]
     a: String,
 
-    /// The other.
+    /// Second interface
     #[arg(value_name = "B")]
     b: String,
 
-    /// The share of frames that is lost, such as 1%.
+    /// Probability that a frame is lost, such as 1%
     #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
     loss: Option<String>,
 
-    /// Loss in bursts (Gilbert, Elliott): the chances to turn bad and good again for each frame,
-    /// and those to get through when bad (0% if not said) and good (100%).
+    /// Gilbert-Elliott burst loss: p, r, and delivery rates when bad and good
     #[arg(
         long,
         value_name = "P/R[/H[/K]]",
@@ -63,76 +62,74 @@ pub(crate) struct LinkFlags {
     )]
     burst_loss: Option<String>,
 
-    /// The share of frames of which a copy follows.
+    /// Probability that a frame is duplicated
     #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
     duplicate: Option<String>,
 
-    /// The share of frames in which a bit is changed.
+    /// Probability that one bit of a frame is flipped
     #[arg(long, value_name = "SHARE", help_heading = "Impairments, both ways")]
     corrupt: Option<String>,
 
-    /// Bits a second: 100M-l2 counts frames with FCS, 100M-l1 all of the wire.
+    /// Rate limit: 100M-l2 (frames with FCS) or 100M-l1 (line rate)
     #[arg(long, value_name = "RATE", help_heading = "Impairments, both ways")]
     rate: Option<String>,
 
-    /// What may wait in front of the rate, in frames or bytes: 1000 (if not said), 64kB. What
-    /// finds it full is dropped.
+    /// Queue limit before the rate limit: frames or bytes [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Impairments, both ways")]
     queue: Option<String>,
 
-    /// How long each frame takes.
+    /// Delay of each frame
     #[arg(long, value_name = "TIME", help_heading = "Impairments, both ways")]
     delay: Option<String>,
 
-    /// By how much that varies: 1ms at most, or 1ms/normal as standard deviation. Frames keep
-    /// their order.
+    /// Delay variation: 1ms (uniform) or 1ms/normal (stddev); keeps order
     #[arg(long, value_name = "TIME", help_heading = "Impairments, both ways")]
     jitter: Option<String>,
 
-    /// The share of frames that others overtake, and how late they are, such as 1%/2ms.
+    /// Probability and extra delay of reordered frames: 1%/2ms
     #[arg(long, value_name = "SHARE/TIME", help_heading = "Impairments, both ways")]
     reorder: Option<String>,
 
-    /// What is different from A to B, in the same words: delay=5ms,loss=1%.
+    /// Settings for A to B only: delay=5ms,loss=1%
     #[arg(long, value_name = "WORD=VALUE,...", help_heading = "Impairments, one way")]
     a_to_b: Option<String>,
 
-    /// What is different from B to A.
+    /// Settings for B to A only
     #[arg(long, value_name = "WORD=VALUE,...", help_heading = "Impairments, one way")]
     b_to_a: Option<String>,
 
-    /// Where chance comes from: the same frames are lost for the same seed.
+    /// Seed; the same seed drops the same frames
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// When it ends, such as 30s or 5min; without it, with Ctrl-C.
+    /// Stop after this time, such as 30s [default: until Ctrl-C]
     #[arg(short, long, value_name = "TIME")]
     duration: Option<String>,
 
-    /// Frames that are on the link at most, each way; more are dropped, and counted.
+    /// Maximum delayed frames in each direction; more are dropped
     #[arg(long, value_name = "N", default_value_t = 131_072,
         value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
-    held_max: u32,
+    buffer_frames: u32,
 
-    /// What carries the frames.
+    /// Backend that sends and receives frames
     #[arg(long, value_parser = crate::backend::both_ways(), default_value = "auto")]
     backend: Backend,
 
-    /// Join even the interface that carries the default route.
+    /// Use even the interface of the default route
     #[arg(long)]
     force_interface: bool,
 
-    /// Write the result as JSON to a file; `-`: to standard output, instead of the table.
+    /// Write the result as JSON to a file; `-`: to stdout, without the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// No progress line.
+    /// Print no progress line
     #[arg(short, long)]
     quiet: bool,
 }
 
 /// Runs the command.
-pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
+pub(crate) fn run(flags: &ImpairFlags) -> ExitCode {
     let options = match prepare(flags) {
         Ok(options) => options,
         Err(message) => return usage(message),
@@ -155,7 +152,7 @@ pub(crate) fn run(flags: &LinkFlags) -> ExitCode {
     ExitCode::from(result.verdict.outcome.exit_status())
 }
 
-fn prepare(flags: &LinkFlags) -> Result<ImpairOptions, String> {
+fn prepare(flags: &ImpairFlags) -> Result<ImpairOptions, String> {
     let mut both = AskedImpairment::default();
     for (word, value) in [
         ("loss", &flags.loss),
@@ -188,7 +185,7 @@ fn prepare(flags: &LinkFlags) -> Result<ImpairOptions, String> {
         backend: flags.backend,
         duration,
         seed: flags.seed,
-        held_max: flags.held_max as usize,
+        buffer_frames: flags.buffer_frames as usize,
         force_interface: flags.force_interface,
     })
 }
