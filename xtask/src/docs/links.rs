@@ -21,7 +21,7 @@ const CONTENTS: &str = "docs/SUMMARY.md";
 /// Folders with pages of at most so many lines, of so many columns.
 const GUIDES: [&str; 2] = ["docs/guide", "docs/from"];
 const LINES_MAX: usize = 150;
-const COLUMNS_MAX: usize = 100;
+pub(super) const COLUMNS_MAX: usize = 100;
 
 /// All that is wrong with the documents, a sentence each.
 pub(super) fn wrong() -> Fallible<Vec<String>> {

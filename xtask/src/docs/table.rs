@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Page;
 use super::keys::{Reference, Section, plain};
+use super::links::COLUMNS_MAX;
 
 /// Which columns tables have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Writer<'_> {
         // Writing into a text cannot fail.
         let _ = write!(text, "\n## `{}`\n\n", section.name);
         if !section.description.is_empty() {
-            let _ = write!(text, "{}\n\n", escaped(meaning(&section.description).0));
+            let _ = write!(text, "{}\n\n", wrapped(&escaped(meaning(&section.description).0)));
         }
         if section.objects.is_empty() {
             text.push_str("| value | meaning |\n| --- | --- |\n");
@@ -250,6 +251,25 @@ pub(super) fn anchor(heading: &str) -> String {
 
 fn escaped(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
+}
+
+/// A paragraph in lines of at most [`COLUMNS_MAX`] columns, longer words aside.
+pub(super) fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().filter(|it| {
+            it.is_empty() || it.chars().count() + 1 + word.chars().count() <= COLUMNS_MAX
+        });
+        match line {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 fn of_type(name: &str) -> &str {
