@@ -8,28 +8,21 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
 use super::{Descriptor, Probe, TransmitPort};
-use crate::inventory::Grade;
 use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
 
 /// Packet sockets.
 pub static AF_PACKET: Descriptor = Descriptor {
     name: "af_packet",
     summary: "AF_PACKET sockets: every interface, every kernel",
-    has_interface: true,
     is_shared: true,
-    owns_cpu: false,
-    knows_partial_checksums: true,
     feeds_kernel: true,
     privileges: privilege::AF_PACKET,
-    link_layers: (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)"),
     rank: 2,
     probe: |_, _| Probe::Fallback,
     probe_both_ways: Some(|_, _| Probe::Fallback),
-    refusal: |_, _| None,
-    repair: |_, _| None,
-    finding: |_, _| (Grade::Good, "can send"),
     open,
     open_both_ways,
+    ..Descriptor::SENDS_ON_REQUEST
 };
 
 fn open(
@@ -86,7 +79,7 @@ fn open_short(
     options.queueing_bypass = !is_visible;
     // Windows of many connections at once are more than a stream's frames in hand.
     options.frames = 1_024;
-    // A ring tells of frames a millisecond late, for which those who wait for answers wait, too.
+    // A ring reports frames a millisecond late, which would delay every answer.
     let receive = OffloadReceive::open(&options, Fetched::Whole);
     let receive = receive.map_err(|error| error.to_string())?;
     let transmit = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;

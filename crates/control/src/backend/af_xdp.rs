@@ -5,7 +5,7 @@ use wirestorm_io::link::{Link, LinkKind};
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
-use super::{Descriptor, Probe, TransmitPort};
+use super::{Descriptor, ETHERNET, Probe, TransmitPort};
 use crate::inventory::Grade;
 use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
 
@@ -13,13 +13,9 @@ use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
 pub static AF_XDP: Descriptor = Descriptor {
     name: "af_xdp",
     summary: "AF_XDP sockets",
-    has_interface: true,
-    is_shared: false,
-    owns_cpu: false,
     knows_partial_checksums: false,
-    feeds_kernel: false,
     privileges: privilege::AF_XDP,
-    link_layers: (&[libc::ARPHRD_ETHER], "Ethernet (1)"),
+    link_layers: ETHERNET,
     rank: 0,
     probe: |link, _| match link.xdp_features {
         Some(features) if features.zero_copy() => {
@@ -28,14 +24,13 @@ pub static AF_XDP: Descriptor = Descriptor {
         _ => Probe::NotConsidered,
     },
     probe_both_ways: Some(probe_both_ways),
-    refusal: |_, _| None,
-    repair: |_, _| None,
     finding: |link, _| match link.xdp_features {
         Some(features) if features.zero_copy() => (Grade::Good, "can send, without copying"),
-        _ => (Grade::Remark, "can send, by copying: the driver tells of no zero-copy"),
+        _ => (Grade::Remark, "can send, by copying: the driver reports no zero-copy"),
     },
     open,
     open_both_ways,
+    ..Descriptor::SENDS_ON_REQUEST
 };
 
 fn probe_both_ways(link: &Link, usage: &Usage) -> Probe {

@@ -96,7 +96,7 @@ pub(crate) fn open_both_ways(
     }
 }
 
-/// The first of these that opens, which is told why it is taken.
+/// The first of these that opens; `open` gets the reason for it.
 fn first<T>(
     candidates: Vec<Candidate>,
     mut open: impl FnMut(&'static Descriptor, String) -> Result<T, String>,

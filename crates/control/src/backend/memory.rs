@@ -2,8 +2,7 @@
 
 use wirestorm_sim::memory::{MemorySink, WireOptions};
 
-use super::{Descriptor, Probe, TransmitPort};
-use crate::inventory::Grade;
+use super::{Descriptor, TransmitPort};
 use crate::port::Choice;
 
 /// Memory.
@@ -12,19 +11,8 @@ pub(crate) static MEMORY: Descriptor = Descriptor {
     summary: "nothing: frames end in memory",
     has_interface: false,
     is_shared: true,
-    owns_cpu: false,
-    knows_partial_checksums: true,
-    feeds_kernel: false,
-    privileges: &[],
-    link_layers: (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)"),
-    rank: u8::MAX,
-    probe: |_, _| Probe::NotConsidered,
-    probe_both_ways: None,
-    refusal: |_, _| None,
-    repair: |_, _| None,
-    finding: |_, _| (Grade::Good, "can send"),
     open: |_, _, _| Ok(port()),
-    open_both_ways: |_, _, _, _| Err("memory only sends".into()),
+    ..Descriptor::SENDS_ON_REQUEST
 };
 
 /// Why frames end in memory.

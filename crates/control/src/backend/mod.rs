@@ -74,7 +74,7 @@ pub struct Descriptor {
     pub(crate) refusal: fn(&InterfaceName, &Link) -> Option<String>,
     /// The command that lets it send on an interface that it cannot send on yet.
     pub(crate) repair: fn(&InterfaceName, &Link) -> Option<String>,
-    /// What `doctor` says where nothing stands in its way.
+    /// The finding of `doctor` if nothing prevents its use.
     pub(crate) finding: fn(&Link, Trial) -> (Grade, &'static str),
     /// Opens a port that sends.
     pub(crate) open: fn(&InterfaceName, &Link, &PortOptions) -> Result<TransmitPort, String>,
@@ -95,6 +95,36 @@ pub(crate) enum Probe {
     /// `auto` does not consider it here.
     NotConsidered,
 }
+
+impl Descriptor {
+    /// The rest of a descriptor that only sends, needs no privilege, and is taken where a user asks
+    /// for it.
+    const SENDS_ON_REQUEST: Self = Self {
+        name: "",
+        summary: "",
+        has_interface: true,
+        is_shared: false,
+        owns_cpu: false,
+        knows_partial_checksums: true,
+        feeds_kernel: false,
+        privileges: &[],
+        link_layers: ETHERNET_OR_LOOPBACK,
+        rank: u8::MAX,
+        probe: |_, _| Probe::NotConsidered,
+        probe_both_ways: None,
+        refusal: |_, _| None,
+        repair: |_, _| None,
+        finding: |_, _| (Grade::Good, "can send"),
+        open: |_, _, _| Err("this backend opens no interface".into()),
+        open_both_ways: |_, _, _, _| Err("this backend only sends".into()),
+    };
+}
+
+/// Link-layer types, and how messages name them.
+const ETHERNET_OR_LOOPBACK: (&[u16], &str) =
+    (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)");
+/// The same of Ethernet alone.
+const ETHERNET: (&[u16], &str) = (&[libc::ARPHRD_ETHER], "Ethernet (1)");
 
 impl Descriptor {
     /// Whether it receives as well.

@@ -5,30 +5,19 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
-use super::{Descriptor, Probe};
+use super::Descriptor;
 use crate::inventory::Grade;
 
 /// Nothing, on an interface whose facts say how long frames may be.
 pub(super) static NULL: Descriptor = Descriptor {
     name: "null",
     summary: "discard frames in real time, to measure the cost of making them",
-    has_interface: true,
     is_shared: true,
-    owns_cpu: false,
-    knows_partial_checksums: true,
-    feeds_kernel: false,
-    privileges: &[],
-    link_layers: (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)"),
-    rank: u8::MAX,
-    probe: |_, _| Probe::NotConsidered,
-    probe_both_ways: None,
-    refusal: |_, _| None,
-    repair: |_, _| None,
     finding: |_, _| (Grade::Good, "discards frames; nothing leaves"),
     open: |_, link, _| {
         Ok(NullTransmit::new(link.frame_length_max(), link.untagged_length_max()).into())
     },
-    open_both_ways: |_, _, _, _| Err("null only sends".into()),
+    ..Descriptor::SENDS_ON_REQUEST
 };
 
 /// Buffers of a port: as many as packet sockets have.

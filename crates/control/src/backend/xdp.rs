@@ -5,7 +5,7 @@ use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_io::privilege;
 use wirestorm_io::xdp::{self, XdpTransmit, XdpTransmitOptions};
 
-use super::{Conditions, Descriptor, Probe, TransmitPort, XDP_KERNEL};
+use super::{Conditions, Descriptor, ETHERNET, Probe, TransmitPort, XDP_KERNEL};
 use crate::inventory::{Grade, Trial};
 use crate::port::PortOptions;
 
@@ -13,19 +13,15 @@ use crate::port::PortOptions;
 pub static XDP: Descriptor = Descriptor {
     name: "xdp",
     summary: "the in-kernel sender",
-    has_interface: true,
-    is_shared: false,
     owns_cpu: true,
-    knows_partial_checksums: true,
     feeds_kernel: true,
     privileges: privilege::XDP,
-    link_layers: (&[libc::ARPHRD_ETHER], "Ethernet (1)"),
+    link_layers: ETHERNET,
     rank: 1,
     probe: |link, conditions| match obstacle(link, conditions) {
         None => Probe::Good("the driver takes frames from the in-kernel sender"),
         Some(obstacle) => Probe::Bad(obstacle),
     },
-    probe_both_ways: None,
     refusal,
     repair,
     finding: |link, trial| match (link.xdp_features, trial) {
@@ -35,7 +31,7 @@ pub static XDP: Descriptor = Descriptor {
         _ => (Grade::Good, "can send, and keeps the pace in the kernel"),
     },
     open,
-    open_both_ways: |_, _, _, _| Err("the in-kernel sender only sends".into()),
+    ..Descriptor::SENDS_ON_REQUEST
 };
 
 fn open(
