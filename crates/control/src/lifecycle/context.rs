@@ -92,8 +92,6 @@ impl Context {
     pub(crate) fn wait_for_start(&self) -> Result<Start, Abandoned> {
         /// How long before a start workers are woken: they fill their ports' queues ahead.
         const AHEAD: Duration = Duration::from_millis(20);
-        /// A wait is cut to this, so that a stop is noticed.
-        const LOOK_INTERVAL: Duration = Duration::from_millis(20);
         self.run.set_state(RunState::Prepared);
         let at = self.run.wait_for_start().ok_or(Abandoned)?;
         self.run.set_state(RunState::Armed);
@@ -103,14 +101,13 @@ impl Context {
             StartAt::Realtime(nanos) => RealtimeOffset::read().to_monotonic(nanos),
         };
         loop {
-            if self.controls().is_stopped() {
-                return Err(Abandoned);
-            }
             let left = at.saturating_sub(AHEAD).saturating_since(clock::now());
             if left == Duration::ZERO {
                 return Ok(Start { at: Some(at) });
             }
-            std::thread::sleep(StdDuration::from_nanos(left.min(LOOK_INTERVAL).as_nanos()));
+            if self.run.wait_stopped(StdDuration::from_nanos(left.as_nanos())) {
+                return Err(Abandoned);
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! How far a run has come, and who is told about it.
+//! The progress of a run, and subscriptions to it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};

@@ -190,7 +190,7 @@ impl Supervised {
     /// Ends the run as soon as possible.
     pub(crate) fn stop(&self) {
         self.controls.stop.store(true, Ordering::Relaxed);
-        // Whoever waits for the start looks again.
+        // Wakes threads that wait for the start.
         self.change(|_| ());
     }
 
@@ -226,6 +226,14 @@ impl Supervised {
             }
             status = self.changed.wait(status).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits until the run is stopped, for `timeout` at most; returns whether it is.
+    pub(crate) fn wait_stopped(&self, timeout: StdDuration) -> bool {
+        let is_running = |_: &mut Status| !self.controls.is_stopped();
+        let waited = self.changed.wait_timeout_while(self.lock(), timeout, is_running);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        self.controls.is_stopped()
     }
 
     /// Waits until `is_so` of the state, for `timeout` at most; returns whether it is.
