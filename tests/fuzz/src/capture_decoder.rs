@@ -5,7 +5,7 @@ use wirestorm_wire::capture::{CaptureError, Decoder, RecordHeader, Step};
 
 /// The property, for one input.
 ///
-/// The first byte says how many sizes of pieces follow; then come the sizes, then the file.
+/// The first byte is the number of piece sizes that follow; then come the sizes, then the file.
 pub fn run(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let (sizes, file) = rest.split_at(usize::from(count % 8).min(rest.len()));

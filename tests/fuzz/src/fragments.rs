@@ -1,5 +1,5 @@
-//! Fragments of a packet in any order and number, among those of others that make no sense: what
-//! comes out is what was cut, as soon as all of it is there, and what is kept is bounded.
+//! Fragments of a packet in any order and number, among invalid ones of other packets. The packet
+//! comes out as it was cut, as soon as all of it is there, and the buffered data is bounded.
 
 use std::cell::Cell;
 

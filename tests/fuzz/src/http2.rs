@@ -15,7 +15,7 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 
 /// The property, for one input.
 ///
-/// The first byte says which end it is, the second how long segments are.
+/// The first byte selects the end, the second the length of segments.
 pub fn run(input: &[u8]) {
     let Some(([which, segment], said)) = input.split_first_chunk::<2>() else { return };
     let settings = Http2Settings { streams: 4, window: 1_000 };

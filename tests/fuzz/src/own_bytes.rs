@@ -23,7 +23,7 @@ const BREATHS_MAX: usize = 100_000;
 
 /// The property, for one input.
 ///
-/// The first bytes say which steps the program has, the rest is what the peer says.
+/// The first bytes select the steps of the program, the rest is the peer's data.
 pub fn run(input: &[u8]) {
     let Some((steps, said)) = input.split_first_chunk::<4>() else { return };
     if !said.is_empty() {

@@ -44,7 +44,7 @@ pub fn run(input: &[u8]) {
     match simulate(&plan, &options) {
         Ok((result, _)) => {
             for port in &result.ports {
-                let connections = port.connections();
+                let connections = port.connections.as_ref().unwrap();
                 let (flows, tcp, udp) = (&connections.flows, &connections.tcp, &connections.udp);
                 assert_eq!(flows.active, flows.syn_sent + flows.time_wait + flows.unfinished);
                 let begun = tcp["connattempt"] + tcp["accepts"];

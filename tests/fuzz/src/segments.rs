@@ -26,7 +26,7 @@ const FRAME_LENGTH_MAX: usize = 2_048;
 
 /// The property, for one input.
 ///
-/// The first byte says for whom the rest is, the second how TCP is set.
+/// The first byte selects the receiver of the rest, the second the settings of TCP.
 pub fn run(input: &[u8]) {
     let [whom, choice, rest @ ..] = input else { return };
     let is_on = |bit: u8| choice & 1 << bit != 0;
@@ -99,8 +99,8 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
         is_closed: false,
         segments: 0,
     };
-    // What comes near the numbers of a connection says more than what does not: the first byte of
-    // a step says what it is, the second how long.
+    // Numbers near those of a connection reach more code: the first byte of a step selects its kind,
+    // the second its length.
     let mut theirs = SequenceNumber(0);
     talk.depart();
     while let Some(([kind, value], behind)) = rest.split_first_chunk() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
-use wirestorm_base::rate::Layer;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_stack::content::{MessageCounters, SessionCounters};
@@ -16,9 +15,9 @@ use super::watch::FlowWatch;
 use crate::lifecycle::Detail;
 use crate::port::Choice;
 use crate::result::{
-    Achieved, ConnectionsReport, FlowCountsReport, FlowSeries, FrameRate, HistogramReport,
-    Http1Report, Http2Report, ImpairmentReport, Label, PortReport, ReceiveReport, RetriedReport,
-    StampedReport, TemplateReport, TimesReport, TlsReport, TransmitReport, TunnelsReport,
+    Achieved, ConnectionsReport, FlowCountsReport, FlowSeries, HistogramReport, Http1Report,
+    Http2Report, Label, PortReport, ReceiveReport, StampedReport, TemplateReport, TimesReport,
+    TlsReport, TransmitReport, TunnelsReport,
 };
 
 /// Whose the templates of an endpoint are, in their order.
@@ -154,7 +153,7 @@ impl Counted<'_> {
             interface: interface.to_owned(),
             backend: Some(self.choice.backend.name.into()),
             backend_reason: Some(self.choice.why.clone()),
-            tx: Some(transmit(transmitted, self.elapsed)),
+            tx: Some(TransmitReport::over(transmitted, self.elapsed.as_secs_f64())),
             rx: Some(ReceiveReport {
                 packets: self.received.received,
                 bytes: self.received.received_bytes,
@@ -163,7 +162,7 @@ impl Counted<'_> {
             }),
             connections: Some(connections),
             templates: templates.collect(),
-            impairment: self.impairment.as_ref().map(impairment),
+            impairment: self.impairment.as_ref().map(Into::into),
             tunnels: self.tunnels,
             outages: self.outages,
             down_s: self.down.as_secs_f64(),
@@ -184,25 +183,7 @@ pub(super) fn achieved(ports: &[PortReport], elapsed: Duration) -> Achieved {
         sum.retried_no_buffers += tx.retried.no_buffers;
         sum.retried_again += tx.retried.again;
     }
-    Achieved { tx: transmit(&sum, elapsed), ..Achieved::default() }
-}
-
-fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> TransmitReport {
-    let seconds = elapsed.as_secs_f64();
-    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, seconds);
-    TransmitReport {
-        packets: transmitted.sent,
-        bytes: transmitted.sent_bytes,
-        rates: rate.into(),
-        bps_frames: rate.bits_per_second(Layer::Frame),
-        failed: transmitted.failed,
-        unsent: transmitted.unsent,
-        retried: RetriedReport {
-            no_buffers: transmitted.retried_no_buffers,
-            again: transmitted.retried_again,
-        },
-        ..TransmitReport::default()
-    }
+    Achieved { tx: TransmitReport::over(&sum, elapsed.as_secs_f64()), ..Achieved::default() }
 }
 
 /// Counters by their names.
@@ -210,7 +191,7 @@ fn named<'a>(counters: impl Iterator<Item = (&'static str, &'a str, u64)>) -> BT
     counters.map(|(name, _, value)| (name.into(), value)).collect()
 }
 
-/// `all`: what is told of those who are told of all.
+/// `all`: what only a full report has.
 fn template(owner: &Owner, tally: &Tally, all: Option<(FlowSeries, Remaining)>) -> TemplateReport {
     let is_all = all.is_some();
     let (series, remaining) = all.unwrap_or_default();
@@ -291,25 +272,6 @@ fn flow_counts(endpoint: &Endpoint, remaining: &[Remaining]) -> FlowCountsReport
         time_exceeded_sent: strays.time_exceeded_sent,
         damaged: strays.damaged,
         other_protocol: strays.other_protocol,
-    }
-}
-
-fn impairment(counters: &ImpairmentCounters) -> ImpairmentReport {
-    ImpairmentReport {
-        from: None,
-        entered: counters.entered,
-        entered_bytes: counters.entered_bytes,
-        lost: counters.lost,
-        duplicated: counters.duplicated,
-        corrupted: counters.corrupted,
-        queue_dropped: counters.queue_dropped,
-        no_room: counters.no_room,
-        delivered: counters.delivered,
-        delivered_bytes: counters.delivered_bytes,
-        reordered: counters.reordered,
-        held: counters.held(),
-        unfit: 0,
-        lateness: None,
     }
 }
 

@@ -624,8 +624,8 @@ impl WorkerContext<'_> {
         self.probe_times.end();
     }
 
-    /// Lets peers forget the connections that are still open: they would keep them for hours, and
-    /// take what the next run says on the same ports for theirs.
+    /// Resets the connections that are still open: peers would keep them for hours, and take segments
+    /// of the next run on the same ports for theirs.
     fn reset_connections(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
         self.clients.counting.fetch_sub(1, Ordering::Relaxed);
         if endpoint.flows_now() == 0 {

@@ -2,14 +2,11 @@
 
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
-use wirestorm_base::rate::Layer;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
 
 use crate::port::Choice;
-use crate::result::{
-    FrameRate, HistogramReport, ImpairmentReport, PortReport, ReceiveReport, TransmitReport,
-};
+use crate::result::{HistogramReport, ImpairmentReport, PortReport, ReceiveReport, TransmitReport};
 
 /// What a direction's worker came back with.
 pub(super) struct DirectionOutcome {
@@ -58,36 +55,21 @@ pub(super) fn ports(
 
 /// What was sent in so much time.
 pub(super) fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> TransmitReport {
-    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, elapsed.as_secs_f64());
     TransmitReport {
-        packets: transmitted.sent,
-        bytes: transmitted.sent_bytes,
-        rates: rate.into(),
-        bps_frames: rate.bits_per_second(Layer::Frame),
         // What had left the link and not the port at the end is missing at the other side.
         failed: transmitted.failed + transmitted.unsent,
-        ..TransmitReport::default()
+        unsent: 0,
+        ..TransmitReport::over(transmitted, elapsed.as_secs_f64())
     }
 }
 
 impl DirectionOutcome {
     fn impairment(&self, from: &str) -> ImpairmentReport {
-        let counters = &self.counters;
         ImpairmentReport {
             from: Some(from.to_owned()),
-            entered: counters.entered,
-            entered_bytes: counters.entered_bytes,
-            lost: counters.lost,
-            duplicated: counters.duplicated,
-            corrupted: counters.corrupted,
-            queue_dropped: counters.queue_dropped,
-            no_room: counters.no_room,
-            delivered: counters.delivered,
-            delivered_bytes: counters.delivered_bytes,
-            reordered: counters.reordered,
-            held: counters.held(),
             unfit: self.unfit,
             lateness: Some(HistogramReport::new(&self.lateness)),
+            ..(&self.counters).into()
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct PktgenPlan {
     pub receive: Option<String>,
     /// How devices send.
     pub options: DeviceOptions,
-    /// Who is told what happens. Called on threads of the run.
+    /// Callback for events. Called on threads of the run.
     pub tell: Tell,
 }
 
@@ -38,7 +38,7 @@ pub enum ScriptSource {
     Settings(Script),
     /// A program that finds the files of pktgen in its `/proc/net`.
     Program {
-        /// How it starts. Its output goes where the command says.
+        /// How it starts. The command has its output.
         command: Command,
         /// What it does, where that was simple enough to be read too.
         readable: Option<Script>,

@@ -75,7 +75,7 @@ pub enum StepError {
     },
 }
 
-/// Who is told what happens while a script is at work.
+/// Callback for the events of a script.
 pub type Tell = Box<dyn Fn(&Event<'_>) + Send + Sync>;
 
 /// All of pktgen for one script.

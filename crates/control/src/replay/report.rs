@@ -17,7 +17,7 @@ use super::work::WorkerOutcome;
 use crate::port::{Choice, Interfaces, stamp_name};
 use crate::result::{
     Achieved, DepartureReport, FrameRate, PortReport, ReceiveReport, RefusedReport, ReplayFlows,
-    RetriedReport, RunResult, Target, TransmitReport, layer_name,
+    RunResult, Target, TransmitReport, layer_name,
 };
 use crate::work::departures_of_all;
 
@@ -143,20 +143,13 @@ fn transmit(
     transmitted: &TransmitCounters,
     elapsed_s: f64,
 ) -> TransmitReport {
-    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, elapsed_s);
     TransmitReport {
-        packets: transmitted.sent,
-        bytes: transmitted.sent_bytes,
-        rates: rate.into(),
-        bps_frames: rate.bits_per_second(Layer::Frame),
         failed: failed(counters, transmitted),
         refused: refused(counters),
         truncated: counters.truncated,
-        retried: retried(transmitted),
         unsent: transmitted.unsent + counters.unsent,
         flows: flows(plan, counters, elapsed_s),
-        stamped: None,
-        departures: None,
+        ..TransmitReport::over(transmitted, elapsed_s)
     }
 }
 
@@ -182,10 +175,6 @@ const fn refused(counters: &ReplayCounters) -> RefusedReport {
         too_short: counters.too_short,
         unconvertible: counters.unconvertible,
     }
-}
-
-const fn retried(transmitted: &TransmitCounters) -> RetriedReport {
-    RetriedReport { no_buffers: transmitted.retried_no_buffers, again: transmitted.retried_again }
 }
 
 /// What one should know of the frames that did not leave, and what to do about it.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wirestorm_engine::impairment::ImpairmentCounters;
 
 use super::HistogramReport;
 
@@ -41,6 +42,27 @@ pub struct ImpairmentReport {
     /// How late frames left, compared with the impairments asked for; null where the link is part
     /// of the sending port.
     pub lateness: Option<HistogramReport>,
+}
+
+impl From<&ImpairmentCounters> for ImpairmentReport {
+    fn from(counters: &ImpairmentCounters) -> Self {
+        Self {
+            from: None,
+            entered: counters.entered,
+            entered_bytes: counters.entered_bytes,
+            lost: counters.lost,
+            duplicated: counters.duplicated,
+            corrupted: counters.corrupted,
+            queue_dropped: counters.queue_dropped,
+            no_room: counters.no_room,
+            delivered: counters.delivered,
+            delivered_bytes: counters.delivered_bytes,
+            reordered: counters.reordered,
+            held: counters.held(),
+            unfit: 0,
+            lateness: None,
+        }
+    }
 }
 
 /// What became of frames in tunnels of GTP-U, where a port has any.

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_base::departure::DepartureRecord;
+use wirestorm_base::port::TransmitCounters;
+use wirestorm_base::rate::Layer;
 
 use super::{
-    ConnectionsReport, HistogramReport, ImpairmentReport, Label, Rates, ReceiveReport,
+    ConnectionsReport, FrameRate, HistogramReport, ImpairmentReport, Label, Rates, ReceiveReport,
     TemplateReport, TunnelsReport,
 };
 
@@ -138,6 +140,26 @@ pub struct DepartureReport {
     pub gap_errors: HistogramReport,
 }
 
+impl TransmitReport {
+    /// Frames that a port's counters have as sent within so many seconds.
+    pub fn over(counters: &TransmitCounters, seconds: f64) -> Self {
+        let rate = FrameRate::over(counters.sent, counters.sent_bytes, seconds);
+        Self {
+            packets: counters.sent,
+            bytes: counters.sent_bytes,
+            rates: rate.into(),
+            bps_frames: rate.bits_per_second(Layer::Frame),
+            failed: counters.failed,
+            unsent: counters.unsent,
+            retried: RetriedReport {
+                no_buffers: counters.retried_no_buffers,
+                again: counters.retried_again,
+            },
+            ..Self::default()
+        }
+    }
+}
+
 impl DepartureReport {
     /// The report of a record whose stamps were taken at `stamped`.
     pub fn new(record: &DepartureRecord, stamped: &'static str) -> Self {
@@ -150,15 +172,5 @@ impl DepartureReport {
             gaps: HistogramReport::new(&record.gaps),
             gap_errors: HistogramReport::new(&record.gap_errors),
         }
-    }
-}
-
-impl PortReport {
-    /// The connections of a port that has clients or servers.
-    ///
-    /// # Panics
-    /// Where it has none.
-    pub fn connections(&self) -> &ConnectionsReport {
-        self.connections.as_ref().expect("a port with clients or servers")
     }
 }

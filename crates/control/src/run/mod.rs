@@ -230,7 +230,7 @@ fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResu
     Ok(judged(result))
 }
 
-/// What a panic says.
+/// The error for a panic.
 fn defect(panic: &(dyn Any + Send)) -> RunError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

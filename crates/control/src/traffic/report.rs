@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use wirestorm_base::count::counted;
 use wirestorm_base::departure::DepartureRecord;
 use wirestorm_base::port::TransmitCounters;
-use wirestorm_base::rate::Layer;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
 use wirestorm_engine::stream::StreamCounters;
@@ -17,8 +16,8 @@ use super::measured::Expected;
 use super::run::StreamOptions;
 use crate::port::stamp_name;
 use crate::result::{
-    Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RetriedReport,
-    RunResult, Target, TransmitReport, layer_name,
+    Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,
+    TransmitReport, layer_name,
 };
 use crate::work::departures_of_all;
 
@@ -94,7 +93,7 @@ impl TrafficOutcome<'_> {
             let departures = departures
                 .filter(|(record, _)| record.frames > 0)
                 .map(|(record, stamp)| DepartureReport::new(&record, stamp_name(stamp)));
-            let tx = transmit(&transmitted, span_s);
+            let tx = TransmitReport::over(&transmitted, span_s);
             sum.merge(&transmitted);
             report.tx = Some(TransmitReport { stamped: stamped.map(Into::into), departures, ..tx });
         }
@@ -203,7 +202,7 @@ impl TrafficOutcome<'_> {
                 tolerance_ppm: self.options.tolerance_ppm,
                 ..Target::default()
             },
-            achieved: Achieved { tx: transmit(&sum, elapsed_s), ..Achieved::default() },
+            achieved: Achieved { tx: TransmitReport::over(&sum, elapsed_s), ..Achieved::default() },
             errors: errors.map(ToString::to_string).chain(receive_errors).collect(),
             flows,
             notes,
@@ -213,24 +212,6 @@ impl TrafficOutcome<'_> {
         result.times.elapsed_s = elapsed_s;
         result.times.paused_s = paused_s;
         result
-    }
-}
-
-/// What was sent within so many seconds.
-pub(super) fn transmit(transmitted: &TransmitCounters, span_s: f64) -> TransmitReport {
-    let rate = FrameRate::over(transmitted.sent, transmitted.sent_bytes, span_s);
-    TransmitReport {
-        packets: transmitted.sent,
-        bytes: transmitted.sent_bytes,
-        rates: rate.into(),
-        bps_frames: rate.bits_per_second(Layer::Frame),
-        failed: transmitted.failed,
-        unsent: transmitted.unsent,
-        retried: RetriedReport {
-            no_buffers: transmitted.retried_no_buffers,
-            again: transmitted.retried_again,
-        },
-        ..TransmitReport::default()
     }
 }
 

@@ -33,7 +33,7 @@ fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf
     };
     let (result, files) = simulate(plan, &options).expect("a simulation");
     assert!(
-        result.ports.iter().all(|port| port.connections().flows.failed == 0),
+        result.ports.iter().all(|port| port.connections.as_ref().unwrap().flows.failed == 0),
         "{:?}",
         result.ports
     );

@@ -252,8 +252,8 @@ fn what_is_not_as_expected_is_told_with_what_came() {
         let (result, _) = run(&plan("", client, server), 1);
         let [report, _] = templates(&result);
         assert_eq!(report.flows["program_failed"], 3, "{client}");
-        assert_eq!(result.ports[0].connections().flows.program_failed, 3);
-        assert_eq!(result.ports[0].connections().flows.failed, 3);
+        assert_eq!(result.ports[0].connections.as_ref().unwrap().flows.program_failed, 3);
+        assert_eq!(result.ports[0].connections.as_ref().unwrap().flows.failed, 3);
         let [failure] = report.failures.as_slice() else { panic!("{:?}", report.failures) };
         assert_eq!((failure.step.as_str(), &*failure.cause, failure.flows), (step, cause, 3));
         assert_eq!((failure.offset, failure.expected.as_deref()), (offset, expected), "{client}");
@@ -327,7 +327,7 @@ fn tls_is_around_what_is_written_and_looked_at() {
     );
     let (result, _) = run(&text, 1);
     assert_closed(&result, 3);
-    assert_eq!(result.ports[0].connections().tls.as_ref().unwrap().truncated, 0);
+    assert_eq!(result.ports[0].connections.as_ref().unwrap().tls.as_ref().unwrap().truncated, 0);
 }
 
 #[test]

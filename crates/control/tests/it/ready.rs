@@ -97,7 +97,10 @@ fn requests_have_values_of_each_flow() {
     let (result, conversations) =
         captured(&plan(&format!("http: {{{said_of}}}"), 3), Duration::from_secs(1));
     assert_closed(&result, 3);
-    assert_eq!(result.ports[1].connections().http1.as_ref().map(|it| it.requests), Some(12));
+    assert_eq!(
+        result.ports[1].connections.as_ref().unwrap().http1.as_ref().map(|it| it.requests),
+        Some(12)
+    );
     let requests: Vec<_> = conversations.iter().flat_map(|it| said(it, Side::Client)).collect();
     let requests = requests.concat();
     let paths: Vec<_> = requests.lines().filter_map(|line| line.strip_prefix("GET ")).collect();
@@ -126,10 +129,15 @@ fn requests_have_values_of_each_flow() {
     let (result, _) =
         captured(&plan(&format!("http: {{version: 2, {said_of}}}"), 3), Duration::from_secs(1));
     assert_closed(&result, 3);
-    assert_eq!(result.ports[1].connections().http2.as_ref().map(|it| it.requests), Some(12));
+    assert_eq!(
+        result.ports[1].connections.as_ref().unwrap().http2.as_ref().map(|it| it.requests),
+        Some(12)
+    );
     assert_eq!(
         result.ports[0]
-            .connections()
+            .connections
+            .as_ref()
+            .unwrap()
             .http2
             .as_ref()
             .and_then(|it| it.responses.get("2xx").copied()),
@@ -585,15 +593,15 @@ fn clients_that_follow_messages_count_them_by_their_statuses() {
         assert_eq!((client.requests, classes), (0, [0, 1, 1, 2, 2]), "{pipeline} {tls}");
         let sum: u64 = server.responses.values().sum();
         assert_eq!((server.requests, sum), (3 * 6, 0), "{pipeline} {tls}");
-        let of_port = result.ports[0].connections().http1.as_ref().unwrap();
+        let of_port = result.ports[0].connections.as_ref().unwrap().http1.as_ref().unwrap();
         assert_eq!(of_port.responses, client.responses, "{pipeline} {tls}");
         // Statuses are no concern of the program's own counters.
-        assert!(result.ports[0].connections().counters.values().all(|it| *it == 0));
+        assert!(result.ports[0].connections.as_ref().unwrap().counters.values().all(|it| *it == 0));
     }
     // What nobody follows is not told of, and neither is HTTP/2, which programs hear in this form.
     for http in ["{requests: 6, response_bytes: 100}", "{requests: 6, version: 2}"] {
         let plan = ask(1, false).replace("{requests: 6, pipeline: 1}", http);
         let result = run(&(plan + &answers), Duration::from_secs(1));
-        assert!(result.ports[0].connections().http1.is_none(), "{http}");
+        assert!(result.ports[0].connections.as_ref().unwrap().http1.is_none(), "{http}");
     }
 }

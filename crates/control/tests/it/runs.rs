@@ -191,7 +191,7 @@ fn assert_undisturbed(streams: &RunResult, emulation: &RunResult, connections: u
     assert_eq!((measured.received, measured.missing, measured.duplicated), (FRAMES, 0, 0));
     assert!(streams.errors.is_empty(), "{:?}", streams.errors);
     for port in &emulation.ports {
-        let flows = &port.connections().flows;
+        let flows = &port.connections.as_ref().unwrap().flows;
         assert_eq!((flows.closed, flows.failed), (connections, 0), "{flows:?}");
     }
     assert_eq!(emulation.verdict.outcome, Outcome::Met, "{:?}", emulation.verdict);

@@ -115,18 +115,38 @@ fn both_sides_say_what_their_programs_say() {
         assert_eq!(said(flow, Side::Server), b"meand me");
     }
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-    assert_eq!((left.connections().flows.failed, right.connections().flows.failed), (0, 0));
-    assert_eq!((left.connections().counters["A"], right.connections().counters["A"]), (60, 0));
-    assert_eq!((left.connections().udp["rcvpkt"], right.connections().udp["rcvpkt"]), (20, 10));
+    assert_eq!(
+        (
+            left.connections.as_ref().unwrap().flows.failed,
+            right.connections.as_ref().unwrap().flows.failed
+        ),
+        (0, 0)
+    );
+    assert_eq!(
+        (
+            left.connections.as_ref().unwrap().counters["A"],
+            right.connections.as_ref().unwrap().counters["A"]
+        ),
+        (60, 0)
+    );
+    assert_eq!(
+        (
+            left.connections.as_ref().unwrap().udp["rcvpkt"],
+            right.connections.as_ref().unwrap().udp["rcvpkt"]
+        ),
+        (20, 10)
+    );
     // A round trip is that of the wire.
     assert!(
-        left.connections()
+        left.connections
+            .as_ref()
+            .unwrap()
             .times
             .connect
             .p50_ns
             .is_some_and(|it| (1_990_000..2_010_000).contains(&it)),
         "{:?}",
-        left.connections().times.connect
+        left.connections.as_ref().unwrap().times.connect
     );
 }
 
@@ -145,7 +165,7 @@ fn flows_are_told_over_time() {
     assert_eq!(rounds.series.interval_s, 0.25);
     assert_eq!(rounds.series.opened[..4], [5, 5, 5, 5]);
     assert_eq!(names.series.opened[..4], [3, 2, 3, 2]);
-    assert_eq!(left.connections().series.opened[..4], [8, 7, 8, 7]);
+    assert_eq!(left.connections.as_ref().unwrap().series.opened[..4], [8, 7, 8, 7]);
     // What was said in 250 ms: the last flow of it began 50 ms before.
     assert_eq!(rounds.series.sent_bytes[..2], [5 * 12, 5 * 12]);
     assert_eq!(rounds.series.received_bytes[0], 5 * 20);
@@ -155,7 +175,7 @@ fn flows_are_told_over_time() {
     assert_eq!((servers.opened[0], servers.received_bytes[0]), (5, 5 * 12));
     for port in &result.ports {
         let FlowSeries { interval_s, last_s, opened, closed, failed, .. } =
-            &port.connections().series;
+            &port.connections.as_ref().unwrap().series;
         assert_eq!(opened.iter().sum::<u64>(), 30);
         assert_eq!(closed.iter().sum::<u64>(), 30);
         assert_eq!(failed.iter().sum::<u64>(), 0);
@@ -170,14 +190,14 @@ fn flows_are_told_over_time() {
 
     // As few intervals as are kept: twice as long, as often as it takes.
     let result = run(Duration::from_micros(500));
-    let series = &result.ports[0].connections().series;
+    let series = &result.ports[0].connections.as_ref().unwrap().series;
     let merged = series.interval_s / 0.000_5;
     assert!(merged > 1.0 && merged.log2().fract() == 0.0, "{}", series.interval_s);
     assert!((256..=513).contains(&series.opened.len()), "{}", series.opened.len());
     assert_eq!(series.opened.iter().sum::<u64>(), 30);
     // They tell what intervals of that length tell from the first one on.
     let coarse = run(Duration::from_nanos((series.interval_s * 1e9).round() as u64));
-    assert_eq!(coarse.ports[0].connections().series, *series);
+    assert_eq!(coarse.ports[0].connections.as_ref().unwrap().series, *series);
     assert!(coarse.notes.is_empty(), "{:?}", coarse.notes);
     assert_eq!(result.notes.len(), 1);
     assert!(result.notes[0].contains("instead of 0.0005 s"), "{:?}", result.notes);
@@ -195,7 +215,7 @@ fn a_rate_with_so_many_at_once_at_most_tells_what_it_skipped() {
         let flows = &left.templates[0].flows;
         let [offered, made, most] = ["offered", "made", "active_max"].map(|name| flows[name]);
         assert_eq!(offered, made + flows["skipped"], "{load}: {flows:?}");
-        assert_eq!(left.connections().flows.skipped, flows["skipped"]);
+        assert_eq!(left.connections.as_ref().unwrap().flows.skipped, flows["skipped"]);
         assert!((5..=10).contains(&made) && (10..=30).contains(&offered), "{load}: {flows:?}");
         // One may be in TIME-WAIT beside it.
         assert!(most <= 10 && flows["closed"] == made, "{load}: {flows:?}");
@@ -217,10 +237,13 @@ fn flows_are_followed_while_they_are_there() {
     let result = follow(choice.clone());
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
     assert_eq!(
-        (left.connections().sampled_flows.len(), right.connections().sampled_flows.len()),
+        (
+            left.connections.as_ref().unwrap().sampled_flows.len(),
+            right.connections.as_ref().unwrap().sampled_flows.len()
+        ),
         (2, 2)
     );
-    for flow in &left.connections().sampled_flows {
+    for flow in &left.connections.as_ref().unwrap().sampled_flows {
         assert_eq!((&*flow.side, &*flow.transport, flow.ended), ("client", "tcp", true));
         // Those that were followed first are over since, and these took their places.
         assert!(flow.began_s > 0.3, "{flow:?}");
@@ -240,13 +263,17 @@ fn flows_are_followed_while_they_are_there() {
     }
     let address = Some("10.0.0.3".parse().unwrap());
     let result = follow(FlowChoice { address, ..choice.clone() });
-    let followed = &result.ports[0].connections().sampled_flows;
+    let followed = &result.ports[0].connections.as_ref().unwrap().sampled_flows;
     assert!(!followed.is_empty());
     assert!(followed.iter().all(|flow| flow.own.starts_with("10.0.0.3:")), "{followed:?}");
     let result = follow(FlowChoice { port: Some(81), ..choice });
-    assert!(result.ports.iter().all(|port| port.connections().sampled_flows.is_empty()));
+    assert!(
+        result.ports.iter().all(|port| port.connections.as_ref().unwrap().sampled_flows.is_empty())
+    );
     let result = follow(FlowChoice::default());
-    assert!(result.ports.iter().all(|port| port.connections().sampled_flows.is_empty()));
+    assert!(
+        result.ports.iter().all(|port| port.connections.as_ref().unwrap().sampled_flows.is_empty())
+    );
 }
 
 #[test]
@@ -272,14 +299,22 @@ templates:
     let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
     let (result, _) = simulate(&plan, &options).unwrap();
     for (port, own) in result.ports.iter().zip([0, 20_000_000]) {
-        let last = port.connections().sampled_flows[0].samples.last().unwrap();
-        assert_eq!(last.retransmitted, port.connections().tcp["sndrexmitpack"], "{last:?}");
-        assert_eq!(last.out_of_order, port.connections().tcp["rcvoopack"], "{last:?}");
+        let last = port.connections.as_ref().unwrap().sampled_flows[0].samples.last().unwrap();
+        assert_eq!(
+            last.retransmitted,
+            port.connections.as_ref().unwrap().tcp["sndrexmitpack"],
+            "{last:?}"
+        );
+        assert_eq!(
+            last.out_of_order,
+            port.connections.as_ref().unwrap().tcp["rcvoopack"],
+            "{last:?}"
+        );
         assert_eq!((last.acknowledged_bytes, last.received_bytes), (own, 20_000_000 - own));
     }
-    let sent_again = result.ports[1].connections().tcp["sndrexmitpack"];
+    let sent_again = result.ports[1].connections.as_ref().unwrap().tcp["sndrexmitpack"];
     assert!(
-        sent_again > 256 && result.ports[0].connections().tcp["rcvoopack"] > 256,
+        sent_again > 256 && result.ports[0].connections.as_ref().unwrap().tcp["rcvoopack"] > 256,
         "{sent_again}"
     );
 }
@@ -293,12 +328,19 @@ fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
     let (result, _) = simulate(&plan, &options).unwrap();
     for port in &result.ports {
         assert_eq!(
-            port.connections().sampled_flows.len(),
+            port.connections.as_ref().unwrap().sampled_flows.len(),
             3,
             "{:?}",
-            port.connections().sampled_flows
+            port.connections.as_ref().unwrap().sampled_flows
         );
-        for flow in port.connections().sampled_flows.iter().filter(|it| it.transport == "tcp") {
+        for flow in port
+            .connections
+            .as_ref()
+            .unwrap()
+            .sampled_flows
+            .iter()
+            .filter(|it| it.transport == "tcp")
+        {
             let [first, last] = &flow.samples[..] else { panic!("{flow:?}") };
             let begins = if flow.side == "client" { "SYN-SENT" } else { "SYN-RECEIVED" };
             assert_eq!((flow.ended, &*first.state, first.rtt_us), (true, begins, None), "{flow:?}");
@@ -308,15 +350,15 @@ fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
             assert!(last.received_bytes > 0 && last.at_s < first.at_s + 0.1, "{flow:?}");
         }
         assert!(
-            port.connections().sampled_flows.iter().all(|it| it.ended),
+            port.connections.as_ref().unwrap().sampled_flows.iter().all(|it| it.ended),
             "{:?}",
-            port.connections().sampled_flows
+            port.connections.as_ref().unwrap().sampled_flows
         );
         // Those that began last: the places of those before were free again.
         assert!(
-            port.connections().sampled_flows.iter().any(|it| it.began_s > 0.8),
+            port.connections.as_ref().unwrap().sampled_flows.iter().any(|it| it.began_s > 0.8),
             "{:?}",
-            port.connections().sampled_flows
+            port.connections.as_ref().unwrap().sampled_flows
         );
     }
 }
@@ -344,7 +386,10 @@ fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
     let plan = read_plan(&text, Path::new("")).unwrap();
     let (result, flows) = run(&plan, Part::Full);
     assert_eq!(
-        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (
+            result.ports[0].connections.as_ref().unwrap().flows.closed,
+            result.ports[0].connections.as_ref().unwrap().flows.failed
+        ),
         (30, 0)
     );
     assert_eq!(flows.len(), 30);
@@ -388,17 +433,17 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
     assert_eq!(
         (
-            left.connections().flows.failed,
-            left.connections().flows.reset,
-            left.connections().flows.aborted
+            left.connections.as_ref().unwrap().flows.failed,
+            left.connections.as_ref().unwrap().flows.reset,
+            left.connections.as_ref().unwrap().flows.aborted
         ),
         (5, 5, 10)
     );
     assert_eq!(
         (
-            right.connections().flows.failed,
-            right.connections().flows.expected_resets,
-            right.connections().flows.aborted
+            right.connections.as_ref().unwrap().flows.failed,
+            right.connections.as_ref().unwrap().flows.expected_resets,
+            right.connections.as_ref().unwrap().flows.aborted
         ),
         (0, 10, 5)
     );
@@ -454,10 +499,13 @@ templates:
     assert_eq!(result.notes, [""; 0]);
     let [clients, servers] = &result.ports[..] else { panic!("{result:?}") };
     assert_eq!(
-        (clients.connections().flows.closed, clients.connections().flows.failed),
+        (
+            clients.connections.as_ref().unwrap().flows.closed,
+            clients.connections.as_ref().unwrap().flows.failed
+        ),
         (20, 0),
         "{:?}",
-        clients.connections().flows
+        clients.connections.as_ref().unwrap().flows
     );
     for (port, other, round_trip_ms) in [(clients, servers, 15), (servers, clients, 15)] {
         let impairment = port.impairment.as_ref().unwrap();
@@ -468,17 +516,25 @@ templates:
             (impairment.delivered, impairment.delivered)
         );
         assert!(
-            port.connections().times.round_trip.p50_ns >= Some(round_trip_ms * 1_000_000),
+            port.connections.as_ref().unwrap().times.round_trip.p50_ns
+                >= Some(round_trip_ms * 1_000_000),
             "{:?}",
-            port.connections().times
+            port.connections.as_ref().unwrap().times
         );
     }
     // A whole page takes more than one window of 10 segments, and some of it is lost.
-    assert!(servers.connections().tcp["sndrexmitpack"] > 0);
-    assert_eq!(clients.connections().flows.damaged, servers.impairment.as_ref().unwrap().corrupted);
+    assert!(servers.connections.as_ref().unwrap().tcp["sndrexmitpack"] > 0);
+    assert_eq!(
+        clients.connections.as_ref().unwrap().flows.damaged,
+        servers.impairment.as_ref().unwrap().corrupted
+    );
     // By chance, but by the same chance each time.
     let (again, same) = simulated("b.pcap", 1);
-    assert!(frames == same && again.ports[1].connections().tcp == servers.connections().tcp);
+    assert!(
+        frames == same
+            && again.ports[1].connections.as_ref().unwrap().tcp
+                == servers.connections.as_ref().unwrap().tcp
+    );
     assert!(frames != simulated("c.pcap", 2).1);
 }
 
@@ -491,7 +547,7 @@ fn a_limit_is_how_many_flows_of_each_template_there_are() {
         let (result, _) = simulate(&plan, &options).unwrap();
         let clients = &result.ports[0];
         let made = clients.templates.iter().map(|it| it.tcp["connects"]).collect::<Vec<_>>();
-        (made, clients.connections().flows.overflow)
+        (made, clients.connections.as_ref().unwrap().flows.overflow)
     };
     let (all, overflow) = made(None, 1_000);
     assert_eq!(overflow, 0);
@@ -553,7 +609,7 @@ fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
     for flow in second {
         assert_eq!(flow.turns.last().map(|turn| &turn.act), Some(&Act::Resets));
     }
-    assert_eq!(result.ports[0].connections().flows.closed, 3);
+    assert_eq!(result.ports[0].connections.as_ref().unwrap().flows.closed, 3);
 }
 
 /// Of each frame of IPv4 and TCP: the last byte of its source, time to live, type of service, flags,
@@ -651,7 +707,7 @@ fn next_hops_are_not_asked_in_a_simulation() {
     let devices = "devices: [{clients: 10.0.0.1-10.0.0.4, next_hop: 10.9.0.1}]";
     let text = PLAN.replace("load: {rate: 20}", &format!("load: {{rate: 20}}\n      {devices}"));
     let (result, flows) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
-    assert_eq!((flows.len(), result.ports[0].connections().flows.failed), (30, 0));
+    assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (30, 0));
     let note = "nobody is there to be asked for next hops: frames go straight to the other side";
     assert_eq!(result.notes, [note]);
 }
@@ -669,7 +725,10 @@ fn clients_are_behind_devices() {
     let scratch = Scratch::new().unwrap();
     let (result, files) = simulate(&plan, &options(&scratch.file("out.pcap"))).unwrap();
     assert_eq!(
-        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (
+            result.ports[0].connections.as_ref().unwrap().flows.closed,
+            result.ports[0].connections.as_ref().unwrap().flows.failed
+        ),
         (30, 0)
     );
     let capture = std::fs::read(&files[0]).unwrap();
@@ -705,9 +764,9 @@ templates:
     server: {tx: right}
 ";
     let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
-    assert_eq!((flows.len(), result.ports[0].connections().flows.failed), (20, 0));
+    assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (20, 0));
     // Round trips of 2 ms: for the handshake, for the page with the server's FIN, for the client's.
-    let whole = &result.ports[0].connections().times.whole;
+    let whole = &result.ports[0].connections.as_ref().unwrap().times.whole;
     assert!(whole.max_ns.is_some_and(|it| it < 8_000_000), "{whole:?}");
 }
 

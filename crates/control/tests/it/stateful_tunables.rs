@@ -81,14 +81,32 @@ fn all_that_is_set_is_seen() {
     for ipv6 in [false, true] {
         let (result, captures) = run(&all(ipv6));
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
-        assert_eq!((left.connections().flows.closed, right.connections().flows.closed), (10, 10));
-        assert_eq!((left.connections().flows.failed, right.connections().flows.failed), (0, 0));
         assert_eq!(
-            (left.connections().tcp["ecn_shs"], right.connections().tcp["ecn_shs"]),
+            (
+                left.connections.as_ref().unwrap().flows.closed,
+                right.connections.as_ref().unwrap().flows.closed
+            ),
             (10, 10)
         );
         assert_eq!(
-            (right.connections().tcp["sndrexmitpack"], left.connections().tcp["rcvbyte"]),
+            (
+                left.connections.as_ref().unwrap().flows.failed,
+                right.connections.as_ref().unwrap().flows.failed
+            ),
+            (0, 0)
+        );
+        assert_eq!(
+            (
+                left.connections.as_ref().unwrap().tcp["ecn_shs"],
+                right.connections.as_ref().unwrap().tcp["ecn_shs"]
+            ),
+            (10, 10)
+        );
+        assert_eq!(
+            (
+                right.connections.as_ref().unwrap().tcp["sndrexmitpack"],
+                left.connections.as_ref().unwrap().tcp["rcvbyte"]
+            ),
             (0, 60_000)
         );
         let is_client = |packet: &&Vec<u8>| segment(packet).destination_port() == 80;
@@ -166,8 +184,8 @@ templates:
     let (result, captures) = run(&plan("none"));
     assert_eq!(
         (
-            result.ports[0].connections().flows.refused,
-            result.ports[1].connections().tcp["rst_sent"]
+            result.ports[0].connections.as_ref().unwrap().flows.refused,
+            result.ports[1].connections.as_ref().unwrap().tcp["rst_sent"]
         ),
         (1, 1)
     );
@@ -177,13 +195,13 @@ templates:
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
         assert_eq!(
             (
-                left.connections().flows.unanswered,
-                left.connections().flows.refused,
-                right.connections().tcp["rst_sent"]
+                left.connections.as_ref().unwrap().flows.unanswered,
+                left.connections.as_ref().unwrap().flows.refused,
+                right.connections.as_ref().unwrap().tcp["rst_sent"]
             ),
             (1, 0, 0)
         );
-        assert_eq!(left.connections().tcp["keepdrops"], 1);
+        assert_eq!(left.connections.as_ref().unwrap().tcp["keepdrops"], 1);
         // At 0, 0.5 and 1.5 s.
         assert_eq!(captures[0].len(), 3);
     }
@@ -195,7 +213,10 @@ fn clients_have_segments_of_their_own() {
     let plan = std::fs::read_to_string("../../examples/segment-sizes.yaml").unwrap();
     let (result, captures) = run(&plan);
     assert_eq!(
-        (result.ports[0].connections().flows.closed, result.ports[0].connections().flows.failed),
+        (
+            result.ports[0].connections.as_ref().unwrap().flows.closed,
+            result.ports[0].connections.as_ref().unwrap().flows.failed
+        ),
         (150, 0)
     );
     let mut lengths = [0; 2];
