@@ -46,7 +46,7 @@ impl Failure {
     }
 }
 
-/// Runs a plan to its end; `with_handle` may pass the handle on to whoever commands the run.
+/// Runs a plan to its end; `with_handle` may pass the handle on to a source of commands.
 ///
 /// # Errors
 /// Where the run has no result.

@@ -16,7 +16,7 @@ pub(crate) fn verdict(f: &mut Formatter<'_>, result: &RunResult) -> fmt::Result 
     const REASONS_MAX: usize = 5;
     let what = match result.verdict.outcome {
         Outcome::FellShort => "fell short: ",
-        // Errors are shown already, and the first line says that the run was interrupted.
+        // Errors are shown already, and the first line reports the interruption.
         Outcome::Met | Outcome::Failed | Outcome::Interrupted => return Ok(()),
     };
     let reasons = &result.verdict.reasons;

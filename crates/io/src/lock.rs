@@ -27,8 +27,8 @@ pub enum Access {
 /// It is a Unix socket with an abstract name, bound in the interface's own network namespace:
 /// abstract names belong to a namespace, need no file system, and end with the process however
 /// that ends. There is one name for the exclusive holder and a numbered one for each shared
-/// holder. Whoever has taken a name looks for the names that exclude it after that. So of two that
-/// exclude each other and come at the same time, one at least sees the other.
+/// holder. A process binds its name first and then looks for the names that exclude it. If two that
+/// exclude each other come at the same time, at least one sees the other.
 #[derive(Debug)]
 pub struct InterfaceLock {
     /// Held for its name only.

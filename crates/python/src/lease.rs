@@ -20,8 +20,8 @@ impl Lease {
     }
 }
 
-/// Takes the lock of an interface, such as eth1 or netns/NAME:veth0; runs of this process start
-/// there nevertheless. Raises RunError where another process has it, and says which.
+/// Locks an interface, such as eth1 or netns/NAME:veth0. Runs of this process still start there.
+/// Raises RunError, with the process, if another process has it.
 #[pyfunction]
 pub(crate) fn lease(py: Python<'_>, interface: &str) -> PyResult<Lease> {
     let taken = HOST.reserve(interface, "");

@@ -2,8 +2,8 @@
 //!
 //! They are those of TRex's flow statistics: the identification of IPv4 or the flow label of IPv6
 //! from 0xfc00 to 0xfffe, and the lowest bit of the type of service or traffic class. Routers
-//! change neither, and no payload is needed; but a mark says no more than which stream a frame is
-//! of.
+//! change neither, and no payload is needed. A mark identifies the stream of a frame and nothing
+//! else.
 
 use crate::checksum::{combine, sum};
 
@@ -75,8 +75,8 @@ pub fn read(frame: &[u8]) -> Option<u16> {
     (class & 1 == 1 && number < COUNT).then_some(number)
 }
 
-/// Gives the IP header of a frame another identification or flow label, and where `is_counted`
-/// says so the lowest bit of its type of service. Returns whether there is a header.
+/// Gives the IP header of a frame another identification or flow label, and if `is_counted`, sets
+/// the lowest bit of its type of service. Returns whether there is a header.
 pub fn identify(frame: &mut [u8], new: impl FnOnce(u32) -> u32, is_counted: bool) -> bool {
     let Some(network) = Network::find(frame) else { return false };
     match network {

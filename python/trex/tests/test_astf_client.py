@@ -566,7 +566,7 @@ def test_profiles_run_beside_each_other(client):
     client.update(1, pid_input="names")
     client.stop(pid_input="names")
     assert client.get_profiles_state()["pages"] == "STATE_TX"
-    # Neither takes what the other's peer says for its own; what is open at the end is reset.
+    # Neither takes segments of the other's peer for its own; the stop resets what is open.
     resets = [told(pid, "tcps_rst_sent", side) for pid in ("pages", "names") for side in ("client", "server")]
     assert resets == [0, 0, 0, 0]
     client.stop(pid_input="pages")

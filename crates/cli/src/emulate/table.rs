@@ -199,7 +199,7 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
 /// Connections that were reset as somebody's program says.
 const RESETS: [ShownPort<u64>; 2] = [
     ("  reset by the program", |port| port.flows.aborted),
-    ("  reset by the peer, as its program says", |port| port.flows.expected_resets),
+    ("  reset by the peer, as expected", |port| port.flows.expected_resets),
 ];
 
 /// Why connections failed.

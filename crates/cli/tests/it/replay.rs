@@ -371,7 +371,7 @@ fn two_replays_share_an_interface_by_packet_sockets_and_no_other_way() {
             .output()
             .expect("the program runs")
     };
-    // Who may send is told before a capture is looked for.
+    // The lock is checked before the capture is opened.
     let shared = other("af_packet");
     assert!(text(&shared.stderr).contains("missing.pcap"), "{}", text(&shared.stderr));
     let refused = other("af_xdp");

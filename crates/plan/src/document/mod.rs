@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
 /// What both libraries' reasons have before a key that is there twice.
 const DUPLICATE: &str = "duplicate mapping key: ";
 
-/// Says which key is there twice, and where, out of what stands around [`DUPLICATE`].
+/// The key that a document has twice, and its place, from the text around [`DUPLICATE`].
 fn told_twice(before: &str, after: &str) -> String {
     let (line, context) = after.split_once('\n').unwrap_or((after, ""));
     let (key, at) = line.rsplit_once(" at ").unwrap_or((line, before.trim_end_matches([':', ' '])));

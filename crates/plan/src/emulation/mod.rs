@@ -277,7 +277,7 @@ impl EmulationPlan {
 
     /// A group that steps on a port name, and what is wrong with it: a template has clients there
     /// that connect over the other version of IP, where these are to come from the address of the
-    /// flow that asks. Whom `start_flow` connects to it says itself.
+    /// flow that asks. `start_flow` names its own destination.
     fn misfit(
         &self,
         groups: &[&str],

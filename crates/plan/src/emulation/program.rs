@@ -147,8 +147,8 @@ pub enum Step {
     StartTls,
     /// Where the other end has closed, goes on over another connection to it.
     Reconnect {
-        /// Whether it does so as well where the message of HTTP/1 that was received last says that
-        /// its connection ends.
+        /// Whether it also does so if the last HTTP/1 message announces the end of its connection
+        /// (`Connection: close`).
         follows_http: bool,
     },
     /// Where the other end has closed, the flow has failed.

@@ -42,7 +42,7 @@ pub trait DatagramSession: Debug + Send {
     /// millisecond or so.
     fn deadline(&self) -> Option<Instant>;
 
-    /// The time has come that [`Self::deadline`] says.
+    /// The deadline has passed.
     fn expire(&mut self, now: Instant);
 
     /// Its state. Once it is closed by both sides, nothing more is heard.
@@ -134,7 +134,7 @@ impl DatagramExchange {
         self.session.say(message, now.instant())
     }
 
-    /// The program says no more.
+    /// The program sends nothing more.
     pub(crate) fn close(&mut self, now: Now) {
         if !self.is_closed {
             self.is_closed = true;

@@ -97,8 +97,8 @@ impl Common {
         self.links.redirect(|it| it.next_hop() == number, to)
     }
 
-    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one. Returns how many
-    /// flows go there.
+    /// A peer's MAC address has changed, in VLANs or without tags. Returns how many flows go to the new
+    /// one.
     pub(super) fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
         let is_moved = |it: &LinkHeader| {
             it.next_hop() == 0

@@ -202,8 +202,8 @@ impl Executions {
     }
 }
 
-/// Bytes of a connection that are kept for a session while nobody has accepted it: no peer says so
-/// much in a handshake without being answered. Who says more has none, or one that fails.
+/// Bytes of a connection that are buffered for a session until it is accepted. No peer sends more in
+/// a handshake without an answer; one that does has no session, or one that fails.
 const GATHERED_MAX: u64 = 64 << 10;
 
 /// Ports that are looked at for a program that listens.

@@ -191,7 +191,7 @@ impl Endpoint {
 
     /// Clients of all templates begin at any of their ports, which follow from the seed: who ran
     /// before on the same addresses may have left connections behind, at their peers or in TIME-WAIT.
-    /// In turn ports come as they would from the lowest one on. To be called before the first breath.
+    /// Later ports follow in the same order as from the lowest one. Call it before the first breath.
     pub fn draw_first_ports(&mut self) {
         let common = &mut self.flows.common;
         for template in &mut common.templates {
@@ -221,7 +221,7 @@ impl Endpoint {
         self.flows.common.next_hop_moved(number, to)
     }
 
-    /// Whoever had an Ethernet address in VLANs, or without tags, is at another one: answers of flows
+    /// A peer's MAC address has changed, in VLANs or without tags: answers of flows
     /// that others have begun go there. New ones are answered where they come from. Returns how many
     /// flows that are.
     pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {

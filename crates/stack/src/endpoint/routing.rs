@@ -231,7 +231,7 @@ impl Endpoint {
         datagrams.arrive(place, data, now, common);
     }
 
-    /// Whether a frame says that a packet did not arrive, which then is heard.
+    /// Handles an ICMP error, and returns whether the frame is one.
     #[cold]
     fn hear_icmp_error(&mut self, frame: &[u8], now: Now) -> bool {
         let Some(error) = IcmpError::read(frame) else { return false };

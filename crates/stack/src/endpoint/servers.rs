@@ -9,7 +9,7 @@ use wirestorm_wire::packet::protocol;
 use super::listen::{Listen, MatchByte};
 use super::template::{Role, Template};
 
-/// Which server a flow is for, as far as its first data says.
+/// The server of a flow, as far as its first data decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// That of this template.

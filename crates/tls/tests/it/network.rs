@@ -23,7 +23,7 @@ fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> Wo
     world_with(FLOWS, settings, disturbance, seed)
 }
 
-/// The same with so many flows, of ten clients in turn.
+/// The same with so many flows, of ten clients, round robin.
 fn world_with(
     flows: u64,
     settings: [&TlsSettings; 2],

@@ -1,4 +1,4 @@
-"""Files of users: what the system refuses is a `TRexError`, which says of which file."""
+"""Files of users: errors of the system become a `TRexError` that names the file."""
 
 from __future__ import annotations
 

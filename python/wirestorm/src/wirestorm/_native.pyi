@@ -46,8 +46,8 @@ class Lease:
         """Lets others have the interface, as soon as no run of this process is there."""
 
 def lease(interface: str) -> Lease:
-    """Takes the lock of an interface; runs of this process start there nevertheless. Raises
-    RunError where another process has it, and says which."""
+    """Locks an interface. Runs of this process still start there. Raises RunError, with the
+    process, if another process has it."""
 
 class Host:
     """A host on an Ethernet, without VLAN tags, that answers ARP, neighbour discovery and pings.

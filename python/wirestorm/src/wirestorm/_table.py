@@ -43,7 +43,7 @@ def lines(result: RunResult) -> Iterator[str]:
         yield from _wrapped("note: ", note)
     for error in result.errors:
         yield from _wrapped("error: ", error)
-    # Errors stand above, and the first line tells of an interruption.
+    # Errors stand above, and the first line reports an interruption.
     if result.verdict.outcome == "fell_short":
         for reason in result.verdict.reasons:
             yield from _wrapped("fell short: ", reason)

@@ -847,10 +847,9 @@ class SeriesReport:
 
 @dataclass(frozen=True)
 class StampedReport:
-    """How long datagrams took that came with the time at which they had left: to who sent first,
-    until they were answered, and to the other side from end to end. The latter is right where both
-    are on one machine; the clocks of two are not set by each other. Half an hour at most, and none
-    of what is ahead of the clock."""
+    """Delay of datagrams that carry their departure time: the round trip at the side that sent
+    first, the one-way delay at the other. One-way delays need both sides on one machine, as no
+    clock is synchronised. Longer than half an hour, or negative: not counted."""
 
     datagrams: int
     """Number of datagrams."""

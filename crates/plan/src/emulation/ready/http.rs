@@ -193,8 +193,8 @@ pub(super) fn read_messages(
     let keeps = keeps.filter(|_| !exchange.reconnects);
     let last = exchange.look_for_close(streams.is_none());
     let between = keeps.into_iter().chain(wait(think)).chain([last]).collect();
-    // The last response tells where it ends, or is ended by its server: whoever says `Connection:
-    // close` and gets none would wait for ever.
+    // The last response has a length, or the server ends it. A client that sends `Connection: close`
+    // to a server that ignores it would wait for ever.
     let client = rounds(exchange.requests / count, ask, between, counter);
     if streams.is_none() {
         return Ok([client, server(place, &exchange, response)?]);

@@ -59,8 +59,8 @@ impl Connections {
         arrival
     }
 
-    /// A segment reaches a connection of which no template is known yet: its first data says which
-    /// it is. Where it is none, the connection is reset.
+    /// A segment arrives on a connection without a template yet: its first data selects one. If none
+    /// matches, the connection is reset.
     #[cold]
     pub(in crate::endpoint) fn arrive_undecided(
         &mut self,
@@ -92,7 +92,7 @@ impl Connections {
         let is_all = flow.connection.is_peer_done();
         let mut decision = Decision::Open;
         if known.is_none() && segment.sequence == expected {
-            // Most often the first segment says it all, and nothing has to be kept.
+            // The first segment is usually enough, so that nothing is buffered.
             let data = data.get(..arrival.data as usize).unwrap_or(data);
             if !data.is_empty() {
                 decision = common.servers.decide(&flow.key, data, is_all);

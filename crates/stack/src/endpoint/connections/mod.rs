@@ -284,7 +284,7 @@ impl Connections {
         }
     }
 
-    /// Somebody says that the peer of a flow cannot be reached.
+    /// An ICMP message reports that the peer of a flow is unreachable.
     #[cold]
     pub(super) fn hear_unreachable(
         &mut self,

@@ -13,7 +13,7 @@ use crate::random::Random;
 /// When the flows of a template are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Whenever [`Endpoint::connect`](crate::endpoint::Endpoint::connect) says so.
+    /// Whenever [`Endpoint::connect`](crate::endpoint::Endpoint::connect) is called.
     OnDemand,
     /// So many a second at equal intervals, whatever becomes of them (an open loop). The k-th one
     /// is due exactly k intervals behind the start, so a late one is followed by others at once.

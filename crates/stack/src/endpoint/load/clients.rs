@@ -62,7 +62,7 @@ pub(in crate::endpoint) struct Origin {
     pub(in crate::endpoint) client: IpAddr,
     /// Its port; `None`: one of its template's.
     pub(in crate::endpoint) port: Option<u16>,
-    /// And the port of the server; `None`: as its template says.
+    /// Address and port of the server; `None`: those of its template.
     pub(in crate::endpoint) server: Option<(IpAddr, u16)>,
 }
 

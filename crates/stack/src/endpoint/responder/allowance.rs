@@ -3,8 +3,8 @@
 use crate::tcp::connection::Now;
 
 /// How often it may be said that nobody waits at a port, or speaks a protocol. RFC 4443 section 2.4: "an IPv6 node MUST
-/// limit the rate of ICMPv6 error messages it originates", RFC 1812 section 4.3.2.8 says the same
-/// of IPv4. Both are those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
+/// limit the rate of ICMPv6 error messages it originates", RFC 1812 section 4.3.2.8 requires the
+/// same for IPv4. Both are those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
 const MESSAGES_PER_SECOND: u32 = 1_000;
 const MESSAGES_AT_ONCE: u32 = 50;
 

@@ -1,4 +1,4 @@
-//! What is answered for no flow: resets, messages of ICMP, and what a host says of itself.
+//! Answers to packets of no flow: resets, ICMP messages, and what a host sends itself.
 
 mod allowance;
 mod stations;

@@ -261,7 +261,7 @@ impl Run {
         progress
     }
 
-    /// Whether what was taken last does not pass a check, which says that its connection goes on.
+    /// Whether the last message fails the check for a connection that goes on.
     #[cold]
     pub(super) fn says_close(&self, keeps: Option<u16>, program: &Program) -> bool {
         let check = keeps.zip(program.contents());

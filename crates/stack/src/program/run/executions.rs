@@ -19,7 +19,7 @@ pub(crate) enum Wish {
     Arrival { group: Option<u16> },
     /// The session of its template; [`Run::start_session`] begins it.
     Session,
-    /// Another connection; [`Run::leave`] says what goes on there.
+    /// Another connection; [`Run::leave`] has what goes on there.
     Reconnection,
 }
 

@@ -354,7 +354,7 @@ impl Run {
         Progress::Waits
     }
 
-    /// Says no more, and that it does not.
+    /// Sends nothing more, and FIN.
     #[inline]
     pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         if let Some(exchange) = self.exchange_mut() {

@@ -10,7 +10,7 @@ use wirestorm_stack::program::{Buffer, Buffers, Cause, Instruction};
 
 use super::world::{SECOND, World, client, frames, pass_by, rate};
 
-/// So many connections over which nobody says anything.
+/// So many connections without data.
 fn idle(connections: u64) -> World {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
     let load = Load::Hold { flows: connections };

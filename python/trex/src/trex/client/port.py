@@ -21,7 +21,7 @@ from trex.stl.streams import STLStream
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _NO_ADDRESS = "00:00:00:00:00:00"
-# What is told of streams that arrive, in TRex's words, and packet groups at a time.
+# Receive statistics in TRex's words, and packet groups at a time.
 _RECEIVES = ("flow_stats", "latency", "rx_bytes", "tpg")
 _FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}

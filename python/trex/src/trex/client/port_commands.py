@@ -69,7 +69,7 @@ class PortCounters:
 
 
 class PortCommands:
-    """A port. Commands answer an `RC`, which is false and says why where they are refused."""
+    """A port. Commands return an `RC`: false, with the reason, if they are refused."""
 
     MASK_ALL = (1 << 64) - 1
     STATE_IDLE, STATE_STREAMS, STATE_TX, STATE_PAUSE, STATE_PCAP_TX = range(5)
@@ -94,12 +94,12 @@ class PortCommands:
     ticket_id = Absent("is_async_results_ready() tells whether commands have results")
     last_async_results = Absent("get_async_results() takes the results of commands")
     last_factor_type = Absent("get_profile() has what streams send")
-    next_available_id = Absent("add_streams() tells the numbers of streams")
-    service_mask = Absent("is_service_filtered_mode_on() tells of filters, of which there is one")
-    tx_stopped_ts = Absent("is_profile_active() tells whether all has arrived")
+    next_available_id = Absent("add_streams() returns the numbers of streams")
+    service_mask = Absent("is_service_filtered_mode_on() reports the one filter")
+    tx_stopped_ts = Absent("is_profile_active() returns whether all has arrived")
     #: There may be several profiles at a time.
     is_dynamic = True
-    #: What is told is of now.
+    #: Facts are always current.
     synced = True
 
     def __init__(self, client: Any, number: int) -> None:
@@ -223,7 +223,7 @@ class PortCommands:
         return True
 
     def is_sync(self) -> bool:
-        """Whether what is told is of now: it always is."""
+        """Whether facts are current: always."""
         return True
 
     def is_profile_active(self, profile_id: str) -> bool:
@@ -644,7 +644,7 @@ class PortCommands:
         return RC_ERR(f"Port {self.port_id} : *** {msg}")
 
     def sync(self) -> RC:
-        """Nothing has to be asked for: what is told is of now."""
+        """Does nothing: facts are always current."""
         return RC_OK()
 
     def sync_streams(self) -> RC:

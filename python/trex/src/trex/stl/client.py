@@ -31,8 +31,8 @@ class STLClient(Console, TaggedGroupCommands, Sending):
         self.clear_stats(numbers)
 
     def acquire(self, ports: Any = None, force: bool = False, sync_streams: bool = True) -> None:
-        """Takes ports, and their interfaces from other processes. Raises `TRexError` where somebody
-        has one, and says who.
+        """Takes ports, and their interfaces from other processes. Raises `TRexError`, with
+        the owner, if another one has a port.
 
         :param force: takes them from other clients of this process, too, and ends tagged packet
             groups; a port that another process has it cannot take

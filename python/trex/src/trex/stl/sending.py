@@ -24,7 +24,7 @@ from trex.stl.streams import STLStream, STLStreamDstMAC_PKT
 
 # Above so much of a line's bits a start without `force` is refused: TRex's tolerance.
 _LINE_MAX = 1.0001
-# How far a rate may be off before a warning says so.
+# A rate that is further off gets a warning.
 _RATE_ERROR_PPM_MAX = 10_000
 _PUSHED = "pushed"
 _STATES = ("active", "transmitting", "paused", "streams", "all")
@@ -329,8 +329,8 @@ class Sending(TRexClient):
         """Sends a capture, each packet a stream that starts the next; with `is_dual` its two sides
         from a port and its neighbour. Returns when it has begun: `wait_on_traffic` waits.
 
-        Sides are told by Ethernet addresses, and in an ERF file by its interfaces. Frames that are
-        late, for the process had no CPU, leave at once: the whole takes the time of its gaps.
+        Ethernet addresses decide sides, and in an ERF file its interfaces. Frames that are late,
+        because the process had no CPU, leave at once: the whole takes the time of its gaps.
         """
         self._need_session()
         validate_type("pcap_filename", pcap_filename, str)
@@ -401,7 +401,7 @@ class Sending(TRexClient):
         """Sends packets one after the other: bytes, packets of scapy or `PacketBuffer`.
 
         Bytes leave with the port's addresses, packets of scapy with those that they name, and a
-        `PacketBuffer` as it says.
+        `PacketBuffer` as its fields are.
         """
         self._need_session()
         packets = listify(pkts)

@@ -256,7 +256,7 @@ fn what_fails_over_http_2_is_told_by_cause() {
         assert_eq!(number(&outcome, "connections/flows/session_failed"), 20, "{cause}: {outcome}");
         assert_eq!(number(&outcome, cause), 20, "{cause}: {outcome}");
     }
-    // After 50 requests nginx says that it takes no more: the others go over a new connection.
+    // After 50 requests nginx sends GOAWAY: the others go over a new connection.
     let again = "http: {version: 2, requests: 60}\n    tls: true";
     let plan = plan(&scratch, &clients(20, 443, again, ""));
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
