@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 
 /// Each package, and the packages of the workspace that it may use.
-const DIRECTIONS: [(&str, &[&str]); 16] = [
+const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
-    ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire"]),
-    ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire"]),
-    ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire"]),
+    ("wirestorm-model", &["wirestorm-base", "wirestorm-wire"]),
+    ("wirestorm-plan", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
+    ("wirestorm-engine", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
+    ("wirestorm-stack", &["wirestorm-base", "wirestorm-wire", "wirestorm-model"]),
     ("wirestorm-sim", PURE),
     ("wirestorm-tls", &["wirestorm-stack"]),
     ("wirestorm-http2", &["wirestorm-stack"]),
@@ -20,6 +21,7 @@ const DIRECTIONS: [(&str, &[&str]); 16] = [
         &[
             "wirestorm-base",
             "wirestorm-wire",
+            "wirestorm-model",
             "wirestorm-plan",
             "wirestorm-engine",
             "wirestorm-stack",
@@ -44,11 +46,17 @@ const FOR_TESTS_ONLY: [&str; 4] =
     ["wirestorm-testkit", "wirestorm-e2e", "wirestorm-fuzz-targets", "xtask"];
 
 /// What the simulator stands on.
-const PURE: &[&str] =
-    &["wirestorm-base", "wirestorm-wire", "wirestorm-plan", "wirestorm-engine", "wirestorm-stack"];
+const PURE: &[&str] = &[
+    "wirestorm-base",
+    "wirestorm-wire",
+    "wirestorm-model",
+    "wirestorm-plan",
+    "wirestorm-engine",
+    "wirestorm-stack",
+];
 
 /// Crates whose purity the compiler proves.
-const NO_STD: [&str; 4] = ["base", "wire", "engine", "stack"];
+const NO_STD: [&str; 5] = ["base", "wire", "model", "engine", "stack"];
 /// Crates whose purity a list of banned calls holds up.
 const BANS: [&str; 2] = ["plan", "sim"];
 

@@ -28,6 +28,7 @@ pub use lifecycle::{
 };
 pub use wirestorm_base as base;
 pub use wirestorm_io::{link, namespace};
+pub use wirestorm_model as model;
 pub use wirestorm_plan as plan;
 pub use wirestorm_stack as stack;
 pub use wirestorm_wire as wire;

@@ -8,8 +8,8 @@ use std::time::Instant as Clock;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_engine::measure::*;
+use wirestorm_model::stream::draw;
 use wirestorm_sim::memory::{MemoryReceive, WireOptions, wire};
-use wirestorm_wire::stream::draw;
 
 /// Bytes without FCS.
 const FRAME_LENGTH: usize = 60;

@@ -2,10 +2,10 @@
 
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_base::time::Duration;
-use wirestorm_wire::impairment::{
+use wirestorm_model::impairment::{
     Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
 };
-use wirestorm_wire::stream::Speed;
+use wirestorm_model::stream::Speed;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;

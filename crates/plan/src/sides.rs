@@ -6,7 +6,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use crate::edit::{EditError, parse_prefix};
 
-pub use wirestorm_wire::sides::{SideRule, SidesOptions};
+pub use wirestorm_model::sides::{SideRule, SidesOptions};
 
 /// The most entries of one list: they are searched for every packet.
 const ENTRIES_MAX: usize = 1024;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::prefix::Prefix;
-use wirestorm_wire::tunnel::ClientTunnels;
 
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::{AddressRange, read_range};
+use crate::emulation::read_range;
 
 pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
 

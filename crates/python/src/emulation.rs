@@ -11,15 +11,14 @@ use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{EmulationOptions, FlowChoice, WatchOptions, read_plan};
+use wirestorm_control::model::address_range::AddressRange;
+use wirestorm_control::model::tunnel::ClientTunnels;
 use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::emulation::{
-    AddressRange, Client, Devices, EmulationPlan, MplsLabels, Vlans,
-};
+use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan, MplsLabels, Vlans};
 use wirestorm_control::plan::traffic::{PlanErrors, Port};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
 use wirestorm_control::wire::packet::MacAddress;
-use wirestorm_control::wire::tunnel::ClientTunnels;
 use wirestorm_control::{Command, Detail, LoadFactor};
 
 use crate::background::{Background, written};

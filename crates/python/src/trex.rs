@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use pyo3::prelude::*;
 use wirestorm_control::FlowCommand;
 use wirestorm_control::base::rate::Rate;
+use wirestorm_control::model::stream::Stream;
 use wirestorm_control::plan::traffic::{Flow, Port, TrafficPlan};
 use wirestorm_control::plan::trex::{self, Addresses, LowerOptions, Marking};
 use wirestorm_control::wire::packet::MacAddress;
-use wirestorm_control::wire::stream::Stream;
 
 use crate::errors::{plan_error_of, value_error};
 use crate::run::{How, Run};

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use wirestorm_base::port::{PortError, Receive, ReceiveCounters, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{Impaired, ImpairmentCounters};
+use wirestorm_model::impairment::Impairment;
 use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, FollowOptions};
-use wirestorm_wire::impairment::Impairment;
 use wirestorm_wire::packet::MacAddress;
 
 use crate::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};

@@ -7,8 +7,8 @@ use wirestorm_base::port::{PortError, Receive};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
+use wirestorm_model::stream::Stream;
 use wirestorm_wire::capture::{EncodeError, LinkType, PcapWriter};
-use wirestorm_wire::stream::Stream;
 
 use crate::memory::{WireOptions, wire};
 

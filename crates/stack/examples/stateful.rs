@@ -11,14 +11,18 @@ use std::time::Instant as Clock;
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Tally, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Tally, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
-use wirestorm_stack::tcp::settings::Settings;
 
 /// Bytes of a request.
 const REQUEST: u32 = 100;
@@ -115,7 +119,7 @@ fn endpoints(connections: u64, requests: u64, page: u32) -> [Endpoint; 2] {
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
-    let load = Load::Constant { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
     let limit = Some(connections);
     let endpoint = |instructions: Vec<Instruction>, role, seed| {
         let program = Program::new(instructions).expect("a program within its bounds");

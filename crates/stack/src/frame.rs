@@ -12,9 +12,9 @@ use wirestorm_wire::packet::{
 };
 
 use crate::icmp_error::Message;
-use crate::ip_settings::IpSettings;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::{Ecn, Outgoing};
+use wirestorm_model::ip::IpSettings;
 
 /// Where its addresses end.
 const ADDRESSES: usize = 12;

@@ -8,10 +8,10 @@ use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, protocol};
 use wirestorm_wire::packet::{ipv4, ipv6};
 use wirestorm_wire::prefix::Prefix;
 
-use crate::address_range::AddressRange;
 use crate::echo;
 use crate::heard::Heard;
 use crate::neighbour::{self, ALL_NODES};
+use wirestorm_model::address_range::AddressRange;
 
 /// A host with one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 
 extern crate alloc;
 
-mod address_range;
 pub mod content;
 mod echo;
 pub mod endpoint;
@@ -16,7 +15,6 @@ mod heard;
 mod host;
 pub mod http1;
 mod icmp_error;
-mod ip_settings;
 mod neighbour;
 pub mod program;
 mod random;

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wirestorm_wire::assemble::{Header, Payload, assemble, length_min};
+use wirestorm_model::assemble::{Header, Payload, assemble, length_min};
 use wirestorm_wire::checksum;
 use wirestorm_wire::layout::ethernet::ETHERNET;
 use wirestorm_wire::layout::icmpv6::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};

@@ -1,6 +1,6 @@
 //! Numbers drawn from a seed.
 
-use wirestorm_wire::stream::draw;
+use wirestorm_model::stream::draw;
 
 /// Numbers one after the other, the same everywhere. Not for secrets.
 #[derive(Clone, Copy, Debug)]

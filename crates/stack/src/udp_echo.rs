@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use wirestorm_wire::assemble::{Header, Payload, assemble};
+use wirestorm_model::assemble::{Header, Payload, assemble};
 use wirestorm_wire::checksum;
 use wirestorm_wire::layout::ethernet::ETHERNET;
 use wirestorm_wire::layout::ipv4::IPV4;

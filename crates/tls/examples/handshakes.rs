@@ -12,14 +12,18 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConnection};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Instruction, Program};
-use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_tls::{Resume, TlsClients, TlsServers, TlsSettings, Version};
 
 /// From one connection to the next, and how often both ends look at their wires.
@@ -103,7 +107,7 @@ fn over_the_stack(clients: Arc<TlsClients>, servers: Arc<TlsServers>, count: u64
     };
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
-    let load = Load::Constant { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
+    let load = Load::Rate { rate: Rate::new(1, STEP).expect("not zero"), at_most: None };
     let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(count));
     let asks = Role::Client { tuples, link, load, ramp, limit };
     let answers = Role::Server { listen: Listen::at(PORT) };

@@ -7,15 +7,12 @@
 
 extern crate alloc;
 
-pub mod assemble;
 pub mod capture;
 pub mod checksum;
 pub mod conversation;
 pub mod dissect;
-pub mod edit;
 pub mod flow;
 pub mod fragment;
-pub mod impairment;
 pub mod layout;
 pub mod mark;
 pub mod neighbour;
@@ -23,6 +20,3 @@ pub mod packet;
 pub mod pattern;
 pub mod prefix;
 pub mod print;
-pub mod sides;
-pub mod stream;
-pub mod tunnel;

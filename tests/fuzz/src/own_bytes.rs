@@ -4,17 +4,23 @@
 use std::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::program::{
+    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value,
+};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{
-    Buffer, Buffers, Check, Composition, Contents, Delimiter, Extraction, Failure, Form,
-    Instruction, Part, Piece, Program, Rule, TextVariable, Value,
+    Buffer, Buffers, Check, Contents, Extraction, Failure, Instruction, Program,
 };
-use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_wire::pattern::Pattern;
 
 const FRAME_LENGTH_MAX: usize = 1_514;
@@ -49,7 +55,7 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
     let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let link = LinkHeader::new(&ethernet).expect("an Ethernet header").into();
     let (ramp, limit) = (Duration::ZERO, Some(1));
-    let client = Role::Client { tuples, link, load: Load::Hold { flows: 1 }, ramp, limit };
+    let client = Role::Client { tuples, link, load: Load::Hold(1), ramp, limit };
     let tcp = Settings { maximum_segment_size: mss, time_wait_ms: 1, ..Settings::default() };
     let endpoint = |program, role, seed| {
         let transport = Transport::Tcp(tcp);

@@ -5,20 +5,24 @@ use std::net::IpAddr;
 
 use wirestorm_base::port::{Receive, Received, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Algorithm;
+use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_sim::memory::{WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    MatchByte, Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, MatchByte, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
-use wirestorm_stack::tcp::congestion::Algorithm;
 use wirestorm_stack::tcp::connection::{Connection, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
-use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 
 /// Departures at one time; more is a loop without end.
 const DEPARTURES_MAX: usize = 1 << 16;

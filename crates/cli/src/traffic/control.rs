@@ -119,7 +119,7 @@ fn wrong(line: &str) -> String {
 mod tests {
     use super::*;
     use wirestorm_control::base::rate::{Layer, Rate};
-    use wirestorm_control::wire::stream::Speed;
+    use wirestorm_control::model::stream::Speed;
 
     fn read(line: &str) -> Result<Option<(Vec<usize>, FlowCommand)>, String> {
         parse(line, &["voice".into(), "bulk data".into()])

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wirestorm_stack::program::{Findings, Transaction, TransactionTimes};
+use wirestorm_model::program::Transaction;
+use wirestorm_stack::program::{Findings, TransactionTimes};
 
 use crate::result::{FailureReport, HistogramReport, TransactionReport};
 

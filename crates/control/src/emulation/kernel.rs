@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use wirestorm_io::link::{self, Link, LinkAddress};
 use wirestorm_io::namespace::InterfaceName;
-use wirestorm_plan::emulation::{AddressRange, EmulationPlan};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_plan::emulation::EmulationPlan;
 
 /// What is to be said of addresses of a port, its clients and its servers that the kernel has on
 /// its interface. Where packet sockets carry the frames, it hears them as well, and resets

@@ -1,15 +1,14 @@
 //! From a plan's words to what endpoints do.
 
-use wirestorm_plan::emulation::{self, EmulationPlan, Step};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::program::Step;
+use wirestorm_plan::emulation::{self, EmulationPlan};
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, ClientLinks, Devices, FlowLabel, Identification, IpSettings,
-    LinkHeader, Listen, Load, MatchByte, Order, Pairing, Role, ServerLink, Template, Think,
-    Transport, Tuples,
+    ClientLinks, Devices, LinkHeader, Listen, MatchByte, Role, ServerLink, Template, Transport,
+    Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
-use wirestorm_stack::tcp::congestion::Algorithm;
-use wirestorm_stack::tcp::round_trip::RtoBounds;
-use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
 use super::error::EmulationError;
@@ -39,7 +38,7 @@ pub(super) struct Duties {
 
 /// The clients of a template, and where their frames go.
 pub(super) struct Reached {
-    pub(super) addresses: emulation::AddressRange,
+    pub(super) addresses: AddressRange,
     pub(super) destination: MacAddress,
     /// The number of the next hop that this is; [`LinkHeader::FIXED`]: none that may move.
     pub(super) next_hop: u16,
@@ -55,7 +54,7 @@ fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRang
     let asked = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let served = plan.templates.iter().filter_map(|it| it.server.as_ref()?.addresses);
     let ranges = clients.chain(asked.map(|it| it.servers)).chain(served);
-    ranges.filter(|range| range.first.is_multicast()).map(|it| self::range(&it)).collect()
+    ranges.filter(|range| range.first.is_multicast()).collect()
 }
 
 /// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
@@ -73,11 +72,7 @@ pub(super) fn duties(
         groups: Vec::new(),
         buffers: Buffers::default(),
         connects: false,
-        blackhole: match plan.ports[port].blackhole {
-            emulation::Blackhole::Nothing => Blackhole::Nothing,
-            emulation::Blackhole::Syn => Blackhole::Syn,
-            emulation::Blackhole::All => Blackhole::All,
-        },
+        blackhole: plan.ports[port].blackhole,
         aimed_at: Vec::new(),
         grouped: grouped(plan, clients),
     };
@@ -88,7 +83,11 @@ pub(super) fn duties(
             template.server.as_ref().map(|it| &it.program),
         ];
         let [client_resets, server_resets] = programs.map(|it| it.is_some_and(|it| resets(it)));
-        let mut add = |says: (&[Step], Option<u32>), side, tcp: &emulation::Tcp, ip, role| {
+        let mut add = |says: (&[Step], Option<u32>),
+                       side,
+                       tcp: &emulation::Tcp,
+                       ip: emulation::Ip,
+                       role| {
             let (steps, stamp) = says;
             let path = || format!("{}.{side}.program", template.path);
             // Those who connect wait for answers; their peers may hang up between messages.
@@ -99,12 +98,10 @@ pub(super) fn duties(
                 None => program,
             };
             let transport = match template.transport {
-                emulation::Transport::Tcp => {
-                    Transport::Tcp(settings(tcp, template.http2.is_some()))
-                }
+                emulation::Transport::Tcp => Transport::Tcp(tcp.settings(template.http2.is_some())),
                 emulation::Transport::Udp => Transport::Udp,
             };
-            let ip = ip_settings(ip);
+            let ip = ip.settings();
             let (sessions, meets_resets) = match side {
                 "client" => (sessions.client.clone(), server_resets),
                 _ => (sessions.server.clone(), client_resets),
@@ -162,17 +159,10 @@ pub(super) fn duties(
 fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
     let Reached { addresses, destination, next_hop, devices: behind, servers } = reached;
     let tuples = Tuples {
-        clients: range(addresses),
-        order: match asked.order {
-            emulation::Order::RoundRobin => Order::RoundRobin,
-            emulation::Order::Random => Order::Random,
-        },
-        servers: range(&asked.servers),
-        pairing: match asked.pairing {
-            emulation::Pairing::RoundRobin => Pairing::RoundRobin,
-            emulation::Pairing::Random => Pairing::Random,
-            emulation::Pairing::Fixed => Pairing::Fixed,
-        },
+        clients: *addresses,
+        order: asked.order,
+        servers: asked.servers,
+        pairing: asked.pairing,
         server_port: asked.server_port,
         client_ports: asked.ports.clone(),
         turn: asked.turn,
@@ -190,15 +180,7 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
     };
     let devices = behind.iter().filter_map(by).collect();
     let link = ClientLinks { usual, devices, servers: servers.clone() };
-    let load = match asked.load {
-        emulation::Load::Rate { rate, at_most } => Load::Constant { rate, at_most },
-        emulation::Load::Poisson { rate, at_most } => Load::Poisson { rate, at_most },
-        emulation::Load::Hold(flows) => Load::Hold { flows },
-        emulation::Load::Throughput(bits_per_second) => Load::Throughput { bits_per_second },
-        emulation::Load::Users { users, think } => Load::Users { users, think: self::think(think) },
-        emulation::Load::OnDemand => Load::OnDemand,
-    };
-    let (ramp, limit) = (asked.ramp, asked.limit);
+    let (load, ramp, limit) = (asked.load, asked.ramp, asked.limit);
     Some(Role::Client { tuples, link, load, ramp, limit })
 }
 
@@ -218,7 +200,7 @@ fn devices(
     header.extend(kind.to_be_bytes());
     header.extend(labels);
     Some(Devices {
-        clients: range(&asked.clients),
+        clients: asked.clients,
         every: asked.every,
         count: asked.count,
         link: LinkHeader::new(&header)?,
@@ -231,106 +213,7 @@ fn listen(server: &emulation::Server, port: u16) -> Listen {
     let bytes = server.first_bytes.iter().flat_map(|it| &it.0);
     let byte =
         |&(offset, mask, value): &(u8, u8, u8)| MatchByte { offset: offset.into(), mask, value };
-    Listen {
-        port,
-        addresses: server.addresses.as_ref().map(range),
-        first_bytes: bytes.map(byte).collect(),
-    }
-}
-
-fn think(asked: emulation::Think) -> Think {
-    match asked {
-        emulation::Think::Between { min, max } => Think::Uniform { min, max },
-        emulation::Think::About { mean, deviation: None } => Think::Exponential { mean },
-        emulation::Think::About { mean, deviation: Some(deviation) } => {
-            Think::Normal { mean, deviation }
-        }
-    }
-}
-
-fn range(range: &emulation::AddressRange) -> AddressRange {
-    AddressRange { first: range.first, count: range.count }
-}
-
-fn settings(asked: &emulation::Tcp, is_http2: bool) -> Settings {
-    // Answers, windows and acknowledgements of settings are short, and follow one another unasked:
-    // with Nagle's algorithm each would wait for what acknowledges the one before, which peers
-    // delay. What belongs together is in one write as it is, so nothing is gained by waiting; nginx,
-    // Go and curl turn it off as well.
-    let usual = Settings { no_delay: is_http2, ..Settings::default() };
-    Settings {
-        maximum_segment_size: asked.mss.unwrap_or(usual.maximum_segment_size),
-        initial_window: asked.initial_window.unwrap_or(usual.initial_window),
-        receive_buffer: asked.receive_buffer.unwrap_or(usual.receive_buffer),
-        send_buffer: asked.send_buffer.unwrap_or(usual.send_buffer),
-        window_shift: asked.window_scale,
-        window_scaling: asked.window_scaling.unwrap_or(usual.window_scaling),
-        timestamps: asked.timestamps.unwrap_or(usual.timestamps),
-        sack: asked.sack.unwrap_or(usual.sack),
-        rack: asked.rack.unwrap_or(usual.rack),
-        dupack_threshold: asked.dupack_threshold.unwrap_or(usual.dupack_threshold),
-        reassembly_max: asked.reassembly_max.unwrap_or(usual.reassembly_max),
-        ecn: match asked.ecn {
-            Some(emulation::Ecn::Never) => EcnUse::Never,
-            Some(emulation::Ecn::Permit) => EcnUse::Answer,
-            Some(emulation::Ecn::Ask) => EcnUse::Ask,
-            None => usual.ecn,
-        },
-        no_delay: asked.no_delay.unwrap_or(usual.no_delay),
-        congestion: match asked.congestion {
-            Some(emulation::Congestion::NewReno) => Algorithm::NewReno,
-            Some(emulation::Congestion::Cubic) => Algorithm::Cubic,
-            Some(emulation::Congestion::Bbr) => Algorithm::Bbr,
-            None => usual.congestion,
-        },
-        retransmission: timeouts(asked, usual.retransmission),
-        retries: asked.retries.unwrap_or(usual.retries),
-        syn_retries: asked.syn_retries.unwrap_or(usual.syn_retries),
-        open_timeout_ms: asked.open_timeout_ms.unwrap_or(usual.open_timeout_ms),
-        delayed_ack_ms: asked.delayed_ack_ms.unwrap_or(usual.delayed_ack_ms),
-        fast_open: asked.fast_open.unwrap_or(usual.fast_open),
-        ack_after_bytes: asked.ack_after_bytes.unwrap_or(usual.ack_after_bytes),
-        time_wait_ms: asked.time_wait_ms.unwrap_or(usual.time_wait_ms),
-        keepalive_ms: asked.keepalive_ms.unwrap_or(usual.keepalive_ms),
-        keepalive_interval_ms: asked.keepalive_interval_ms.unwrap_or(usual.keepalive_interval_ms),
-        keepalive_probes: asked.keepalive_probes.unwrap_or(usual.keepalive_probes),
-        push_all: asked.push_all.unwrap_or(usual.push_all),
-        ..usual
-    }
-}
-
-fn timeouts(asked: &emulation::Tcp, usual: RtoBounds) -> RtoBounds {
-    // A plan has an hour at most.
-    let micros = |ms: Option<u32>, usual: u32| ms.map_or(usual, |ms| ms.saturating_mul(1_000));
-    RtoBounds {
-        initial: micros(asked.rto_initial_ms, usual.initial),
-        // By which plans are checked.
-        min: micros(asked.rto_min_ms.or(Some(emulation::RTO_MIN_MS)), usual.min),
-        max: micros(asked.rto_max_ms, usual.max),
-    }
-}
-
-fn ip_settings(asked: emulation::Ip) -> IpSettings {
-    let usual = IpSettings::default();
-    let dont_fragment = asked.dont_fragment.unwrap_or(usual.dont_fragment);
-    IpSettings {
-        hop_limit: asked.ttl.unwrap_or(usual.hop_limit),
-        traffic_class: asked.tos.unwrap_or(usual.traffic_class),
-        dont_fragment,
-        identification: match asked.identification {
-            Some(emulation::Identification::Zero) => Identification::Zero,
-            Some(emulation::Identification::Counting) => Identification::Counting,
-            Some(emulation::Identification::Random) => Identification::Random,
-            // Fragments of several packets can be told apart only by that (RFC 6864 section 4.3).
-            None if !dont_fragment => Identification::Counting,
-            None => usual.identification,
-        },
-        flow_label: match asked.flow_label {
-            Some(emulation::FlowLabel::OfFlow) => FlowLabel::OfFlow,
-            Some(emulation::FlowLabel::Value(label)) => FlowLabel::Value(label),
-            None => usual.flow_label,
-        },
-    }
+    Listen { port, addresses: server.addresses, first_bytes: bytes.map(byte).collect() }
 }
 
 /// Whether steps may reset a connection.

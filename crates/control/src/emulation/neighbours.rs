@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wirestorm_base::port::PortError;
-use wirestorm_plan::emulation::{AddressRange, EmulationPlan, ProbeProtocol, Vlans};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_plan::emulation::{EmulationPlan, ProbeProtocol, Vlans};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::endpoint::LinkHeader;
 use wirestorm_wire::packet::MacAddress;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use wirestorm_plan::emulation::{AddressRange, Client, Devices, EmulationPlan, NextHop, Vlans};
-use wirestorm_stack::{Guests, Host, endpoint as stack};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_plan::emulation::{Client, Devices, EmulationPlan, NextHop, Vlans};
+use wirestorm_stack::{Guests, Host};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
@@ -142,7 +143,7 @@ impl NextHops {
 fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<Guests>> {
     let mut guests: BTreeMap<_, Vec<Guests>> = BTreeMap::new();
     let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
-        let range = stack::AddressRange { first: range.first, count: range.count };
+        let range = *range;
         let those = guests.entry((port, Some(vlan))).or_default();
         if !those.contains(&Guests { range, every }) {
             those.push(Guests { range, every });

@@ -1,12 +1,8 @@
 //! From a program's words about bytes of single flows to what instructions refer to.
 
-use wirestorm_plan::emulation::{self, Expected, FlowValue, Received, Step, When};
-use wirestorm_stack::program::{
-    Check, Composition, Contents, Delimiter, Extraction, Field, Form, Instruction, Number, Part,
-    Piece, Rule, TextVariable, Transaction, Value,
-};
+use wirestorm_model::program::{Composition, Expected, Rule, Step, Transaction, When};
 
-use super::program::variable;
+use wirestorm_stack::program::{Check, Contents, Extraction, Instruction};
 
 /// What the instructions of a program refer to, as it is gathered, and what of that is told later.
 #[derive(Debug, Default)]
@@ -50,8 +46,8 @@ impl Gathered {
             }
             Step::Receive(bytes) if self.looks => self.take(Rule::Count(*bytes), is_awaited)?,
             Step::Need(bytes) if self.looks => self.take(Rule::Count(*bytes), true)?,
-            Step::ReceiveWhole(received) => self.take(rule(received)?, is_awaited)?,
-            Step::NeedWhole(received) => self.take(rule(received)?, true)?,
+            Step::ReceiveWhole(received) => self.take(received.clone(), is_awaited)?,
+            Step::NeedWhole(received) => self.take(received.clone(), true)?,
             Step::Expect { expected, otherwise: None } => {
                 Instruction::Expect { check: self.check(expected)? }
             }
@@ -64,10 +60,10 @@ impl Gathered {
             }
             Step::StartFlow { port, client_port } => {
                 let ports = &mut self.contents.ports;
-                let port = push(ports, value(*port)?)?;
+                let port = push(ports, *port)?;
                 let own_port = match client_port {
                     None => None,
-                    Some(own) => Some(push(ports, value(*own)?)?),
+                    Some(own) => Some(push(ports, *own)?),
                 };
                 Instruction::StartTemplate { port, own_port }
             }
@@ -75,32 +71,16 @@ impl Gathered {
                 Instruction::Reconnect { unless: Some(self.check(&Expected::KeepsConnection)?) }
             }
             Step::Extract { text, part } => {
-                let part = match part {
-                    emulation::Part::Group(pattern, group) => Part::Group(pattern.clone(), *group),
-                    emulation::Part::Between(before, behind) => {
-                        Part::Between(before.as_slice().into(), behind.as_slice().into())
-                    }
-                    emulation::Part::At { offset, length } => {
-                        Part::At { offset: *offset, length: *length }
-                    }
-                };
-                let extraction = Extraction { text: TextVariable::new(*text)?, part };
+                let extraction = Extraction { text: *text, part: part.clone() };
                 let extraction = push(&mut self.contents.extractions, extraction)?;
                 Instruction::Extract { extraction }
             }
-            Step::SetText { text, composition } => Instruction::SetText {
-                text: TextVariable::new(*text)?,
-                composition: self.compose(composition)?,
-            },
+            Step::SetText { text, composition } => {
+                Instruction::SetText { text: *text, composition: self.compose(composition)? }
+            }
             Step::SetNumber { variable: name, number } => {
-                let number = match *number {
-                    emulation::Number::Counter { start, step, max } => {
-                        Number::Counter { start, step, max }
-                    }
-                    emulation::Number::Random { min, max } => Number::Random { min, max },
-                };
-                let number = push(&mut self.contents.numbers, number)?;
-                Instruction::SetNumber { variable: variable(*name)?, number }
+                let number = push(&mut self.contents.numbers, *number)?;
+                Instruction::SetNumber { variable: *name, number }
             }
             Step::StartTransaction(name) => {
                 Instruction::BeginTransaction { transaction: self.transaction(name)? }
@@ -128,8 +108,8 @@ impl Gathered {
         push(&mut self.contents.checks, check)
     }
 
-    fn compose(&mut self, asked: &emulation::Composition) -> Option<u16> {
-        push(&mut self.contents.compositions, composition(asked)?)
+    fn compose(&mut self, composition: &Composition) -> Option<u16> {
+        push(&mut self.contents.compositions, composition.clone())
     }
 
     /// Plans name no more than there are.
@@ -140,16 +120,6 @@ impl Gathered {
             self.transactions.len() - 1
         }))
     }
-}
-
-fn rule(received: &Received) -> Option<Rule> {
-    Some(match received {
-        Received::Until(bytes) => Rule::Until(Delimiter::new(bytes)?),
-        Received::Http => Rule::Http,
-        Received::HttpHead => Rule::HttpHead,
-        Received::Reply => Rule::Reply,
-        Received::Rtsp => Rule::Rtsp,
-    })
 }
 
 /// Appends something; its place, where there is a number for it.
@@ -176,8 +146,8 @@ fn messages(steps: &[Step]) -> Option<u64> {
     steps.iter().try_fold(0_u64, |sum, step| {
         let more = match step {
             Step::Repeat { times, steps } => (*times)?.checked_mul(messages(steps)?)?,
-            Step::ReceiveWhole(Received::Http | Received::HttpHead)
-            | Step::NeedWhole(Received::Http | Received::HttpHead) => 1,
+            Step::ReceiveWhole(Rule::Http | Rule::HttpHead)
+            | Step::NeedWhole(Rule::Http | Rule::HttpHead) => 1,
             Step::Jump { .. } | Step::DecrementAndJump { .. } => return None,
             _ => 0,
         };
@@ -192,51 +162,3 @@ fn receive_datagrams(steps: &[Step]) -> bool {
         _ => false,
     })
 }
-
-fn composition(asked: &emulation::Composition) -> Option<Composition> {
-    let piece = |piece: &emulation::Piece| {
-        Some(match piece {
-            emulation::Piece::Bytes(bytes) => Piece::Bytes(bytes.as_slice().into()),
-            emulation::Piece::Value(of, form) => Piece::Value(value(*of)?, self::form(*form)),
-            emulation::Piece::RandomBytes(count) => Piece::RandomBytes(*count),
-            emulation::Piece::RandomText(count) => Piece::RandomText(*count),
-        })
-    };
-    let field = |field: &emulation::Field| {
-        Some(Field { offset: field.offset, width: field.width, value: value(field.value)? })
-    };
-    Some(Composition {
-        pieces: asked.pieces.iter().map(piece).collect::<Option<_>>()?,
-        size: asked.size,
-        fill: asked.fill.clone(),
-        fields: asked.fields.iter().map(field).collect::<Option<_>>()?,
-    })
-}
-
-fn value(asked: FlowValue) -> Option<Value> {
-    Some(match asked {
-        FlowValue::Flow => Value::Flow,
-        FlowValue::Client => Value::Client,
-        FlowValue::ClientPort => Value::ClientPort,
-        FlowValue::Server => Value::Server,
-        FlowValue::ServerPort => Value::ServerPort,
-        FlowValue::Number(name) => Value::Number(variable(name)?),
-        FlowValue::Text(name) => Value::Text(TextVariable::new(name)?),
-        FlowValue::Length(name) => Value::Length(TextVariable::new(name)?),
-    })
-}
-
-const fn form(asked: emulation::Form) -> Form {
-    match asked {
-        emulation::Form::Plain => Form::Plain,
-        emulation::Form::Digits(digits) => Form::Digits(digits),
-        emulation::Form::Octets => Form::Octets,
-        emulation::Form::Hex => Form::Hex,
-        emulation::Form::Bytes => Form::Bytes,
-        emulation::Form::Width(width) => Form::Width(width),
-    }
-}
-
-// What a plan may name has a place.
-const _: () = assert!(emulation::TEXTS_MAX == TextVariable::COUNT);
-const _: () = assert!(emulation::TRANSACTIONS_MAX == Transaction::COUNT);

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{self, Counted, Expected, Label, Name, Part, Step, When};
-use wirestorm_stack::program::{
-    Buffer, Buffers, Comparison, Contents, Instruction, Statistic, TickVariable, Variable,
-};
+use wirestorm_model::program::{Counted, Expected, Label, Part, Step, Variable, When};
+
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
 use super::found::{Told, ToldStep};
 use super::own::Gathered;
@@ -228,64 +227,33 @@ fn control(step: &Step) -> Option<Instruction> {
     Some(match *step {
         Step::Jump { ref when, .. } => match *when {
             When::Always => Instruction::Jump { to: UNKNOWN },
-            When::Compares { variable: name, comparison, value } => Instruction::JumpIf {
-                variable: variable(name)?,
-                comparison: compared(comparison),
-                value,
-                to: UNKNOWN,
-            },
-            When::Within { span, since } => Instruction::JumpWithin {
-                tick: TickVariable::new(since)?,
-                millis: millis(span),
-                to: UNKNOWN,
-            },
+            When::Compares { variable, comparison, value } => {
+                Instruction::JumpIf { variable, comparison, value, to: UNKNOWN }
+            }
+            When::Within { span, since } => {
+                Instruction::JumpWithin { tick: since, millis: millis(span), to: UNKNOWN }
+            }
             // It is about bytes of single flows.
             When::Received(_) => return None,
         },
-        Step::Listen { variable: name, ref ports } => Instruction::Listen {
-            variable: variable(name)?,
-            first: *ports.start(),
-            last: *ports.end(),
-        },
-        Step::DecrementAndJump { variable: name, .. } => {
-            Instruction::DecrementAndJump { variable: variable(name)?, to: UNKNOWN }
+        Step::Listen { variable, ref ports } => {
+            Instruction::Listen { variable, first: *ports.start(), last: *ports.end() }
         }
-        Step::Set { variable: name, value } => {
-            Instruction::Set { variable: variable(name)?, value }
+        Step::DecrementAndJump { variable, .. } => {
+            Instruction::DecrementAndJump { variable, to: UNKNOWN }
         }
-        Step::Add { variable: name, value } => {
-            Instruction::Add { variable: variable(name)?, value }
-        }
-        Step::Remember(time) => Instruction::SetTick { tick: TickVariable::new(time)? },
-        Step::Postpone { time, by } => {
-            Instruction::AddTick { tick: TickVariable::new(time)?, millis: millis(by) }
-        }
+        Step::Set { variable, value } => Instruction::Set { variable, value },
+        Step::Add { variable, value } => Instruction::Add { variable, value },
+        Step::Remember(time) => Instruction::SetTick { tick: time },
+        Step::Postpone { time, by } => Instruction::AddTick { tick: time, millis: millis(by) },
         Step::Count { counter, what: Counted::Number(value) } => {
-            Instruction::Count { statistic: Statistic::new(counter)?, value }
+            Instruction::Count { statistic: counter, value }
         }
-        Step::Count { counter, what: Counted::Since { time, unit } } => Instruction::CountSince {
-            statistic: Statistic::new(counter)?,
-            tick: TickVariable::new(time)?,
-            unit,
-        },
+        Step::Count { counter, what: Counted::Since { time, unit } } => {
+            Instruction::CountSince { statistic: counter, tick: time, unit }
+        }
         _ => return None,
     })
-}
-
-/// The variable of a name: the first ones count loops, so they are taken from behind.
-pub(super) fn variable(name: Name) -> Option<Variable> {
-    Variable::new((Variable::COUNT - 1).checked_sub(name)?)
-}
-
-fn compared(comparison: emulation::Comparison) -> Comparison {
-    match comparison {
-        emulation::Comparison::Less => Comparison::Less,
-        emulation::Comparison::LessOrEqual => Comparison::LessOrEqual,
-        emulation::Comparison::Equal => Comparison::Equal,
-        emulation::Comparison::NotEqual => Comparison::NotEqual,
-        emulation::Comparison::GreaterOrEqual => Comparison::GreaterOrEqual,
-        emulation::Comparison::Greater => Comparison::Greater,
-    }
 }
 
 fn micros(time: Duration) -> u32 {
@@ -296,13 +264,10 @@ fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_nanos() / 1_000_000).unwrap_or(u32::MAX)
 }
 
-// What a plan may name has a place.
-const _: () = assert!(emulation::VARIABLES_MAX == Variable::COUNT);
-const _: () = assert!(emulation::TIMES_MAX == TickVariable::COUNT);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestorm_model::program::TickVariable;
 
     fn lowered(steps: &[Step]) -> Vec<Instruction> {
         lower(steps, &[], true, &mut Buffers::default()).instructions
@@ -331,15 +296,18 @@ mod tests {
     #[test]
     fn jumps_lead_to_where_their_labels_stand_and_names_keep_off_the_loops_variables() {
         let (again, end) = (Label(0), Label(1));
+        let (counter, named) = (Variable::new(0).unwrap(), Variable::named(0));
+        let tick = TickVariable::named(1);
         let steps = [
-            Step::Jump { to: end, when: When::Within { span: Duration::from_millis(7), since: 1 } },
+            Step::Jump {
+                to: end,
+                when: When::Within { span: Duration::from_millis(7), since: tick },
+            },
             Step::Label(again),
             Step::Repeat { times: Some(2), steps: vec![Step::ReceiveTotal(9)] },
-            Step::DecrementAndJump { variable: 0, to: again },
+            Step::DecrementAndJump { variable: named, to: again },
             Step::Label(end),
         ];
-        let (counter, named) = (Variable::new(0).unwrap(), Variable::new(9).unwrap());
-        let tick = TickVariable::new(1).unwrap();
         assert_eq!(
             lowered(&steps),
             [

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
+use wirestorm_model::program::Statistic;
 use wirestorm_stack::content::{MessageCounters, SessionCounters};
 use wirestorm_stack::endpoint::{Endpoint, Remaining, StampedTimes, Tally, Times};
-use wirestorm_stack::program::{Statistic, Statistics};
+use wirestorm_stack::program::Statistics;
 
 use super::found::Told;
 use super::moved::Moved;

@@ -13,11 +13,11 @@ use wirestorm_engine::tunnel::{TunnelTable, Tunnelled, Untunnelled};
 use wirestorm_io::af_packet::Fetched;
 use wirestorm_io::clock;
 use wirestorm_io::link::{Link, LinkKind};
+use wirestorm_model::impairment::{Impairment, Share};
 use wirestorm_plan::emulation::{EmulationPlan, Template, Transport};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions, ResetCursor};
-use wirestorm_wire::impairment::{Impairment, Share};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use wirestorm_plan::emulation::AddressRange;
+use wirestorm_model::address_range::AddressRange;
 use wirestorm_stack::endpoint::{LinkHeader, ServerLink};
 use wirestorm_stack::{Host, Route};
 use wirestorm_wire::packet::MacAddress;

@@ -15,7 +15,7 @@ use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::{HeldOptions, Link};
 use wirestorm_io::clock;
-use wirestorm_wire::impairment::Impairment;
+use wirestorm_model::impairment::Impairment;
 
 use crate::backend::{Backend, open_both_ways};
 use crate::lifecycle::{Abandoned, Context, PortSnapshot, Snapshot};

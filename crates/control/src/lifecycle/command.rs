@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
-use wirestorm_wire::tunnel::ClientTunnels;
+use wirestorm_model::tunnel::ClientTunnels;
 
 use super::flow_control::FlowCommand;
 use super::load_control::{LoadControl, LoadFactor, TunnelChangeError};

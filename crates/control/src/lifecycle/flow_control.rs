@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock;
-use wirestorm_wire::stream::Speed;
+use wirestorm_model::stream::Speed;
 
 /// A command to a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]

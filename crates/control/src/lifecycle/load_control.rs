@@ -8,8 +8,8 @@ use std::time::Duration as StdDuration;
 
 use wirestorm_base::rate::Decimal;
 use wirestorm_engine::tunnel::TunnelTable;
+use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_stack::endpoint::AddressSet;
-use wirestorm_wire::tunnel::ClientTunnels;
 
 use crate::result::PortReport;
 

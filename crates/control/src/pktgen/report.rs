@@ -1,8 +1,8 @@
 //! From what a device did to its report.
 
 use wirestorm_base::rate::Layer;
+use wirestorm_model::stream::Speed;
 use wirestorm_plan::pktgen::{Counters, LoweredDevice};
-use wirestorm_wire::stream::Speed;
 
 use super::run::{DeviceOutcome, Sent};
 use crate::port::stamp_name;

@@ -10,8 +10,8 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, Share};
 use wirestorm_io::clock::{self, RealtimeOffset};
+use wirestorm_model::stream::{Speed, Stream};
 use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
-use wirestorm_wire::stream::{Speed, Stream};
 
 use super::stamp::Stamping;
 use crate::backend::{self, Backend, PortVisitor, TransmitPort};

@@ -3,10 +3,10 @@
 use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::stream::{Share, StreamCounters};
+use wirestorm_model::stream::Stream;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::mark;
-use wirestorm_wire::stream::Stream;
 
 use super::error::TrafficError;
 use crate::host::{RunStreamIds, StreamIds};

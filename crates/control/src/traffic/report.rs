@@ -8,8 +8,8 @@ use wirestorm_base::port::TransmitCounters;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::{Receiver, TAG_RECORDS_MAX};
 use wirestorm_engine::stream::StreamCounters;
+use wirestorm_model::stream::{Mode, Speed};
 use wirestorm_plan::traffic::TrafficPlan;
-use wirestorm_wire::stream::{Mode, Speed};
 
 use super::lane::{Lane, WorkerOutcome};
 use super::measured::Expected;

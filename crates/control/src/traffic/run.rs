@@ -10,10 +10,10 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
 use wirestorm_io::clock;
+use wirestorm_model::stream::Speed;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::replay::ReceivePlan;
 use wirestorm_plan::traffic::TrafficPlan;
-use wirestorm_wire::stream::Speed;
 
 use super::error::TrafficError;
 use super::flow_follower::FlowFollower;

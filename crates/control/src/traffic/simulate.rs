@@ -10,11 +10,11 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
 use wirestorm_io::pcap::PcapTransmit;
+use wirestorm_model::stream::{Mode, Speed, Transmission};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::{Flow, PlanError, PlanErrors, TrafficPlan};
 use wirestorm_plan::trex::{LowerOptions, TrexError};
 use wirestorm_sim::streams::{self, SimulationOptions};
-use wirestorm_wire::stream::{Mode, Speed, Transmission};
 
 /// What is simulated.
 #[derive(Clone, Debug)]

@@ -24,13 +24,13 @@ use wirestorm_control::result::{Outcome, RunResult};
 use wirestorm_control::run::{Options, Plan, Prepared, Run};
 use wirestorm_control::traffic::StreamOptions;
 use wirestorm_control::{Command, FlowCommand, Host, LoadFactor, RunHandle, RunState, StartAt};
+use wirestorm_model::impairment::Impairment;
+use wirestorm_model::stream::Speed;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab, LabOptions};
 use wirestorm_testkit::pcap::{Packet, Resolution};
 use wirestorm_testkit::require::require_root;
 use wirestorm_testkit::sample::write_file;
-use wirestorm_wire::impairment::Impairment;
-use wirestorm_wire::stream::Speed;
 
 /// Longer than anything here takes.
 const PATIENCE: StdDuration = StdDuration::from_secs(60);

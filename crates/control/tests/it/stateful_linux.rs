@@ -13,14 +13,18 @@ use std::time::Duration;
 use wirestorm_io::af_packet::{AfPacketOptions, AfPacketReceive, AfPacketTransmit};
 use wirestorm_io::clock;
 use wirestorm_io::namespace::{InterfaceName, Namespace};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Algorithm;
+use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
-use wirestorm_stack::tcp::congestion::Algorithm;
-use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_testkit::net::{LabOptions, RouterLab};
 use wirestorm_testkit::require::require_root;
 use wirestorm_wire::packet::MacAddress;

@@ -8,7 +8,7 @@ use wirestorm_wire::packet::{ipv4, ipv6};
 
 use super::frame::{Frame, Kind};
 use super::random::Random;
-use wirestorm_wire::edit::{EditOptions, PrefixMapping};
+use wirestorm_model::edit::{EditOptions, PrefixMapping};
 use wirestorm_wire::prefix::{mask_ipv4, mask_ipv6};
 
 /// New IP addresses.

@@ -7,7 +7,7 @@ use super::link::LinkEdits;
 use super::network::NetworkEdits;
 use super::transport::TransportEdits;
 use super::vlan::edit_vlan;
-use wirestorm_wire::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
+use wirestorm_model::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
 
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

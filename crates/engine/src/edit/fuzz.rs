@@ -4,7 +4,7 @@ use wirestorm_wire::packet::{protocol, tcp, udp};
 
 use super::frame::{Frame, OVERWRITE_MAX};
 use super::random::Random;
-use wirestorm_wire::edit::Fuzz;
+use wirestorm_model::edit::Fuzz;
 
 /// How many kinds of damage there are.
 const ACTIONS: u32 = 11;

@@ -6,7 +6,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::frame::Frame;
 use super::random::Random;
-use wirestorm_wire::edit::{EditOptions, MacSubstitution};
+use wirestorm_model::edit::{EditOptions, MacSubstitution};
 
 const DESTINATION: usize = 0;
 const SOURCE: usize = 6;

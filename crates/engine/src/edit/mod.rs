@@ -35,7 +35,7 @@ mod vlan;
 
 pub use editor::{Edited, Editor};
 pub use frame::FrameFacts;
-pub use wirestorm_wire::edit::{
+pub use wirestorm_model::edit::{
     CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
     TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
 };

@@ -3,7 +3,7 @@
 use wirestorm_wire::packet::{ipv4, ipv6};
 
 use super::frame::{Frame, Kind};
-use wirestorm_wire::edit::{EditOptions, TimeToLiveEdit};
+use wirestorm_model::edit::{EditOptions, TimeToLiveEdit};
 
 /// New values for fields of the IP header.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use wirestorm_wire::packet::{protocol, tcp};
 
 use super::frame::Frame;
 use super::random::Random;
-use wirestorm_wire::edit::EditOptions;
+use wirestorm_model::edit::EditOptions;
 
 /// New values for fields of transport headers.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! VLAN tags, IEEE 802.1Q section 9.6.
 
 use super::frame::Frame;
-use wirestorm_wire::edit::{VlanChange, VlanEdit};
+use wirestorm_model::edit::{VlanChange, VlanEdit};
 
 const IDENTIFIER: u16 = 0x0fff;
 const DROP_ELIGIBLE: u16 = 0x1000;

@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 
 use wirestorm_base::rate::Ticker;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::impairment::{Bottleneck, Impairment, Jitter, Loss, Queue, Share};
-use wirestorm_wire::stream::draw;
+use wirestorm_model::impairment::{Bottleneck, Impairment, Jitter, Loss, Queue, Share};
+use wirestorm_model::stream::draw;
 
 use super::ImpairmentCounters;
 

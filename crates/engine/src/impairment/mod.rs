@@ -21,7 +21,7 @@ pub use line::{Line, Passage, Passages};
 pub use port::Impaired;
 
 use wirestorm_base::time::Instant;
-use wirestorm_wire::impairment::Impairment;
+use wirestorm_model::impairment::Impairment;
 
 /// What became of frames in one direction.
 ///

@@ -5,7 +5,7 @@ use wirestorm_base::time::Instant;
 use wirestorm_base::wrapper;
 
 use super::{HeldOptions, ImpairmentCounters, Link};
-use wirestorm_wire::impairment::Impairment;
+use wirestorm_model::impairment::Impairment;
 
 /// A sending port behind a link: what is given to it enters the link, and leaves by the port when
 /// it comes out. Without a link it is the port itself.

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::stream::{Step, Stream};
+use wirestorm_model::stream::{Step, Stream};
 
 use super::delay::{DelayRecord, Jitter};
 use super::distribution::Distribution;

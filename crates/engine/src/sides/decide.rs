@@ -7,7 +7,7 @@ use wirestorm_wire::dissect::Dissection;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{MacAddress, ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol, tcp};
 
-use wirestorm_wire::sides::{SideRule, SidesOptions};
+use wirestorm_model::sides::{SideRule, SidesOptions};
 
 use super::Side;
 

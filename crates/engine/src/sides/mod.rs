@@ -9,7 +9,7 @@ mod decide;
 
 pub use cache::{CacheError, CacheFile};
 pub use decide::Sides;
-pub use wirestorm_wire::sides::{SideRule, SidesOptions};
+pub use wirestorm_model::sides::{SideRule, SidesOptions};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use wirestorm_base::rate::{Layer, Rate, SteadyTicker, Ticker};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::stream::{Departures, Mode, Speed, Transmission, draw};
+use wirestorm_model::stream::{Departures, Mode, Speed, Transmission, draw};
 
 use super::program::FrameMaker;
 use super::share::Share;

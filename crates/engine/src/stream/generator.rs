@@ -10,7 +10,7 @@ use wirestorm_base::port::{PortError, Stored, Transmit};
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::emission::{After, Emission};
 use super::program::{BLOCK, FrameMaker, Recipes};

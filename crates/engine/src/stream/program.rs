@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_base::time::Instant;
+use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 use wirestorm_wire::checksum;
-use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 
 use super::share::Share;
 use super::variable::Variables;
@@ -599,7 +599,7 @@ fn u32_at(frame: &[u8], offset: usize) -> u32 {
 mod tests {
     use super::*;
     use alloc::vec;
-    use wirestorm_wire::stream::{Program, Speed, Transmission, Values, Variable};
+    use wirestorm_model::stream::{Program, Speed, Transmission, Values, Variable};
 
     fn second_frame(step: Step, varies: bool) -> Vec<u8> {
         let variable = Variable::new(Values::List(vec![0x1234, 0x5678]));

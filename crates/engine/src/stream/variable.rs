@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::iter;
 
 use wirestorm_base::prefetch::prefetch;
-use wirestorm_wire::stream::{Advance, Values, Variable};
+use wirestorm_model::stream::{Advance, Values, Variable};
 
 /// The variables of a stream, at one frame of it.
 ///

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use core::net::{IpAddr, Ipv6Addr};
 use core::num::NonZeroU16;
 
-use wirestorm_wire::tunnel::ClientTunnels;
+use wirestorm_model::tunnel::ClientTunnels;
 
 /// The tunnel of one client, seen from one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::impairment::{HeldOptions, ImpairmentCounters, Link};
-use wirestorm_wire::impairment::{
+use wirestorm_model::impairment::{
     Bottleneck, Bursts, Impairment, Jitter, Loss, Queue, Reordering, Share,
 };
 

@@ -13,12 +13,12 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::measure::Signature;
 use wirestorm_engine::replay::WorkerState;
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share};
-use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
-use wirestorm_wire::checksum;
-use wirestorm_wire::stream::{
+use wirestorm_model::stream::{
     Advance, ByteOrder, Checksum, Departures, Mode, Program, PseudoHeader, Speed, Step, Stream,
     Transmission, Values, Variable, Write,
 };
+use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
+use wirestorm_wire::checksum;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::Instant;
 use wirestorm_engine::tunnel::{TunnelCounters, TunnelTable, Tunnelled, Untunnelled};
+use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::{gtpu, ipv4, ipv6, udp};
-use wirestorm_wire::tunnel::ClientTunnels;
 
 const CLIENT: &str = "16.0.0.1";
 const SERVER: &str = "48.0.0.1";

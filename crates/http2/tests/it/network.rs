@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
 use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
+use wirestorm_model::program::{Rule, Variable};
 use wirestorm_stack::content::Sessions;
 use wirestorm_stack::endpoint::Endpoint;
-use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction, Rule, Variable};
+use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{TlsClients, TlsServers, TlsSettings};
 use wirestorm_wire::pattern::Pattern;
 

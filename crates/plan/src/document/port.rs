@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
-use wirestorm_wire::impairment::Impairment;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::impairment::Impairment;
+use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::prefix::Prefix;
-use wirestorm_wire::tunnel::ClientTunnels;
 
 use super::address::{read_addresses, read_gateways};
 use super::error::{PlanError, Problems};
@@ -32,18 +33,6 @@ pub struct Port {
     /// In which tunnels packets leave and arrive, where clients and servers live on it; `None`: in
     /// none.
     pub tunnels: Option<Vec<ClientTunnels>>,
-}
-
-/// What a port does not answer of what belongs to none of its clients and servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Blackhole {
-    /// All is answered: segments with RST, datagrams by ICMP.
-    #[default]
-    Nothing,
-    /// SYNs are not.
-    Syn,
-    /// Nothing is.
-    All,
 }
 
 impl Port {

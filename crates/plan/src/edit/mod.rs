@@ -13,7 +13,7 @@ pub use parse::{
     parse_captured_short, parse_endpoints, parse_mac_addresses, parse_mac_substitution,
     parse_port_map, parse_prefix, parse_prefix_mappings, parse_time_to_live,
 };
-pub use wirestorm_wire::edit::{
+pub use wirestorm_model::edit::{
     CapturedShort, EditOptions, Fuzz, MacSeed, MacSubstitution, PortMapping, PrefixMapping,
     TimeToLiveEdit, VlanChange, VlanEdit, VlanTag,
 };

@@ -5,12 +5,16 @@ use std::ops::RangeInclusive;
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::load::{Load, Think};
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::packet::MacAddress;
 
 use super::devices::{self, Devices};
 use super::ip::{self, Ip};
-use super::program::{self, Step};
+use super::program;
 use super::read_port;
 use super::speech::{self, Speech};
 use super::tcp::{self, Tcp};
@@ -87,89 +91,6 @@ pub struct Client {
     pub tcp: Tcp,
     /// IP settings of the client.
     pub ip: Ip,
-}
-
-/// How the clients of connections are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// Each time one of all.
-    Random,
-}
-
-/// How the servers of clients are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pairing {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// Each time one of all.
-    Random,
-    /// Each client has one: the first client the first, the second the second, and round.
-    Fixed,
-}
-
-/// Addresses that follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AddressRange {
-    /// The first.
-    pub first: IpAddr,
-    /// How many; at least 1.
-    pub count: u32,
-}
-
-/// Load: when connections start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
-    /// Connections per second at equal intervals.
-    Rate {
-        /// Number of datagrams.
-        rate: Rate,
-        /// How many at once at most: what is due while so many are there is skipped. `None`: as
-        /// many as there are.
-        at_most: Option<u64>,
-    },
-    /// So many a second on average, as independent users come.
-    Poisson {
-        /// Number of datagrams.
-        rate: Rate,
-        /// How many at once at most, as above.
-        at_most: Option<u64>,
-    },
-    /// As soon as there are fewer than so many.
-    Hold(u64),
-    /// At such a rate that they receive so many bits of data a second.
-    Throughput(u64),
-    /// By so many users: each makes one, thinks when that is over, and makes the next one.
-    Users {
-        /// Number of datagrams.
-        users: u64,
-        /// How long they think.
-        think: Think,
-    },
-    /// Only when programs start flows.
-    OnDemand,
-}
-
-/// How long a user thinks between two connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Think {
-    /// Each time between two is equally likely.
-    Between {
-        /// Minimum.
-        min: Duration,
-        /// Maximum.
-        max: Duration,
-    },
-    /// A time that is drawn.
-    About {
-        /// Mean.
-        mean: Duration,
-        /// The standard deviation of a normal distribution; `None`: an exponential one.
-        deviation: Option<Duration>,
-    },
 }
 
 impl Client {
@@ -313,7 +234,7 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
 /// The addresses of clients or servers.
 pub(super) fn read_hosts(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     let range = read_range(place)?;
-    match range.first_of_nobody() {
+    match range.first_unusable() {
         Some(address) => {
             Err(place.wrong(format!("addresses that hosts may have, not such as {address}")))
         }
@@ -421,10 +342,13 @@ fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
     let fields = place.fields(&USERS)?;
     let users = fields.need("users", "how many")?.integer(1, u32::MAX.into())?;
     let think = match fields.get("think") {
-        None => Think::Between { min: Duration::ZERO, max: Duration::ZERO },
+        None => Think::Uniform { min: Duration::ZERO, max: Duration::ZERO },
         Some(think) => match program::read_delay(&think)? {
-            Step::DelayAbout { mean, deviation } => Think::About { mean, deviation },
-            Step::Delay { min, max } => Think::Between { min, max },
+            Step::DelayAbout { mean, deviation: None } => Think::Exponential { mean },
+            Step::DelayAbout { mean, deviation: Some(deviation) } => {
+                Think::Normal { mean, deviation }
+            }
+            Step::Delay { min, max } => Think::Uniform { min, max },
             _ => return Err(think.wrong("a time, as delay has it")),
         },
     };

@@ -1,140 +1,17 @@
 //! What programs send that differs from flow to flow, and values that they remember.
 
+use wirestorm_model::program::{Composition, Field, Form, Number, Piece, Step, Value};
+
 use super::names::Names;
-use super::program::{Name, SENT_MAX, Step, read_filling};
+use super::program::{SENT_MAX, read_filling};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-
-/// What is put together for each flow: pieces one behind the other, then what fills it up; then
-/// fields are written over that.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Composition {
-    /// One behind the other.
-    pub pieces: Vec<Piece>,
-    /// Bytes at least.
-    pub size: u32,
-    /// What repeats up to there; nothing: bytes that count from 0 to 255.
-    pub fill: Vec<u8>,
-    /// What is written over it.
-    pub fields: Vec<Field>,
-}
-
-/// A part of a composition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// The same for all.
-    Bytes(Vec<u8>),
-    /// A value of the flow.
-    Value(Value, Form),
-    /// Random bytes, this many.
-    RandomBytes(u16),
-    /// So many letters and digits, drawn.
-    RandomText(u16),
-}
-
-/// A value at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Byte offset.
-    pub offset: u32,
-    /// Width in bytes.
-    pub width: u16,
-    /// What.
-    pub value: Value,
-}
-
-/// A value of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// The flow's number among those of its template, from 1.
-    Flow,
-    /// The client's address.
-    Client,
-    /// The client's port.
-    ClientPort,
-    /// The server's address.
-    Server,
-    /// The server's port.
-    ServerPort,
-    /// A variable.
-    Number(Name),
-    /// A text.
-    Text(Name),
-    /// How many bytes a text has.
-    Length(Name),
-}
-
-/// How a value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// As people write it.
-    Plain,
-    /// A number with zeros before it, at least so many digits.
-    Digits(u8),
-    /// Bytes in decimal with commas between them, of numbers the last two.
-    Octets,
-    /// In hexadecimal.
-    Hex,
-    /// In network order.
-    Bytes,
-    /// The same in so many bytes.
-    Width(u8),
-}
-
-/// A number that differs from flow to flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// All flows of the template count together.
-    Counter {
-        /// The first one.
-        start: u64,
-        /// From one to the next.
-        step: u64,
-        /// Behind the last one that is not greater, the first one comes again.
-        max: u64,
-    },
-    /// Each of these is equally likely.
-    Random {
-        /// Minimum.
-        min: u64,
-        /// Maximum.
-        max: u64,
-    },
-}
 
 /// What is sent: the same by all flows, with its size and what fills it up, or not.
 #[derive(Debug)]
 pub(super) enum Sending {
     Same(Vec<u8>, u32, Vec<u8>),
     Own(Composition),
-}
-
-impl Composition {
-    /// Bytes of one, at most.
-    pub const LENGTH_MAX: u64 = 1 << 20;
-
-    /// The bytes, where all flows have the same.
-    pub(super) fn same(&self) -> Option<Vec<u8>> {
-        let bytes = self.pieces.iter().map(|piece| match piece {
-            Piece::Bytes(bytes) => Some(bytes.as_slice()),
-            _ => None,
-        });
-        let bytes = bytes.collect::<Option<Vec<_>>>()?.concat();
-        self.fields.is_empty().then_some(bytes)
-    }
-
-    /// Bytes that it has whatever values are.
-    pub(super) fn least(&self) -> usize {
-        let of = |piece: &Piece| match piece {
-            Piece::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        };
-        self.pieces.iter().map(of).sum()
-    }
-
-    fn has_values(&self) -> bool {
-        self.pieces.iter().any(|piece| !matches!(piece, Piece::Bytes(_)))
-    }
 }
 
 /// What every flow has.
@@ -169,7 +46,7 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     if let Some(text) = place.value().as_str() {
         let pieces = read_text(text, place, names)?;
         let composition = Composition { pieces, ..Composition::default() };
-        return match composition.same() {
+        return match composition.fixed_bytes() {
             Some(bytes) if bytes.is_empty() => Err(place.wrong("something to send")),
             Some(bytes) => Ok(Sending::Same(bytes.clone(), bytes.len() as u32, Vec::new())),
             None => Ok(Sending::Own(composition)),
@@ -188,16 +65,16 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     let items = fields.get("fields").map_or(Ok(Vec::new()), |it| it.items("fields"))?;
     let written = items.iter().map(|it| read_field(it, names)).collect::<Result<_, _>>()?;
     let composition = Composition { pieces, fields: written, ..Composition::default() };
-    if let Some(bytes) = composition.same() {
+    if let Some(bytes) = composition.fixed_bytes() {
         let (size, fill) = read_filling(place, &fields, bytes.len(), SENT_MAX)?;
         return Ok(Sending::Same(bytes, size, fill));
     }
-    let least = composition.least();
+    let least = composition.length_min();
     let has_values = composition.has_values();
     // A value may be all that there is.
     let (size, fill) = match fields.get("size") {
         None if least == 0 && has_values => (0, Vec::new()),
-        _ => read_filling(place, &fields, least, Composition::LENGTH_MAX)?,
+        _ => read_filling(place, &fields, least, Composition::LENGTH_MAX as u64)?,
     };
     let beyond = |it: &Field| u64::from(it.offset) + u64::from(it.width) > u64::from(size);
     if let Some(at) = composition.fields.iter().position(beyond).filter(|_| !has_values) {
@@ -292,7 +169,7 @@ pub(super) fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result
 fn read_field(place: &Place<'_>, names: &Names) -> Result<Field, PlanError> {
     let fields = place.fields(&FIELD)?;
     let offset = fields.need("offset", "where it begins, from 0")?;
-    let offset = offset.integer(0, Composition::LENGTH_MAX - 1)? as u32;
+    let offset = offset.integer(0, Composition::LENGTH_MAX as u64 - 1)? as u32;
     let width = fields.need("width", "how many bytes it has")?.integer(1, u16::MAX.into())? as u16;
     let value = fields.need("value", VALUE)?;
     let value = find_value(value.free_text(VALUE)?, &value, names)?;

@@ -3,12 +3,13 @@
 use std::num::NonZeroU16;
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::{Comparison, Counted, Statistic, Step, When};
 
 use super::client;
 use super::composition;
 use super::looked_at;
 use super::names::Names;
-use super::program::{Comparison, Counted, DYNAMIC_PORTS, Step, When};
+use super::program::DYNAMIC_PORTS;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::document::time::read_time;
@@ -148,7 +149,8 @@ pub(super) fn read_postpone(place: &Place<'_>, names: &mut Names) -> Result<Step
 pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let (name, value) = place.choice(&COUNTERS)?;
     // A choice is one of those known.
-    let counter = COUNTERS.iter().position(|known| *known == name).unwrap_or(0);
+    let counter = COUNTERS.iter().position(|known| *known == name).and_then(Statistic::new);
+    let counter = counter.ok_or_else(|| place.wrong(COUNTERS.join(", ")))?;
     let what = if value.value().is_object() {
         let since = value.fields(&SINCE)?.need("since", "the name of a time")?;
         Counted::Since { time: names.time(&since)?, unit: NonZeroU16::MIN }

@@ -1,9 +1,10 @@
 //! Programs out of captured conversations.
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
 
-use super::program::{Step, read_delay};
+use super::program::read_delay;
 use super::speech::{Load, Speech};
 use super::{Tcp, Transport};
 use crate::document::error::PlanError;

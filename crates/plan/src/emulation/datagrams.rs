@@ -1,7 +1,7 @@
 //! How long datagrams may be.
 
-use super::composition::Piece;
-use super::program::Step;
+use wirestorm_model::program::{Piece, Step};
+
 use super::{Server, Template};
 use crate::document::error::PlanError;
 use crate::document::port::Port;
@@ -52,7 +52,7 @@ fn too_long(steps: &[Step], most: u64) -> Option<(String, u64)> {
                     Piece::RandomBytes(length) | Piece::RandomText(length) => u64::from(*length),
                     Piece::Bytes(_) | Piece::Value(..) => 0,
                 });
-                u64::from(it.size).max(it.least() as u64 + drawn.sum::<u64>())
+                u64::from(it.size).max(it.length_min() as u64 + drawn.sum::<u64>())
             }
             Step::Repeat { steps, .. } => {
                 let (place, length) = too_long(steps, most)?;

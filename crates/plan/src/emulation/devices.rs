@@ -1,10 +1,11 @@
 //! Who is below IP between clients and the rest, as it is written.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
+use wirestorm_model::address_range::AddressRange;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
-use super::client::{AddressRange, read_range};
+use super::client::read_range;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 
@@ -222,7 +223,7 @@ fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, Pla
 /// Whether each of these may be the address of one station, the first of which stands here.
 fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError> {
     let of_group = Some(all.first).filter(IpAddr::is_multicast);
-    match all.first_of_nobody().or(of_group) {
+    match all.first_unusable().or(of_group) {
         None => Ok(()),
         Some(address) if all.count == 1 => Err(place.error(address, "the address of one station")),
         Some(address) => {
@@ -268,76 +269,4 @@ pub(super) fn read_station(place: &Place<'_>) -> Result<MacAddress, PlanError> {
 
 pub(crate) fn read_mac(place: &Place<'_>) -> Result<MacAddress, PlanError> {
     place.text(MAC)?.parse().map_err(|_| place.wrong(MAC))
-}
-
-impl std::fmt::Display for AddressRange {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.count {
-            1 => write!(formatter, "{}", self.first),
-            count => write!(formatter, "{} and the {} behind it", self.first, count - 1),
-        }
-    }
-}
-
-impl AddressRange {
-    /// The first of its addresses that no host has (RFC 1122 section 3.2.1.3, RFC 4291 section
-    /// 2.5.2): nobody's, all nodes', or a group's over IPv4. Groups over IPv6 are let through: who
-    /// comes from profiles of TRex's has hosts there.
-    pub(super) fn first_of_nobody(&self) -> Option<IpAddr> {
-        const OF_NOBODY: [[Ipv4Addr; 2]; 3] = [
-            [Ipv4Addr::UNSPECIFIED; 2],
-            [Ipv4Addr::new(224, 0, 0, 0), Ipv4Addr::new(239, 255, 255, 255)],
-            [Ipv4Addr::BROADCAST; 2],
-        ];
-        let more = self.count.saturating_sub(1);
-        match self.first {
-            IpAddr::V4(first) => {
-                // What goes on behind the last address has passed all nodes'.
-                let last = Ipv4Addr::from_bits(first.to_bits().saturating_add(more));
-                let within = OF_NOBODY.into_iter().find(|[from, to]| first <= *to && last >= *from);
-                within.map(|[from, _]| first.max(from).into())
-            }
-            IpAddr::V6(first) => {
-                let goes_round = first.to_bits().checked_add(more.into()).is_none();
-                (first.is_unspecified() || goes_round).then_some(Ipv6Addr::UNSPECIFIED.into())
-            }
-        }
-    }
-
-    /// Those behind the first so many.
-    pub(crate) fn behind(self, so_many: u32) -> Self {
-        let so_many = so_many.min(self.count);
-        let first = match self.first {
-            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(so_many)).into(),
-            IpAddr::V6(first) => {
-                Ipv6Addr::from_bits(first.to_bits().wrapping_add(so_many.into())).into()
-            }
-        };
-        Self { first, count: self.count - so_many }
-    }
-
-    /// Whether an address is in both.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        self.place_of(other.first).is_some() || other.place_of(self.first).is_some()
-    }
-
-    /// Whether all of the other's addresses are in it.
-    fn has(&self, other: &Self) -> bool {
-        let place = self.place_of(other.first);
-        place.is_some_and(|place| other.count <= self.count - place)
-    }
-
-    /// The place of an address, if it is one of these.
-    pub fn place_of(&self, address: IpAddr) -> Option<u32> {
-        let place = match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                u128::from(address.to_bits()).checked_sub(first.to_bits().into())?
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                address.to_bits().checked_sub(first.to_bits())?
-            }
-            _ => return None,
-        };
-        u32::try_from(place).ok().filter(|place| *place < self.count)
-    }
 }

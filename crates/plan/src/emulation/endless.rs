@@ -1,6 +1,8 @@
 //! Flows that make flows without end, whatever the limits of their templates are.
 
-use super::{EmulationPlan, Step, Template};
+use wirestorm_model::program::Step;
+
+use super::{EmulationPlan, Template};
 use crate::document::error::PlanError;
 
 /// What a flow makes: one of a group, or of its own template where no group was named.

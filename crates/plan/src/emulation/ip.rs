@@ -1,5 +1,7 @@
 //! What IP headers say, as it is written.
 
+use wirestorm_model::ip::{FlowLabel, Identification, IpSettings};
+
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -18,27 +20,23 @@ pub struct Ip {
     pub flow_label: Option<FlowLabel>,
 }
 
-/// Identifications of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identification {
-    /// 0.
-    Zero,
-    /// One more with each packet.
-    Counting,
-    /// Drawn for each packet.
-    Random,
-}
-
-/// Flow labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowLabel {
-    /// Each flow has its own.
-    OfFlow,
-    /// This one, of 20 bits.
-    Value(u32),
-}
-
 impl Ip {
+    /// The settings of a flow, with a default for each that the plan leaves out.
+    pub fn settings(&self) -> IpSettings {
+        let default = IpSettings::default();
+        let dont_fragment = self.dont_fragment.unwrap_or(default.dont_fragment);
+        // A receiver tells the fragments of packets apart by it (RFC 6864 section 4.3).
+        let identification =
+            if dont_fragment { default.identification } else { Identification::Counting };
+        IpSettings {
+            hop_limit: self.ttl.unwrap_or(default.hop_limit),
+            traffic_class: self.tos.unwrap_or(default.traffic_class),
+            dont_fragment,
+            identification: self.identification.unwrap_or(identification),
+            flow_label: self.flow_label.unwrap_or(default.flow_label),
+        }
+    }
+
     /// This, and what is not asked for here as it is there.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
+use wirestorm_model::address_range::AddressRange;
 
 use super::read_port;
-use super::{AddressRange, EmulationPlan, Template, Transport};
+use super::{EmulationPlan, Template, Transport};
 use crate::document::error::{PlanError, Problems};
 use crate::document::place::{Fields, Place};
 use crate::document::port::Port;

@@ -1,61 +1,14 @@
 //! What programs look at of what arrives.
 
+use wirestorm_model::program::{Composition, Delimiter, Expected, Part, Piece, Rule, Step};
 use wirestorm_wire::pattern::Pattern;
 
-use super::composition::{Composition, Piece, read_hex, read_text};
+use super::composition::{read_hex, read_text};
 use super::names::Names;
-use super::program::{Step, have_own_bytes};
+use super::program::have_own_bytes;
 use super::{Server, Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-
-/// What is received as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// All up to these bytes, and they.
-    Until(Vec<u8>),
-    /// A message of HTTP/1.
-    Http,
-    /// A response to HEAD.
-    HttpHead,
-    /// A reply of FTP or SMTP.
-    Reply,
-    /// A response of RTSP.
-    Rtsp,
-}
-
-/// What is expected of what was received last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
-    /// It is this.
-    Is(Composition),
-    /// This is somewhere in it.
-    Contains(Composition),
-    /// It matches somewhere.
-    Matches(Pattern),
-    /// It is a message of HTTP/1 behind which the connection goes on.
-    KeepsConnection,
-    /// It is no answer of DNS to the query with this number.
-    NoDnsAnswer(u16),
-    /// It is an answer of DNS without an error.
-    DnsNoError,
-}
-
-/// A part of what was received last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A group of the first match of a pattern; 0 is the whole.
-    Group(Pattern, u16),
-    /// What stands between the first of these and the second one behind it.
-    Between(Vec<u8>, Vec<u8>),
-    /// So many bytes from a place on.
-    At {
-        /// Where, from 0.
-        offset: u32,
-        /// Number of datagrams.
-        length: u32,
-    },
-}
 
 pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
 pub(super) const MESSAGES: [&str; 4] = ["http", "http_head", "reply", "rtsp"];
@@ -65,9 +18,6 @@ pub(super) const OTHERWISE: &str = "otherwise";
 pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
 /// Bytes of what was received that are looked at.
 pub(super) const LOOKED_AT_MAX: u64 = 64 << 10;
-/// Bytes that something is received up to.
-const UNTIL_MAX: usize = 1_024;
-
 pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
         return place.integer(1, u64::MAX).map(Step::Receive);
@@ -76,17 +26,14 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
     let received = match what {
         "bytes" => return value.integer(1, u64::MAX).map(Step::Need),
         "until" => {
-            let expected = format!("a text of 1 to {UNTIL_MAX} bytes");
+            let expected = format!("a text of 1 to {} bytes", Delimiter::LENGTH_MAX);
             let text = value.free_text(&expected)?.as_bytes();
-            if !(1..=UNTIL_MAX).contains(&text.len()) {
-                return Err(value.wrong(expected));
-            }
-            Received::Until(text.to_vec())
+            Rule::Until(Delimiter::new(text).ok_or_else(|| value.wrong(expected))?)
         }
-        _ if value.value() == "http" => Received::Http,
-        _ if value.value() == "http_head" => Received::HttpHead,
-        _ if value.value() == "reply" => Received::Reply,
-        _ if value.value() == "rtsp" => Received::Rtsp,
+        _ if value.value() == "http" => Rule::Http,
+        _ if value.value() == "http_head" => Rule::HttpHead,
+        _ if value.value() == "reply" => Rule::Reply,
+        _ if value.value() == "rtsp" => Rule::Rtsp,
         _ => return Err(value.wrong(MESSAGES.join(", "))),
     };
     Ok(Step::ReceiveWhole(received))
@@ -132,8 +79,8 @@ fn checked(expected: Expected, place: &Place<'_>) -> Result<Expected, PlanError>
     };
     match composition.pieces.as_slice() {
         [] => Err(place.wrong("something to expect")),
-        _ if composition.least() as u64 > LOOKED_AT_MAX => {
-            let found = format!("{} bytes", composition.least());
+        _ if composition.length_min() as u64 > LOOKED_AT_MAX => {
+            let found = format!("{} bytes", composition.length_min());
             Err(place.error(found, format!("at most {LOOKED_AT_MAX}, which are looked at")))
         }
         _ => Ok(expected),

@@ -31,12 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use wirestorm_base::rate::Decimal;
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::load::Load;
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{Imported, Side};
 
+pub use client::Client;
 use client::THROUGHPUT_MAX;
 pub(crate) use client::read_range;
-pub use client::{AddressRange, Client, Load, Order, Pairing, Think};
-pub use composition::{Composition, Field, Form, Number, Piece, Value as FlowValue};
 pub(crate) use conversation::speech_of;
 pub(crate) use devices::read_mac;
 pub use devices::{Devices, Guest, MplsLabel, MplsLabels, NextHop, Vlans};
@@ -44,20 +46,16 @@ pub(crate) use endless::check as check_endless;
 pub use first_bytes::FirstBytes;
 pub(crate) use first_bytes::read_masked;
 pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
-pub use ip::{FlowLabel, Identification, Ip};
+pub use ip::Ip;
 pub use latency::{LatencyProbe, ProbeProtocol};
-pub use looked_at::{Expected, Part, Received};
-pub use names::{Label, TEXTS_MAX, TIMES_MAX, TRANSACTIONS_MAX, VARIABLES_MAX};
-pub use program::{Comparison, Counted, Name, Step, When};
 pub use schema::schema;
 pub(crate) use share::part_of;
 pub(crate) use speech::Speech;
-pub use tcp::{Congestion, Ecn, RTO_MIN_MS, Tcp};
+pub use tcp::Tcp;
 pub use tls::{Tls, TlsFiles, TlsVersion};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
-pub use crate::document::port::Blackhole;
 use crate::document::port::{HOSTS_PORT, Port, read_ports};
 
 /// Templates of a plan, at most: with both sides on one port, and servers that look at first bytes

@@ -1,21 +1,10 @@
 //! What a program names: labels, variables, times.
 
-use super::composition::{FLOWS_VALUES, Value};
+use wirestorm_model::program::{Label, TextVariable, TickVariable, Transaction, Value, Variable};
+
+use super::composition::FLOWS_VALUES;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-
-/// A place in a program, by the order in which the names of labels appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Label(pub u32);
-
-/// Variables of a program, those included that count its loops.
-pub const VARIABLES_MAX: usize = 10;
-/// Times that a program remembers.
-pub const TIMES_MAX: usize = 10;
-/// Texts that a program remembers.
-pub const TEXTS_MAX: usize = 10;
-/// Transactions of a program, by their names.
-pub const TRANSACTIONS_MAX: usize = 32;
 
 const TIME: &str = "the name of a time";
 
@@ -40,29 +29,41 @@ pub(super) struct Names {
 
 impl Names {
     /// A variable, which is new where nobody has named it before.
-    pub(super) fn variable(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+    pub(super) fn variable(
+        &mut self,
+        name: &str,
+        place: &Place<'_>,
+    ) -> Result<Variable, PlanError> {
         refuse(name, place, &self.texts, "a text")?;
-        number(&mut self.variables, name, place, "variables", VARIABLES_MAX)
+        let number = number(&mut self.variables, name, place, "variables", Variable::COUNT)?;
+        Ok(Variable::named(number))
     }
 
     /// A variable without a name, behind all that have one.
-    pub(super) fn unnamed(&mut self) -> usize {
+    pub(super) fn unnamed(&mut self) -> Variable {
         self.variables.push(String::new());
-        self.variables.len() - 1
+        Variable::named(self.variables.len() - 1)
     }
 
     /// A text, which is new where nobody has named it before.
-    pub(super) fn text(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+    pub(super) fn text(
+        &mut self,
+        name: &str,
+        place: &Place<'_>,
+    ) -> Result<TextVariable, PlanError> {
         refuse(name, place, &self.variables, "a number")?;
-        number(&mut self.texts, name, place, "texts", TEXTS_MAX)
+        let number = number(&mut self.texts, name, place, "texts", TextVariable::COUNT)?;
+        Ok(TextVariable::named(number))
     }
 
     /// What a name stands for that steps before have given it.
     pub(super) fn value(&self, name: &str) -> Option<Value> {
         let flows = FLOWS_VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let place = |names: &[String]| names.iter().position(|known| known == name);
-        let number = || place(&self.variables).map(Value::Number);
-        flows.or_else(number).or_else(|| place(&self.texts).map(Value::Text))
+        let number = || place(&self.variables).map(Variable::named).map(Value::Number);
+        flows
+            .or_else(number)
+            .or_else(|| place(&self.texts).map(TextVariable::named).map(Value::Text))
     }
 
     /// All names that have a value.
@@ -82,8 +83,9 @@ impl Names {
         let known = self.transactions.iter().position(|(other, ..)| other == name);
         let number = match known {
             Some(number) => number,
-            None if self.transactions.len() == TRANSACTIONS_MAX => {
-                let message = format!("transactions of a program are at most {TRANSACTIONS_MAX}");
+            None if self.transactions.len() == Transaction::COUNT => {
+                let message =
+                    format!("transactions of a program are at most {}", Transaction::COUNT);
                 return Err(place.says(message));
             }
             None => {
@@ -101,26 +103,30 @@ impl Names {
     }
 
     /// A time that is remembered here.
-    pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
+    pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
         let number = self.time_number(place.free_text(TIME)?, place)?;
         self.times_known[number].1 = true;
-        Ok(number)
+        Ok(TickVariable::named(number))
     }
 
     /// A time that some step remembers.
-    pub(super) fn time(&mut self, place: &Place<'_>) -> Result<usize, PlanError> {
+    pub(super) fn time(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
         self.time_named(place.free_text(TIME)?, place)
     }
 
     /// The same, by a name that stands elsewhere.
-    pub(super) fn time_named(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
+    pub(super) fn time_named(
+        &mut self,
+        name: &str,
+        place: &Place<'_>,
+    ) -> Result<TickVariable, PlanError> {
         let number = self.time_number(name, place)?;
         self.times_known[number].0.get_or_insert_with(|| place.path());
-        Ok(number)
+        Ok(TickVariable::named(number))
     }
 
     fn time_number(&mut self, name: &str, place: &Place<'_>) -> Result<usize, PlanError> {
-        let number = number(&mut self.times, name, place, "times", TIMES_MAX)?;
+        let number = number(&mut self.times, name, place, "times", TickVariable::COUNT)?;
         self.times_known.resize(self.times.len(), (None, false));
         Ok(number)
     }
@@ -151,9 +157,9 @@ impl Names {
     /// Whether all that is named is there, and not too much.
     pub(super) fn finish(self, place: &Place<'_>) -> Result<(), PlanError> {
         let found = self.variables.len() + self.loops;
-        if found > VARIABLES_MAX {
+        if found > Variable::COUNT {
             let found = format!("{found} variables and loops within each other");
-            return Err(place.error(found, format!("at most {VARIABLES_MAX}")));
+            return Err(place.error(found, format!("at most {}", Variable::COUNT)));
         }
         let unstarted = self.transactions.iter().find(|(_, _, is_started)| !is_started);
         if let Some((name, Some(path), _)) = unstarted {

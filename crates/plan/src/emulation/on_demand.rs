@@ -1,6 +1,8 @@
 //! Flows that come to where programs listen, and the templates that they become.
 
-use super::program::{Step, have_own_bytes};
+use wirestorm_model::program::Step;
+
+use super::program::have_own_bytes;
 use super::{Server, Template, Transport};
 use crate::document::error::PlanError;
 

@@ -4,9 +4,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wirestorm_base::rate::Rate;
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::load::Load;
 
 use super::speech::Speech;
-use super::{AddressRange, Load, Template, Transport, told_apart};
+use super::{Template, Transport, told_apart};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 

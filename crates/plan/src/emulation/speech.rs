@@ -1,9 +1,10 @@
 //! What both sides of a template say, where it is not written step by step.
 
 use serde_json::Value;
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{Imported, Side};
 
-use super::program::{self, Step};
+use super::program;
 use super::ready::{self, Who};
 use super::{Transport, conversation};
 use crate::document::error::PlanError;

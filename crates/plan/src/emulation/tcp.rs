@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use wirestorm_base::time::Duration;
+use wirestorm_model::tcp::{Algorithm, EcnUse, RtoBounds, Settings};
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
@@ -33,11 +34,11 @@ pub struct Tcp {
     /// How many pieces of what arrived beyond holes are kept, at most 1000.
     pub reassembly_max: Option<u16>,
     /// What is done about ECN.
-    pub ecn: Option<Ecn>,
+    pub ecn: Option<EcnUse>,
     /// Disable the Nagle algorithm (TCP_NODELAY).
     pub no_delay: Option<bool>,
     /// Congestion control algorithm.
-    pub congestion: Option<Congestion>,
+    pub congestion: Option<Algorithm>,
     /// The retransmission timeout before a round trip was measured, in ms.
     pub rto_initial_ms: Option<u32>,
     /// How much longer than a round trip it is at least, in ms.
@@ -69,6 +70,56 @@ pub struct Tcp {
 }
 
 impl Tcp {
+    /// The settings of a connection, with a default for each that the plan leaves out.
+    ///
+    /// `is_http2`: whether connections carry HTTP/2. Then Nagle's algorithm is off by default, as in
+    /// nginx, Go and curl: it would hold back short frames until the peer's delayed acknowledgement.
+    pub fn settings(&self, is_http2: bool) -> Settings {
+        let default = Settings { no_delay: is_http2, ..Settings::default() };
+        Settings {
+            maximum_segment_size: self.mss.unwrap_or(default.maximum_segment_size),
+            default_segment_size: default.default_segment_size,
+            initial_window: self.initial_window.unwrap_or(default.initial_window),
+            receive_buffer: self.receive_buffer.unwrap_or(default.receive_buffer),
+            send_buffer: self.send_buffer.unwrap_or(default.send_buffer),
+            window_shift: self.window_scale,
+            window_scaling: self.window_scaling.unwrap_or(default.window_scaling),
+            timestamps: self.timestamps.unwrap_or(default.timestamps),
+            sack: self.sack.unwrap_or(default.sack),
+            rack: self.rack.unwrap_or(default.rack),
+            dupack_threshold: self.dupack_threshold.unwrap_or(default.dupack_threshold),
+            reassembly_max: self.reassembly_max.unwrap_or(default.reassembly_max),
+            ecn: self.ecn.unwrap_or(default.ecn),
+            no_delay: self.no_delay.unwrap_or(default.no_delay),
+            congestion: self.congestion.unwrap_or(default.congestion),
+            retransmission: self.retransmission(default.retransmission),
+            retries: self.retries.unwrap_or(default.retries),
+            syn_retries: self.syn_retries.unwrap_or(default.syn_retries),
+            open_timeout_ms: self.open_timeout_ms.unwrap_or(default.open_timeout_ms),
+            delayed_ack_ms: self.delayed_ack_ms.unwrap_or(default.delayed_ack_ms),
+            fast_open: self.fast_open.unwrap_or(default.fast_open),
+            ack_after_bytes: self.ack_after_bytes.unwrap_or(default.ack_after_bytes),
+            time_wait_ms: self.time_wait_ms.unwrap_or(default.time_wait_ms),
+            keepalive_ms: self.keepalive_ms.unwrap_or(default.keepalive_ms),
+            keepalive_interval_ms: self
+                .keepalive_interval_ms
+                .unwrap_or(default.keepalive_interval_ms),
+            keepalive_probes: self.keepalive_probes.unwrap_or(default.keepalive_probes),
+            push_all: self.push_all.unwrap_or(default.push_all),
+        }
+    }
+
+    fn retransmission(&self, default: RtoBounds) -> RtoBounds {
+        // Saturation is out of reach: a plan has an hour at most.
+        let micros =
+            |ms: Option<u32>, default: u32| ms.map_or(default, |ms| ms.saturating_mul(1_000));
+        RtoBounds {
+            initial: micros(self.rto_initial_ms, default.initial),
+            min: micros(self.rto_min_ms.or(Some(RTO_MIN_MS)), default.min),
+            max: micros(self.rto_max_ms, default.max),
+        }
+    }
+
     /// This, and what is not asked for here as it is there.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -103,28 +154,6 @@ impl Tcp {
             push_all: self.push_all.or(other.push_all),
         }
     }
-}
-
-/// What is done about ECN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// It is neither asked for nor agreed to.
-    Never,
-    /// It is agreed to where a peer asks for it.
-    Permit,
-    /// It is asked for as well.
-    Ask,
-}
-
-/// Congestion controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Congestion {
-    /// RFC 5681, RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// BBR, version 1.
-    Bbr,
 }
 
 pub(super) const TCP: [&str; 28] = [
@@ -162,7 +191,7 @@ pub(super) const TCP: [&str; 28] = [
 const TIME_MS_MAX: u64 = 86_400_000;
 
 /// What `rto_min` is where nothing is said of it, in ms.
-pub const RTO_MIN_MS: u32 = 200;
+const RTO_MIN_MS: u32 = 200;
 
 /// The longest retransmission timeout, in ms: an hour.
 const RTO_MS_MAX: u64 = 3_600_000;
@@ -260,9 +289,9 @@ pub(super) fn check_beginning(
 /// What a server's TCP says before any data has come, by its names.
 fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
     let ecn = |ecn| match ecn {
-        Ecn::Never => "false",
-        Ecn::Permit => "permit",
-        Ecn::Ask => "true",
+        EcnUse::Never => "false",
+        EcnUse::Answer => "permit",
+        EcnUse::Ask => "true",
     };
     [
         ("mss", tcp.mss.map(|it| it.to_string())),
@@ -285,11 +314,11 @@ fn word<'a>(name: &str, places: [&Place<'a>; 2]) -> Option<Place<'a>> {
     })
 }
 
-fn read_ecn(place: &Place<'_>) -> Result<Ecn, PlanError> {
+fn read_ecn(place: &Place<'_>) -> Result<EcnUse, PlanError> {
     match (place.value().as_bool(), place.value().as_str()) {
-        (Some(true), _) => Ok(Ecn::Ask),
-        (Some(false), _) => Ok(Ecn::Never),
-        (None, Some("permit")) => Ok(Ecn::Permit),
+        (Some(true), _) => Ok(EcnUse::Ask),
+        (Some(false), _) => Ok(EcnUse::Never),
+        (None, Some("permit")) => Ok(EcnUse::Answer),
         (None, _) => Err(place.wrong("true, false, or permit")),
     }
 }
@@ -302,12 +331,12 @@ fn read_rto(place: &Place<'_>) -> Result<u32, PlanError> {
     }
 }
 
-fn read_congestion(place: &Place<'_>) -> Result<Congestion, PlanError> {
+fn read_congestion(place: &Place<'_>) -> Result<Algorithm, PlanError> {
     const EXPECTED: &str = "cubic, new_reno or bbr";
     match place.text(EXPECTED)? {
-        "cubic" => Ok(Congestion::Cubic),
-        "new_reno" => Ok(Congestion::NewReno),
-        "bbr" => Ok(Congestion::Bbr),
+        "cubic" => Ok(Algorithm::Cubic),
+        "new_reno" => Ok(Algorithm::NewReno),
+        "bbr" => Ok(Algorithm::Bbr),
         _ => Err(place.wrong(EXPECTED)),
     }
 }

@@ -1,9 +1,10 @@
 //! TLS around programs, as it is written.
 
 use serde_json::Value;
-use wirestorm_wire::impairment::Share;
+use wirestorm_model::impairment::Share;
+use wirestorm_model::program::Step;
 
-use super::program::{self, Step};
+use super::program;
 use super::{Template, Transport, first_bytes};
 use crate::document::error::PlanError;
 use crate::document::place::Place;

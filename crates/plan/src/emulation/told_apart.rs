@@ -1,8 +1,9 @@
 //! Conversations at one address and port, told apart by what their clients say first.
 
+use wirestorm_model::program::Step;
+
 use super::Template;
 use super::first_bytes::FirstBytes;
-use super::program::Step;
 
 /// Conversations at a port, at most: the bytes of each are looked at for those of all others, here
 /// and when a client comes.

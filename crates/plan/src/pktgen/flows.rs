@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use wirestorm_wire::stream::draw;
+use wirestorm_model::stream::draw;
 
 /// How flows begin.
 #[derive(Clone, Debug)]

@@ -7,11 +7,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use wirestorm_wire::checksum::checksum;
-use wirestorm_wire::packet::{MacAddress, ethertype, protocol};
-use wirestorm_wire::stream::{
+use wirestorm_model::stream::{
     Advance, ByteOrder, Checksum, Program, PseudoHeader, Step, Values, Variable, Write, draw,
 };
+use wirestorm_wire::checksum::checksum;
+use wirestorm_wire::packet::{MacAddress, ethertype, protocol};
 
 use super::command::BOTTOM_OF_STACK;
 use super::device::Device;

@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::{FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate};
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::device::{Device, NEVER, Pace, XmitMode};
 use super::error::LowerError;

@@ -1,6 +1,6 @@
 //! Fields that wait for others: which variable makes which one go on.
 
-use wirestorm_wire::stream::Advance;
+use wirestorm_model::stream::Advance;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;

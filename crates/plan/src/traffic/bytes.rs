@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use wirestorm_wire::stream::{ByteOrder, Write};
+use wirestorm_model::stream::{ByteOrder, Write};
 
 /// The most bytes that are named as one field.
 pub(super) const WIDTH_MAX: usize = 16;

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use wirestorm_wire::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
+use wirestorm_model::assemble::{Assembled, FRAME_LENGTH_MAX, recognise};
+use wirestorm_model::stream::{Program, Step, Values, Variable, Write};
 use wirestorm_wire::layout::{Kind, Role};
-use wirestorm_wire::stream::{Program, Step, Values, Variable, Write};
 
 use super::after::advances;
 use super::bytes;

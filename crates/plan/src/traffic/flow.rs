@@ -1,7 +1,7 @@
 //! Flows, as they are written.
 
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{Departures, Mode, Speed, Stream, Transmission};
 
 use super::captured::Load;
 use super::duration::{self, Extent};

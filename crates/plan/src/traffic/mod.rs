@@ -33,7 +33,7 @@ use crate::document::port::{PORT, read_ports};
 use crate::multiplier::Multiplier;
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
-use wirestorm_wire::stream::{Mode, Stream};
+use wirestorm_model::stream::{Mode, Stream};
 
 const PLAN: [&str; 2] = ["ports", "flows"];
 

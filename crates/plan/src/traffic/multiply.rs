@@ -1,7 +1,7 @@
 //! What a multiplier makes of a port's streams.
 
 use wirestorm_base::rate::{Layer, Rate, RateError};
-use wirestorm_wire::stream::{Speed, Step, Stream};
+use wirestorm_model::stream::{Speed, Step, Stream};
 
 use crate::multiplier::Multiplier;
 

@@ -4,9 +4,9 @@
 use std::mem;
 
 use serde_json::Value;
-use wirestorm_wire::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
+use wirestorm_model::assemble::{self, AssembleError, Assembled, Header, Payload, Problem};
+use wirestorm_model::stream::{Program, Values, Variable, Write};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
-use wirestorm_wire::stream::{Program, Values, Variable, Write};
 
 use super::after::advances;
 use super::bytes;

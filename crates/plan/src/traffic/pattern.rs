@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use wirestorm_model::stream::{Values, Write};
 use wirestorm_wire::layout::Kind;
-use wirestorm_wire::stream::{Values, Write};
 
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place, integer};

@@ -1,7 +1,7 @@
 //! How fast a flow is to be sent, as it is written.
 
 use wirestorm_base::rate::{Decimal, Layer, Rate};
-use wirestorm_wire::stream::Speed;
+use wirestorm_model::stream::Speed;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;

@@ -1,6 +1,6 @@
 //! How long a flow's frames are, as it is written.
 
-use wirestorm_wire::stream::Values;
+use wirestorm_model::stream::Values;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;

@@ -1,6 +1,6 @@
 //! What all frames of a flow are made from.
 
-use wirestorm_wire::stream::Program;
+use wirestorm_model::stream::Program;
 
 /// The shortest frame, without FCS, that is made of headers alone (IEEE 802.3 clause 3.2.8).
 pub(super) const FRAME_LENGTH_MIN: usize = 60;

@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::SteadyTicker;
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::{Mode, Speed, Stream, Transmission};
+use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::TrexError;
 

@@ -26,10 +26,10 @@ use std::num::NonZeroU64;
 
 use serde_json::Value;
 use wirestorm_base::rate::Rate;
+use wirestorm_model::stream::{Departures, Mode, Program, Speed, Stream, Transmission};
 use wirestorm_wire::mark::Network;
 use wirestorm_wire::neighbour::Neighbour;
 use wirestorm_wire::packet::MacAddress;
-use wirestorm_wire::stream::{Departures, Mode, Program, Speed, Stream, Transmission};
 
 use chain::Link;
 use document::{

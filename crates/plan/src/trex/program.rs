@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use serde_json::Value;
-use wirestorm_wire::stream::{
+use wirestorm_model::stream::{
     Advance, ByteOrder, Checksum, Program, PseudoHeader, Step, Values, Variable, Write, draw,
 };
 

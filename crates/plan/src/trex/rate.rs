@@ -2,7 +2,7 @@
 
 use wirestorm_base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_base::time::Duration;
-use wirestorm_wire::stream::Mode;
+use wirestorm_model::stream::Mode;
 
 use super::TrexError;
 use super::document::{RateUnit, RateWords};

@@ -1,11 +1,11 @@
 //! Flows whose packet is a frame out of a capture.
 
+use wirestorm_model::assemble::{Header, Payload, Value, assemble};
+use wirestorm_model::stream::{Step, Stream};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
-use wirestorm_wire::assemble::{Header, Payload, Value, assemble};
 use wirestorm_wire::checksum;
 use wirestorm_wire::layout;
-use wirestorm_wire::stream::{Step, Stream};
 
 /// A frame of these headers that is as long as asked for.
 fn frame(names: &[&str], payload: &Payload, length: usize) -> Vec<u8> {

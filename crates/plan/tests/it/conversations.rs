@@ -2,7 +2,9 @@
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{self, EmulationPlan, Load, Step};
+use wirestorm_model::load::Load;
+use wirestorm_model::program::Step;
+use wirestorm_plan::emulation::{self, EmulationPlan};
 use wirestorm_wire::conversation::{
     Act, Conversation, ConversationError, Imported, Side, Transport, Turn,
 };

@@ -1,9 +1,9 @@
 //! Ready-made programs: what protocols become, step by step.
 
 use wirestorm_base::time::Duration;
-use wirestorm_plan::emulation::{
-    Composition, EmulationPlan, Expected, FlowValue, Form, Load, Piece, Received, Step, Template,
-};
+use wirestorm_model::load::Load;
+use wirestorm_model::program::{Composition, Expected, Form, Piece, Rule, Step, Value, Variable};
+use wirestorm_plan::emulation::{EmulationPlan, Template};
 
 /// The programs of a template with these fields, of client and server, without what is timed.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
@@ -50,8 +50,8 @@ fn shown(steps: &[Step]) -> String {
         Step::WaitForClose => "until it closes\n".to_owned(),
         Step::Reconnect { follows_http: true } => "anew unless kept\n".to_owned(),
         Step::Reconnect { follows_http: false } => "anew if closed\n".to_owned(),
-        Step::ReceiveWhole(Received::Http) => "<message\n".to_owned(),
-        Step::NeedWhole(Received::Http) => "<whole message\n".to_owned(),
+        Step::ReceiveWhole(Rule::Http) => "<message\n".to_owned(),
+        Step::NeedWhole(Rule::Http) => "<whole message\n".to_owned(),
         Step::Expect { expected: Expected::KeepsConnection, .. } => "kept\n".to_owned(),
         Step::StartTransaction(name) => format!("{name} starts\n"),
         Step::EndTransaction(name) => format!("{name} ends\n"),
@@ -136,14 +136,14 @@ fn over_http_2_messages_tell_where_they_end() {
 fn requests_have_values_of_each_flow() {
     let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
     let (client, server) = programs(said, "cs").unwrap();
-    let [Step::SendOwn(request), Step::NeedWhole(Received::Http)] = &client[..] else {
+    let [Step::SendOwn(request), Step::NeedWhole(Rule::Http)] = &client[..] else {
         panic!("{client:?}")
     };
     let rest = "/${x} HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n\
                 Connection: close\r\nContent-Length: 3\r\n\r\n";
     let pieces = [
         Piece::Bytes(b"GET /".to_vec()),
-        Piece::Value(FlowValue::Flow, Form::Plain),
+        Piece::Value(Value::Flow, Form::Plain),
         Piece::Bytes(rest.into()),
         Piece::Bytes(b"abb".to_vec()),
     ];
@@ -154,14 +154,14 @@ fn requests_have_values_of_each_flow() {
     let said = "http: {set: {n: {counter: 5}}, host: \"h${n}\", requests: 4, pipeline: 2}";
     let (client, _) = programs(said, "c").unwrap();
     let [
-        Step::Set { variable: 1, value: 2 },
+        Step::Set { variable: set, value: 2 },
         Step::Label(next),
         Step::Blocking(false),
         Step::Repeat { times: Some(2), steps: each },
-        Step::NeedWhole(Received::Http),
+        Step::NeedWhole(Rule::Http),
         Step::Expect { .. },
-        Step::NeedWhole(Received::Http),
-        Step::DecrementAndJump { variable: 1, to: between },
+        Step::NeedWhole(Rule::Http),
+        Step::DecrementAndJump { variable: decremented, to: between },
         Step::Jump { to: end, .. },
         Step::Label(between_here),
         Step::Reconnect { follows_http: true },
@@ -171,10 +171,12 @@ fn requests_have_values_of_each_flow() {
     else {
         panic!("{client:?}")
     };
+    assert_eq!([*set, *decremented], [Variable::named(1); 2]);
     assert_eq!([next, between, end], [next_again, between_here, end_here]);
     // What counts over all flows stands there once.
     assert!(
-        matches!(each[..], [Step::SetNumber { variable: 0, .. }, Step::SendOwn(_)]),
+        matches!(each[..], [Step::SetNumber { variable, .. }, Step::SendOwn(_)]
+            if variable == Variable::named(0)),
         "{each:?}"
     );
 

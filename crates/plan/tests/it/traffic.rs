@@ -2,10 +2,10 @@
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
+use wirestorm_model::stream::{Departures, Mode, Speed, Step};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::checksum;
-use wirestorm_wire::stream::{Departures, Mode, Speed, Step};
 
 const PORTS: &str = "ports:\n  - {name: a, location: eth1, speed: 10G}\n  - {name: b}\n";
 
@@ -18,7 +18,7 @@ fn error(flows: &str) -> String {
 }
 
 /// The first flow's stream.
-fn stream(flow: &str) -> wirestorm_wire::stream::Stream {
+fn stream(flow: &str) -> wirestorm_model::stream::Stream {
     let plan = plan(flow).unwrap_or_else(|errors| panic!("{errors}"));
     plan.streams(0, None, Multiplier::ONE).expect("streams").remove(0).1
 }
@@ -287,7 +287,7 @@ fn every_kind_of_error_names_its_place() {
 }
 
 /// The values of the first flow's varying fields in frame `number`, in the order of the plan.
-fn values(stream: &wirestorm_wire::stream::Stream, number: u64) -> Vec<u128> {
+fn values(stream: &wirestorm_model::stream::Stream, number: u64) -> Vec<u128> {
     let variables = &stream.program.variables;
     variables.iter().map(|variable| variable.value(number, variables)).collect()
 }

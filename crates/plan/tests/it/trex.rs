@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use serde_json::{Value, json};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::stream::{ByteOrder, Mode, Speed, Step, Stream, Values};
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::trex::{LowerOptions, Marking, load, lower};
 use wirestorm_wire::checksum::checksum;
-use wirestorm_wire::stream::{ByteOrder, Mode, Speed, Step, Stream, Values};
 
 use crate::trex_documents::{base64, document, flow_var, stream, udp, with};
 

@@ -10,10 +10,10 @@ use wirestorm_engine::measure::{
     MeasureOptions, MeasuredStream, PayloadCheck, Receiver, Signature, StreamSummary, find,
 };
 use wirestorm_engine::stream::Share;
+use wirestorm_model::stream::draw;
 use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_sim::streams::{SimulationOptions, simulate};
-use wirestorm_wire::stream::draw;
 
 /// Flows of one length, of many, with a checksum over their end, and one that is not measured.
 const PLAN: &str = "

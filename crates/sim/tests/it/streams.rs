@@ -4,11 +4,11 @@ use std::num::NonZeroU64;
 
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
+use wirestorm_model::stream::Stream;
 use wirestorm_plan::trex::{LowerOptions, lower};
 use wirestorm_sim::streams::{Simulation, SimulationOptions, simulate};
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::checksum::{checksum, sum};
-use wirestorm_wire::stream::Stream;
 
 /// A stream of 100 bytes in zeros behind these, in base 64: Ethernet, IPv4 with a total length
 /// of 40 and without a checksum, UDP from port 1025 to 12 with a length of 20.

@@ -10,8 +10,8 @@ use wirestorm_wire::packet::{ipv6, udp};
 use super::counters::StrayCounters;
 use super::frames::{fill_up, room};
 use crate::frame::{Headers, LinkHeader, write_datagram};
-use crate::ip_settings::Identification;
 use crate::random::Random;
+use wirestorm_model::ip::Identification;
 
 /// Where the sender of a packet is; `None` where its frame was not to us alone.
 pub(super) type Sender = Option<LinkHeader>;

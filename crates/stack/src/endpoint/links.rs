@@ -6,8 +6,8 @@ use core::net::IpAddr;
 use hashbrown::HashTable;
 use wirestorm_wire::packet::MacAddress;
 
-use crate::address_range::AddressRange;
 use crate::frame::LinkHeader;
+use wirestorm_model::address_range::AddressRange;
 
 /// What is below IP in the frames of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl ClientLinks {
 
 impl Devices {
     fn link_of(&self, client: IpAddr) -> Option<LinkHeader> {
-        let place = self.clients.place_of(client)?;
+        let place = u64::from(self.clients.place_of(client)?);
         let every = u64::from(self.every.max(1));
         if !place.is_multiple_of(every) {
             return None;

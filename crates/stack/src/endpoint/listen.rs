@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::address_range::AddressRange;
+use wirestorm_model::address_range::AddressRange;
 
 /// What a server waits for. Of several at one port a flow is for the one with the fewest
 /// addresses; among those, of which its bytes are there, for the one that looks at the most bits of

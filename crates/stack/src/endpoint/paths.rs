@@ -7,7 +7,7 @@ use wirestorm_wire::flow::FlowKey;
 
 use crate::icmp_error::segment_size;
 use crate::tcp::connection::Connection;
-use crate::tcp::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// The most peers of which it is remembered: connections to others find it out again.
 const PATHS_MAX: usize = 4_096;

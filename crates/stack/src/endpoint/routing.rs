@@ -2,16 +2,17 @@
 
 use wirestorm_base::port::{Offloads, Receive, Received, Transmit};
 use wirestorm_base::time::Instant;
+use wirestorm_model::blackhole::Blackhole;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::fragment::Taken;
 use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, protocol, udp};
 
+use super::Endpoint;
 use super::common::Common;
 use super::connections::Train;
 use super::events::Place;
 use super::transports::Transports;
-use super::{Blackhole, Endpoint};
 use crate::frame::{LinkHeader, Other, Packet, dissect, has_damaged_header, network_header};
 use crate::icmp_error::{Cause, IcmpError};
 use crate::tcp::arrival::Arrival;

@@ -6,18 +6,19 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Load;
 use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::{ethernet, ipv4, ipv6, protocol, tcp};
 
 use super::counters::Tally;
 use super::links::ClientLinks;
 use super::listen::Listen;
-use super::load::{AddressSet, Arrivals, Load, Off, Tuples};
+use super::load::{AddressSet, Arrivals, Off, Tuples};
 use crate::content::{DatagramSession, Session, Sessions};
-use crate::ip_settings::IpSettings;
 use crate::program::{Ends, Own, Program};
 use crate::random::Random;
-use crate::tcp::settings::Settings;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::tcp::Settings;
 
 /// What flows of one kind do.
 #[derive(Clone, Debug)]

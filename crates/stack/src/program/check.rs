@@ -1,13 +1,11 @@
 //! What is looked for in what was taken.
 
-use alloc::boxed::Box;
-
+use wirestorm_model::program::{Part, TextVariable};
 use wirestorm_wire::pattern::Pattern;
 
 use super::dns;
 use super::findings::{Cause, Wanted};
 use super::rule::Taken;
-use super::variables::TextVariable;
 use crate::http1;
 
 /// What is expected of what was taken.
@@ -73,33 +71,15 @@ pub struct Extraction {
     pub part: Part,
 }
 
-/// A part of what was taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A group of the first match of a pattern; 0 is the whole.
-    Group(Pattern, u16),
-    /// What stands between the first of these and the second one behind it.
-    Between(Box<[u8]>, Box<[u8]>),
-    /// So many bytes from a place on.
-    At {
-        /// Where, from 0.
-        offset: u32,
-        /// Number of datagrams.
-        length: u32,
-    },
-}
-
-impl Part {
-    /// It, of these bytes; `None` where they have none.
-    pub(super) fn of<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        match self {
-            Self::Group(pattern, group) => pattern.group(bytes, (*group).into()),
-            Self::Between(before, behind) => {
-                let rest = bytes.get(find(bytes, before)? + before.len()..)?;
-                rest.get(..find(rest, behind)?)
-            }
-            Self::At { offset, length } => bytes.get(*offset as usize..)?.get(..*length as usize),
+/// It, of these bytes; `None` where they have none.
+pub(super) fn part_of<'a>(part: &Part, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    match part {
+        Part::Group(pattern, group) => pattern.group(bytes, (*group).into()),
+        Part::Between(before, behind) => {
+            let rest = bytes.get(find(bytes, before)? + before.len()..)?;
+            rest.get(..find(rest, behind)?)
         }
+        Part::At { offset, length } => bytes.get(*offset as usize..)?.get(..*length as usize),
     }
 }
 
@@ -132,7 +112,7 @@ mod tests {
             (Part::At { offset: 9, length: 300 }, None),
             (Part::At { offset: u32::MAX, length: u32::MAX }, None),
         ] {
-            assert_eq!(part.of(bytes), expected, "{part:?}");
+            assert_eq!(part_of(&part, bytes), expected, "{part:?}");
         }
     }
 

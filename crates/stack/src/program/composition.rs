@@ -1,91 +1,13 @@
 //! Bytes that differ from flow to flow.
 
-use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::net::IpAddr;
 
-use super::variables::{TextVariable, Variable};
+use wirestorm_model::program::{Composition, Form, Piece, TextVariable, Value, Variable};
+
 use crate::random::Random;
-
-/// What is put together for each flow: pieces one behind the other, then what fills it up; then
-/// fields are written over that.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Composition {
-    /// One behind the other.
-    pub pieces: Vec<Piece>,
-    /// Bytes at least; up to there it is filled up, at most to [`Self::LENGTH_MAX`].
-    pub size: u32,
-    /// What repeats there; nothing: bytes that count from 0 to 255.
-    pub fill: Vec<u8>,
-    /// What is written over it, in this order. What would lie behind its end is left out.
-    pub fields: Vec<Field>,
-}
-
-/// A part of a composition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// The same for all.
-    Bytes(Box<[u8]>),
-    /// A value of the flow.
-    Value(Value, Form),
-    /// Random bytes, this many.
-    RandomBytes(u16),
-    /// So many letters and digits, drawn.
-    RandomText(u16),
-}
-
-/// A value at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Byte offset.
-    pub offset: u32,
-    /// Width in bytes.
-    pub width: u16,
-    /// What.
-    pub value: Value,
-}
-
-/// A value of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// The flow's number among those of its template, from 1.
-    Flow,
-    /// The client's address.
-    Client,
-    /// The client's port.
-    ClientPort,
-    /// The server's address.
-    Server,
-    /// The server's port.
-    ServerPort,
-    /// A variable.
-    Number(Variable),
-    /// A text.
-    Text(TextVariable),
-    /// How many bytes a text has.
-    Length(TextVariable),
-}
-
-/// How a value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Numbers in decimal, addresses as people write them, texts as they are.
-    Plain,
-    /// Numbers in decimal with zeros before them, at least so many digits; others as
-    /// [`Self::Plain`].
-    Digits(u8),
-    /// Bytes in decimal with commas between them, of numbers the last two.
-    Octets,
-    /// In hexadecimal: numbers without zeros before them, two digits for each byte of others.
-    Hex,
-    /// Addresses in network order, texts as they are, numbers of 8 bytes.
-    Bytes,
-    /// The same in so many bytes: of numbers the last ones, big-endian; others are cut, or zeros
-    /// follow.
-    Width(u8),
-}
 
 /// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,54 +30,44 @@ enum Found<'a> {
     Text(&'a [u8]),
 }
 
-impl Composition {
-    /// The most bytes that are put together.
-    pub const LENGTH_MAX: usize = 1 << 20;
-
-    /// The same bytes for all flows.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self { pieces: alloc::vec![Piece::Bytes(bytes.into())], ..Self::default() }
+/// It as of these values. `None` where it would be longer than `most`.
+pub(super) fn compose(
+    composition: &Composition,
+    values: &Values<'_>,
+    random: &mut Random,
+    most: usize,
+) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for piece in &composition.pieces {
+        match piece {
+            Piece::Bytes(own) => bytes.extend_from_slice(own),
+            Piece::Value(value, form) => write(&mut bytes, &values.find(*value), *form),
+            Piece::RandomBytes(count) => {
+                bytes.extend((0..*count).map(|_| random.next() as u8));
+            }
+            Piece::RandomText(count) => {
+                const ALPHABET: &[u8; 62] =
+                    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+                let mut letter = || ALPHABET[random.below(ALPHABET.len() as u32) as usize];
+                bytes.extend((0..*count).map(|_| letter()));
+            }
+        }
+        if bytes.len() > most {
+            return None;
+        }
     }
-
-    /// It as of these values. `None` where it would be longer than `most`.
-    pub(super) fn compose(
-        &self,
-        values: &Values<'_>,
-        random: &mut Random,
-        most: usize,
-    ) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Bytes(own) => bytes.extend_from_slice(own),
-                Piece::Value(value, form) => write(&mut bytes, &values.find(*value), *form),
-                Piece::RandomBytes(count) => {
-                    bytes.extend((0..*count).map(|_| random.next() as u8));
-                }
-                Piece::RandomText(count) => {
-                    const ALPHABET: &[u8; 62] =
-                        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-                    let mut letter = || ALPHABET[random.below(ALPHABET.len() as u32) as usize];
-                    bytes.extend((0..*count).map(|_| letter()));
-                }
-            }
-            if bytes.len() > most {
-                return None;
-            }
-        }
-        let missing = (self.size as usize).min(most).saturating_sub(bytes.len());
-        match self.fill.as_slice() {
-            [] => bytes.extend((0..=u8::MAX).cycle().take(missing)),
-            fill => bytes.extend(fill.iter().cycle().take(missing)),
-        }
-        for field in &self.fields {
-            let place = field.offset as usize..field.offset as usize + usize::from(field.width);
-            if let Some(place) = bytes.get_mut(place) {
-                values.find(field.value).write_to(place);
-            }
-        }
-        Some(bytes)
+    let missing = (composition.size as usize).min(most).saturating_sub(bytes.len());
+    match composition.fill.as_slice() {
+        [] => bytes.extend((0..=u8::MAX).cycle().take(missing)),
+        fill => bytes.extend(fill.iter().cycle().take(missing)),
     }
+    for field in &composition.fields {
+        let place = field.offset as usize..field.offset as usize + usize::from(field.width);
+        if let Some(place) = bytes.get_mut(place) {
+            values.find(field.value).write_to(place);
+        }
+    }
+    Some(bytes)
 }
 
 impl<'a> Values<'a> {
@@ -271,6 +183,7 @@ fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirestorm_model::program::Field;
 
     #[test]
     fn values_are_written_in_every_form_and_at_places() {
@@ -285,7 +198,7 @@ mod tests {
         let text = TextVariable::new(1).unwrap();
         let number = Variable::new(0).unwrap();
         let compose = |composition: &Composition, most| {
-            composition.compose(&values, &mut Random::new(1), most)
+            super::compose(composition, &values, &mut Random::new(1), most)
         };
         for (value, form, expected) in [
             (Value::Flow, Form::Plain, &b"42"[..]),
@@ -370,7 +283,7 @@ mod tests {
         };
         let pieces = alloc::vec![Piece::RandomText(40), Piece::RandomBytes(40)];
         let composition = Composition { pieces, ..Composition::default() };
-        let drawn = |seed| composition.compose(&values, &mut Random::new(seed), 100).unwrap();
+        let drawn = |seed| compose(&composition, &values, &mut Random::new(seed), 100).unwrap();
         assert_eq!(drawn(1), drawn(1));
         assert_ne!(drawn(1), drawn(2));
         assert!(drawn(1)[..40].iter().all(u8::is_ascii_alphanumeric));

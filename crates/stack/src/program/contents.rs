@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
+use wirestorm_model::program::{Composition, Number, Rule, Value};
+
 use super::Instruction;
 use super::check::{Check, Extraction};
-use super::composition::{Composition, Value};
-use super::rule::Rule;
 
 /// What the instructions of a program about bytes of single flows refer to, by places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,27 +27,6 @@ pub struct Contents {
     pub messages: u64,
     /// Whether datagrams that arrive are looked at.
     pub looks_at_datagrams: bool,
-}
-
-/// A number that differs from flow to flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// All flows of the template count together, modulo 2^64.
-    Counter {
-        /// The first one.
-        start: u64,
-        /// From one to the next, not 0.
-        step: u64,
-        /// Behind the last one that is not greater, the first one comes again.
-        max: u64,
-    },
-    /// Each from `min` to `max` is equally likely.
-    Random {
-        /// Minimum.
-        min: u64,
-        /// Maximum.
-        max: u64,
-    },
 }
 
 impl Contents {

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Transaction;
 
 use super::dns;
 use super::rule::Taken;
-use super::variables::Transaction;
 use crate::content::MessageCounters;
 use crate::http1::{self, StartLine};
 

@@ -61,11 +61,12 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rule::{Reader, Reading, Rule, Taken};
+    use super::super::rule::{Reader, Reading, Taken};
     use crate::http1::{LINE_MAX, keeps_connection};
     use alloc::format;
     use alloc::vec::Vec;
     use proptest::prelude::*;
+    use wirestorm_model::program::Rule;
 
     /// What is taken of bytes that come in parts of a length, and how many are left.
     fn read(bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {

@@ -33,17 +33,16 @@ use alloc::sync::Arc;
 use core::num::NonZeroU16;
 
 pub use buffer::{Buffer, BufferId, Buffers};
-pub use check::{Check, Extraction, Part};
+pub use check::{Check, Extraction};
 pub(crate) use composition::Ends;
-pub use composition::{Composition, Field, Form, Piece, Value};
-pub use contents::{Contents, Number};
+pub use contents::Contents;
 pub(crate) use datagrams::{DatagramRun, Sent, Step};
 pub use findings::{Cause, Failure, Findings, TransactionTimes};
 pub(crate) use own::{Own, Ports};
-pub use rule::{Delimiter, Rule};
 pub(crate) use run::{Outside, Progress, Run, Wish};
-pub use variables::{
-    Comparison, Statistic, Statistics, TextVariable, TickVariable, Transaction, Variable,
+pub use variables::Statistics;
+use wirestorm_model::program::{
+    Comparison, Statistic, TextVariable, TickVariable, Transaction, Variable,
 };
 
 /// One step of a program. Those of the other transport do nothing.

@@ -3,15 +3,17 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use wirestorm_model::program::{Composition, Number, Rule, TextVariable};
+
 use super::Instruction;
 use super::arrivals::Arrivals;
-use super::check::Check;
-use super::composition::{Composition, Ends, Values};
-use super::contents::{Contents, Number};
+use super::check::{Check, part_of};
+use super::composition::{Ends, Values, compose};
+use super::contents::Contents;
 use super::findings::{Cause, Wanted};
-use super::rule::{Reader, Reading, Rule, Taken};
+use super::rule::{Reader, Reading, Taken};
 use super::run::Outside;
-use super::variables::{TextVariable, Variables};
+use super::variables::Variables;
 
 /// What a flow has of its own.
 #[derive(Clone, Debug)]
@@ -316,7 +318,7 @@ impl Own {
         variables: &Variables,
         outside: &mut Outside<'_>,
     ) -> Option<Vec<u8>> {
-        composition.compose(&self.values(variables), outside.random, most)
+        compose(composition, &self.values(variables), outside.random, most)
     }
 
     fn values<'a>(&'a self, variables: &'a Variables) -> Values<'a> {
@@ -382,7 +384,7 @@ impl Own {
             }
             Instruction::Extract { extraction } => {
                 let extraction = contents.extractions.get(usize::from(extraction))?;
-                let cause = match extraction.part.of(&self.taken.bytes) {
+                let cause = match part_of(&extraction.part, &self.taken.bytes) {
                     Some(found) if found.len() <= TEXT_MAX => {
                         self.texts[extraction.text.place()] = found.to_vec();
                         return Some(Demand::Nothing);

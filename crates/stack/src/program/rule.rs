@@ -1,74 +1,12 @@
 //! How much of what arrives is taken at once.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
+
+use wirestorm_model::program::Rule;
 
 use super::http::Message;
 use super::reply::Reply;
 use super::rtsp::Rtsp;
-
-/// Where what a step takes ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Behind so many bytes.
-    Count(u64),
-    /// Behind these.
-    Until(Delimiter),
-    /// Behind a message of HTTP/1: where its Content-Length or its last chunk says so, else where
-    /// the peer closes. Of a body in chunks their content alone is kept.
-    Http,
-    /// The same of a response to HEAD, which ends with its head.
-    HttpHead,
-    /// Behind a reply of FTP or SMTP: a line with a code of three digits, or several of which the
-    /// first one has a hyphen behind its code, and the last one the same code without.
-    Reply,
-    /// Behind a response of RTSP. Media that come before it on the connection are passed over.
-    Rtsp,
-}
-
-/// Bytes that end something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delimiter {
-    bytes: Box<[u8]>,
-    /// For each place: of how many bytes before and at it the first ones are the last ones too,
-    /// without all of them (the method of Knuth, Morris and Pratt).
-    repeats: Box<[u16]>,
-}
-
-impl Delimiter {
-    /// The most bytes of one.
-    pub const LENGTH_MAX: usize = 1_024;
-
-    /// One of these bytes; `None` of no bytes, or too many.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        if !(1..=Self::LENGTH_MAX).contains(&bytes.len()) {
-            return None;
-        }
-        let mut delimiter = Self { bytes: bytes.into(), repeats: Box::new([]) };
-        let mut repeats = alloc::vec![0; bytes.len()];
-        let mut matched = 0;
-        for place in 1..bytes.len() {
-            delimiter.repeats = repeats.as_slice().into();
-            matched = delimiter.step(matched, bytes[place]);
-            repeats[place] = matched as u16;
-        }
-        delimiter.repeats = repeats.into();
-        Some(delimiter)
-    }
-
-    /// How many of its bytes have come, in a row, where so many had come before this one.
-    fn step(&self, mut matched: usize, byte: u8) -> usize {
-        loop {
-            if self.bytes[matched] == byte {
-                return matched + 1;
-            }
-            match matched {
-                0 => return 0,
-                _ => matched = self.repeats[matched - 1].into(),
-            }
-        }
-    }
-}
 
 /// What was taken.
 #[derive(Clone, Debug, Default)]
@@ -144,7 +82,7 @@ impl Reader {
             (Self::Until(matched), Rule::Until(delimiter)) => {
                 let is_end = |byte: &u8| {
                     *matched = delimiter.step(*matched, *byte);
-                    *matched == delimiter.bytes.len()
+                    *matched == delimiter.length()
                 };
                 let end = bytes.iter().position(is_end);
                 let length = end.map_or(bytes.len(), |end| end + 1);
@@ -173,6 +111,7 @@ mod tests {
     use super::*;
     use alloc::vec;
     use proptest::prelude::*;
+    use wirestorm_model::program::Delimiter;
 
     /// What a rule takes of bytes that come in parts, and what is left.
     fn read(rule: &Rule, parts: &[&[u8]]) -> (Reading, Vec<u8>, Vec<u8>) {

@@ -9,7 +9,7 @@ use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
 use super::segment::{Ecn, Segment};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// What a segment meant to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 
 use wirestorm_base::time::{Duration, Instant};
 
-use super::congestion::{Algorithm, Congestion};
+use super::congestion::Congestion;
 use super::counters::TcpCounters;
 use super::disorder::Disorder;
 use super::round_trip::RoundTrip;
 use super::segment::{Options, SACK_BLOCKS_MAX, Segment};
 use super::sequence::SequenceNumber;
-use super::settings::{EcnUse, SEGMENT_SIZE_MIN, Settings};
+use wirestorm_model::tcp::Algorithm;
+use wirestorm_model::tcp::{EcnUse, SEGMENT_SIZE_MIN, Settings};
 
 /// The time, as connections tell it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

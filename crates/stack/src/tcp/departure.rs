@@ -7,7 +7,7 @@ use super::counters::TcpCounters;
 use super::ranges::SequenceRange;
 use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// How much may leave a connection at a time.
 #[derive(Clone, Copy, Debug)]

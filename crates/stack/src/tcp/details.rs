@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Marks, Now, State};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// A connection as it is at a moment. Lengths are in bytes, times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -199,7 +199,7 @@ pub(super) mod tests {
     use crate::tcp::counters::TcpCounters;
     use crate::tcp::segment::{Ecn, Options, Segment};
     use crate::tcp::sequence::SequenceNumber;
-    use crate::tcp::settings::Settings;
+    use wirestorm_model::tcp::Settings;
 
     /// A segment of the peer without data.
     pub(in crate::tcp) fn segment(sequence: u32, acknowledgement: u32) -> Segment<'static> {

@@ -26,7 +26,6 @@ mod recovery;
 pub mod round_trip;
 pub mod segment;
 pub mod sequence;
-pub mod settings;
 mod time_wait;
 mod timers;
 mod undo;

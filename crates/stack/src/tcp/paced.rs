@@ -7,7 +7,7 @@ use super::departure::{Part, Room};
 use super::rack::holes;
 use super::ranges::SequenceRange;
 use super::segment::{Segment, sack_blocks};
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 impl Connection {
     /// When the next segment may leave, in ms, where the marks say that it waits.
@@ -130,9 +130,9 @@ mod tests {
     use super::*;
     use wirestorm_wire::packet::tcp::Flags;
 
-    use crate::tcp::congestion::Algorithm;
     use crate::tcp::disorder::tests::segment;
     use crate::tcp::sequence::SequenceNumber;
+    use wirestorm_model::tcp::Algorithm;
 
     /// As an endpoint does; returns how many bytes left.
     fn serve(connection: &mut Connection, settings: &Settings, now: Now) -> u32 {

@@ -6,7 +6,7 @@ use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// Less would be all headers and options.
 const PATH_SEGMENT_SIZE_MIN: u16 = 48;

@@ -11,7 +11,7 @@ use super::counters::TcpCounters;
 use super::ranges::{Ranges, SequenceRange};
 use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// Section 6.2, step 4: after so many recoveries without a DSACK the reordering window is as at
 /// first.

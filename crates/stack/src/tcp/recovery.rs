@@ -7,7 +7,7 @@ use super::counters::TcpCounters;
 use super::ranges::Ranges;
 use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 impl Connection {
     /// Bytes sent and not acknowledged.

@@ -1,5 +1,7 @@
 //! The round-trip time and the retransmission timeout (RFC 6298), in microseconds.
 
+use wirestorm_model::tcp::RtoBounds;
+
 /// Round-trip times are kept in 64ths of a microsecond, so that the small steps of many samples
 /// in a round (RFC 7323 appendix G) are not rounded away.
 const FRACTION_BITS: u32 = 6;
@@ -20,31 +22,6 @@ const INITIAL_AFTER_SYN_TIMEOUT: u32 = 3_000_000;
 
 /// After so many the timeout is longer than any bound.
 const BACK_OFFS_MAX: u8 = 32;
-
-/// The bounds of retransmission timeouts, in microseconds; of a template, not of each flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RtoBounds {
-    /// The timeout as long as no round-trip time is known. Default: 1 s (RFC 6298 section 2.1).
-    pub initial: u32,
-    /// How much longer than the smoothed round-trip time the timeout is at least.
-    ///
-    /// Default: 200 ms. RFC 6298 section 2.4 asks for a timeout of 1 s or more, for the coarse
-    /// clocks of its time, and notes that a smaller one may do. Stacks in use have one: Linux
-    /// adds 200 ms or more to the smoothed round-trip time, FreeBSD 200 ms (`rexmit_slop`) to a
-    /// timeout of 30 ms or more. It must be longer than peers delay their acknowledgments, which
-    /// Linux does by 200 ms at most; so it is added here, too. With 1 s the RFC is met to the
-    /// letter.
-    pub min: u32,
-    /// The longest timeout, however often it was backed off; this bound comes before the others.
-    /// Default: 120 s, as in Linux; RFC 6298 section 2.5 asks for 60 s or more.
-    pub max: u32,
-}
-
-impl Default for RtoBounds {
-    fn default() -> Self {
-        Self { initial: 1_000_000, min: 200_000, max: 120_000_000 }
-    }
-}
 
 /// What is known of a connection's round-trip time, and how often its timer was backed off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

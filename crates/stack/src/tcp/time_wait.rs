@@ -5,7 +5,7 @@ use wirestorm_wire::packet::tcp::Flags;
 use super::connection::{Connection, End, Marks, State};
 use super::counters::TcpCounters;
 use super::segment::Segment;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 impl Connection {
     /// Whether a segment asks for a new connection that cannot be mistaken for what is left of this

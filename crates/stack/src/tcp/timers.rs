@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
-use super::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 impl Connection {
     /// When [`Self::expire`] is to be called next, in ms; `None`: not at all.

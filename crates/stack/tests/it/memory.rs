@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use wirestorm_base::time::Duration;
-use wirestorm_stack::endpoint::{Load, Role};
+use wirestorm_model::load::Load;
+use wirestorm_stack::endpoint::Role;
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use crate::endpoint::world::{SECOND, World, client, rate};
@@ -13,7 +14,7 @@ const FLOWS: u64 = 10_000;
 
 /// Bytes that idle flows take of memory, each with its end at the peer, by their programs.
 fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers) -> u64 {
-    let load = Load::Constant { rate: rate(FLOWS, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(FLOWS, SECOND), at_most: None };
     let mut role = client("16.0.0.1", 80, load, Some(FLOWS));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.client_ports = 1_024..=65_535;

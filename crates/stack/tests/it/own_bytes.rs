@@ -1,10 +1,12 @@
 //! Programs that write values and look at what arrives, whatever the network does to their segments.
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::{
+    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value,
+};
 use wirestorm_stack::endpoint::Endpoint;
 use wirestorm_stack::program::{
-    Buffer, Buffers, Check, Composition, Contents, Delimiter, Extraction, Form, Instruction, Part,
-    Piece, Program, Rule, TextVariable, Value,
+    Buffer, Buffers, Check, Contents, Extraction, Instruction, Program,
 };
 
 use crate::disturbed::{Disturbance, Side, World};

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
-use wirestorm_stack::tcp::congestion::Algorithm;
+use wirestorm_model::tcp::Algorithm;
+use wirestorm_model::tcp::RtoBounds;
+use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
-use wirestorm_stack::tcp::round_trip::RtoBounds;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment, Timestamps};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
-use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 use wirestorm_wire::packet::tcp::Flags;
 
 /// How far from its time a segment may be sent, in microseconds: a tick of the timers.

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use wirestorm_stack::tcp::congestion::Algorithm;
+use wirestorm_model::tcp::Algorithm;
+use wirestorm_model::tcp::{EcnUse, Settings};
 use wirestorm_stack::tcp::counters::TcpCounters;
-use wirestorm_stack::tcp::settings::{EcnUse, Settings};
 
 use crate::support::{Network, Peer, World};
 

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::{Delimiter, Rule};
 use wirestorm_stack::content::{Session, SessionState, Sessions};
 use wirestorm_stack::endpoint::Endpoint;
-use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Delimiter, Instruction, Rule};
+use wirestorm_stack::program::{Buffer, Buffers, Check, Contents, Instruction};
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsServers, TlsSettings, Version};
 use wirestorm_wire::pattern::Pattern;
 

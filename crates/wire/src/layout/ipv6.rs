@@ -81,7 +81,7 @@ pub static FRAGMENT: Layout = Layout::new(
 .numbers(&[Number::new(Space::IpProtocol, protocol::FRAGMENT as u16)]);
 
 /// Whether this is an extension header.
-pub(crate) fn is_extension(layout: &Layout) -> bool {
+pub fn is_extension(layout: &Layout) -> bool {
     [&HOP_BY_HOP, &DESTINATION_OPTIONS, &ROUTING, &FRAGMENT].iter().any(|one| one.is(layout))
 }
 

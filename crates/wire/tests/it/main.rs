@@ -1,7 +1,5 @@
 //! Frames, conversations and capture files, with tshark as the reference.
 
-mod assemble_properties;
-mod assemble_tshark;
 mod capture_files;
 mod common;
 mod conversation;

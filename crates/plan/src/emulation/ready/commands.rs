@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 
+use wirestorm_model::program::Step;
+
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::program::{self, Step};
+use crate::emulation::program;
 
 /// Steps as plans have them.
 pub(super) fn steps(steps: Vec<Value>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {

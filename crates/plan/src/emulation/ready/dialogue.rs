@@ -1,11 +1,11 @@
 //! What both sides of a protocol say, line by line, and the programs that follow from it.
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::words::{longest_wait, stay};
 use crate::emulation::Transport;
-use crate::emulation::program::Step;
 
 /// What one side does.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,10 @@
 //! DNS over UDP: RFC 1035.
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::{
+    Composition, Expected, Form, Label, Part, Piece, Step, Value, When,
+};
+use wirestorm_model::program::{TextVariable, Variable};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
@@ -8,10 +12,6 @@ use super::dialogue::Line;
 use super::words::{longest_wait, stay, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::composition::{Composition, Form, Piece, Value};
-use crate::emulation::looked_at::{Expected, Part};
-use crate::emulation::names::Label;
-use crate::emulation::program::{Step, When};
 
 pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "queries", "delay"];
 
@@ -89,9 +89,9 @@ pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
 /// nobody knows which is a client's last one.
 pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     /// The query's number and its question, and the flags of what answers it.
-    const ID: usize = 0;
-    const QUESTION: usize = 1;
-    const FLAGS: usize = 0;
+    const ID: TextVariable = TextVariable::named(0);
+    const QUESTION: TextVariable = TextVariable::named(1);
+    const FLAGS: Variable = Variable::named(0);
     const OURS: Label = Label(0);
     const KNOWN: Label = Label(1);
     const END: Label = Label(2);

@@ -1,5 +1,7 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), and the same messages over HTTP/2 (RFC 9113).
 
+use wirestorm_model::program::Variable;
+use wirestorm_model::program::{Composition, Expected, Label, Piece, Rule, Step, When};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
@@ -8,11 +10,9 @@ use super::headers::{Headers, is_token};
 use super::words::{Content, Texts, WRITTEN_MAX, wait, word, word_of};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::composition::{Composition, Piece, may_have_values, read_text};
+use crate::emulation::composition::{may_have_values, read_text};
 use crate::emulation::control;
-use crate::emulation::looked_at::{Expected, Received};
-use crate::emulation::names::{Label, Names};
-use crate::emulation::program::{Name, Step, When};
+use crate::emulation::names::Names;
 
 pub(in crate::emulation) const HTTP: [&str; 13] = [
     "version",
@@ -161,9 +161,9 @@ pub(super) fn read_messages(
         1 => steps,
         count => vec![Step::Repeat { times: Some(count), steps }],
     };
-    let response_to = if is_head { Received::HttpHead } else { Received::Http };
+    let response_to = if is_head { Rule::HttpHead } else { Rule::Http };
     let hear = match streams {
-        Some(_) => Step::ReceiveWhole(Received::Http),
+        Some(_) => Step::ReceiveWhole(Rule::Http),
         None => Step::NeedWhole(response_to),
     };
     // RFC 9112 section 9.6: "A client that receives a "close" connection option MUST cease sending
@@ -199,7 +199,7 @@ pub(super) fn read_messages(
     if streams.is_none() {
         return Ok([client, server(place, &exchange, response)?]);
     }
-    let mut answers = several(count, vec![Step::ReceiveWhole(Received::Http)]);
+    let mut answers = several(count, vec![Step::ReceiveWhole(Rule::Http)]);
     answers.extend(since_received(response.wait));
     answers.push(send(response.content)?);
     // Nor does a response wait until the one before is acknowledged.
@@ -208,7 +208,12 @@ pub(super) fn read_messages(
 
 /// So many rounds of the same, with something between them. `counter`: a variable that counts them
 /// where each step is to be there once, as those that set what is counted over all flows.
-fn rounds(times: u64, round: Vec<Step>, between: Vec<Step>, counter: Option<Name>) -> Vec<Step> {
+fn rounds(
+    times: u64,
+    round: Vec<Step>,
+    between: Vec<Step>,
+    counter: Option<Variable>,
+) -> Vec<Step> {
     const NEXT: Label = Label(0);
     const BETWEEN: Label = Label(1);
     const END: Label = Label(2);
@@ -249,8 +254,7 @@ fn server(
     // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate closure
     // of the connection [...] after it sends the final response".
     let next = (!exchange.closes()).then(|| received(NEXT, Expected::KeepsConnection));
-    let mut steps =
-        vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Received::Http)];
+    let mut steps = vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Rule::Http)];
     steps.extend(since_received(wait));
     steps.push(received(HEAD, Expected::Matches(is_head)));
     if whole.is_some() {
@@ -391,7 +395,7 @@ enum Request {
         /// All that is said.
         head: Composition,
         /// A variable that nothing sets.
-        counter: Name,
+        counter: Variable,
     },
 }
 
@@ -428,12 +432,13 @@ fn read_request(
         Composition { pieces: read_text(&head, place, &names)?, ..Composition::default() };
     let counter = names.unnamed();
     names.finish(place)?;
-    if let Some(bytes) = head.same().filter(|_| set.is_empty()) {
+    if let Some(bytes) = head.fixed_bytes().filter(|_| set.is_empty()) {
         return Ok(Request::Same(behind(bytes, body.unwrap_or_default())));
     }
     if let (Some(body), Some(place)) = (body, fields.get("body")) {
-        if u64::from(body.size) > Composition::LENGTH_MAX {
-            let expected = format!("at most {} bytes beside values", Composition::LENGTH_MAX);
+        if u64::from(body.size) > Composition::LENGTH_MAX as u64 {
+            let expected =
+                format!("at most {} bytes beside values", Composition::LENGTH_MAX as u64);
             return Err(place.wrong(expected));
         }
         head.pieces.push(Piece::Bytes(body.written(&place)?));

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Step;
 
 use super::commands::steps;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::program::Step;
 
 pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 

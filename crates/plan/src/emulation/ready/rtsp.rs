@@ -2,6 +2,7 @@
 //! G.711.
 
 use serde_json::{Value, json};
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::commands::{Commands, in_text, steps};
@@ -10,7 +11,7 @@ use super::rtp::{self, PACKETS_MAX};
 use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::program::{Step, read_delay};
+use crate::emulation::program::read_delay;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
 

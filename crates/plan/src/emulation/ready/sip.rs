@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Step;
 
 use super::commands::{in_text, steps};
 use super::dialogue::Who;
@@ -11,7 +12,7 @@ use super::words::{longest_wait, stay, word};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::Transport;
-use crate::emulation::program::{Step, read_delay};
+use crate::emulation::program::read_delay;
 use crate::emulation::speech::{OnDemand, Speech};
 
 pub(in crate::emulation) const SIP: [&str; 7] =

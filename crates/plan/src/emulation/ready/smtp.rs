@@ -1,6 +1,7 @@
 //! SMTP: RFC 5321, a client that submits messages.
 
 use serde_json::{Value, json};
+use wirestorm_model::program::{Expected, Label, Rule, Step};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
@@ -9,9 +10,7 @@ use super::dialogue::Line;
 use super::words::{Content, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::looked_at::{Expected, Received};
-use crate::emulation::names::Label;
-use crate::emulation::program::{Step, read_delay};
+use crate::emulation::program::read_delay;
 
 pub(in crate::emulation) const SMTP: [&str; 8] =
     ["host", "client_host", "from", "to", "message", "messages", "delay", "start_tls"];
@@ -121,10 +120,7 @@ fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<S
     let say = |line: &str| send(format!("{line}\r\n").into_bytes());
     let hear = |pattern: &str, otherwise| {
         let expected = Expected::Matches(Pattern::new(pattern).map_err(|it| place.says(it))?);
-        Ok::<_, PlanError>([
-            Step::ReceiveWhole(Received::Reply),
-            Step::Expect { expected, otherwise },
-        ])
+        Ok::<_, PlanError>([Step::ReceiveWhole(Rule::Reply), Step::Expect { expected, otherwise }])
     };
     let need = |pattern| hear(pattern, Some(LEAVE));
 

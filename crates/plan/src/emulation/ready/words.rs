@@ -1,6 +1,7 @@
 //! What protocols of text have in common: values that fit into their lines, and contents.
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::dialogue::Line;
@@ -8,7 +9,7 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::emulation::composition::{read_literal, read_text};
 use crate::emulation::names::Names;
-use crate::emulation::program::{Step, read_delay, read_send};
+use crate::emulation::program::{read_delay, read_send};
 
 /// Bytes that are written out, at most.
 pub(super) const WRITTEN_MAX: u64 = 64 << 20;

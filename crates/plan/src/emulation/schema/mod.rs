@@ -7,7 +7,7 @@ mod protocols;
 mod settings;
 
 use serde_json::{Value, json};
-use wirestorm_wire::impairment::Queue;
+use wirestorm_model::impairment::Queue;
 
 use self::programs::{content, delay, sending, steps};
 use self::protocols::{conversation, dns, ftp, http, rtp, rtsp, sip, smtp};

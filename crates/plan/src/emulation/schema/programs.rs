@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use wirestorm_model::program::Composition;
+
 use super::{boolean, defined, ports};
 use crate::document::schema::{
     any_of, choice, described, integer, list, object, pattern, text, time, unknown,
 };
-use crate::emulation::composition::{
-    COUNTER, Composition, FIELD, RANDOM, RANDOM_MAX, SENDING, SET,
-};
+use crate::emulation::composition::{COUNTER, FIELD, RANDOM, RANDOM_MAX, SENDING, SET};
 use crate::emulation::control::{
     COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT,
 };
@@ -34,9 +34,10 @@ pub(super) fn content() -> Value {
 /// What a step sends, with values of the flow.
 pub(super) fn sending() -> Value {
     let field = object(&FIELD, &FIELD, |name| match name {
-        "offset" => {
-            described("Offset of the field in bytes.", integer(0, Composition::LENGTH_MAX - 1))
-        }
+        "offset" => described(
+            "Offset of the field in bytes.",
+            integer(0, Composition::LENGTH_MAX as u64 - 1),
+        ),
         "width" => {
             described("Width of the field in bytes, big-endian.", integer(1, u16::MAX.into()))
         }

@@ -108,11 +108,11 @@ fn users_think_as_delays_are_drawn() {
     };
     let [one, two] = [1, 2].map(Duration::from_secs);
     for (think, expected) in [
-        ("", Think::Between { min: Duration::ZERO, max: Duration::ZERO }),
-        (", think: 2s", Think::Between { min: two, max: two }),
-        (", think: {min: 1s, max: 2s}", Think::Between { min: one, max: two }),
-        (", think: {mean: 2s}", Think::About { mean: two, deviation: None }),
-        (", think: {mean: 2s, deviation: 1s}", Think::About { mean: two, deviation: Some(one) }),
+        ("", Think::Uniform { min: Duration::ZERO, max: Duration::ZERO }),
+        (", think: 2s", Think::Uniform { min: two, max: two }),
+        (", think: {min: 1s, max: 2s}", Think::Uniform { min: one, max: two }),
+        (", think: {mean: 2s}", Think::Exponential { mean: two }),
+        (", think: {mean: 2s, deviation: 1s}", Think::Normal { mean: two, deviation: one }),
     ] {
         let found = load(&format!("load: {{users: 30{think}}}\n      ramp: 3s"));
         assert_eq!(found.unwrap(), Load::Users { users: 30, think: expected }, "{think}");

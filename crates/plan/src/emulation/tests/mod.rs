@@ -11,9 +11,18 @@ use std::num::NonZeroU16;
 use super::*;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::impairment::{Loss, Queue, Share};
+use wirestorm_model::ip::{FlowLabel, Identification};
+use wirestorm_model::load::Think;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::program::{
+    Comparison, Composition, Counted, Delimiter, Expected, Field, Form, Label, Number, Part, Piece,
+    Rule, Statistic, TextVariable, TickVariable, Value, Variable, When,
+};
+use wirestorm_model::tcp::{Algorithm, EcnUse};
+use wirestorm_model::tunnel::ClientTunnels;
 use wirestorm_wire::conversation::{self, Act, Conversation, Turn};
-use wirestorm_wire::impairment::{Loss, Queue, Share};
-use wirestorm_wire::tunnel::ClientTunnels;
 
 const PAGE: &str = r#"
 ports:
@@ -66,7 +75,7 @@ fn a_template_has_two_ends() {
     assert_eq!(server.program, [Step::Receive(18), delay, send]);
     let tcp = Tcp {
         mss: Some(1_460),
-        congestion: Some(Congestion::NewReno),
+        congestion: Some(Algorithm::NewReno),
         delayed_ack_ms: Some(40),
         sack: Some(false),
         ..Tcp::default()

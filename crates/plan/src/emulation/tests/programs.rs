@@ -43,25 +43,32 @@ fn steps_jump_compute_and_count() {
     );
     let mean = Duration::from_millis(2);
     let (again, out) = (Label(0), Label(1));
-    let greater = When::Compares { variable: 1, comparison: Comparison::GreaterOrEqual, value: 7 };
-    let within = When::Within { span: Duration::from_secs(5), since: 0 };
+    let greater = When::Compares {
+        variable: Variable::named(1),
+        comparison: Comparison::GreaterOrEqual,
+        value: 7,
+    };
+    let within = When::Within { span: Duration::from_secs(5), since: TickVariable::named(0) };
     assert_eq!(
         found.unwrap(),
         [
             Step::Connect,
-            Step::Set { variable: 0, value: 3 },
-            Step::Remember(0),
+            Step::Set { variable: Variable::named(0), value: 3 },
+            Step::Remember(TickVariable::named(0)),
             Step::Label(again),
             Step::ReceiveTotal(10),
-            Step::Add { variable: 1, value: u64::MAX },
+            Step::Add { variable: Variable::named(1), value: u64::MAX },
             Step::Jump { to: out, when: greater },
             Step::Jump { to: again, when: within },
-            Step::DecrementAndJump { variable: 0, to: again },
+            Step::DecrementAndJump { variable: Variable::named(0), to: again },
             Step::Jump { to: again, when: When::Always },
             Step::Label(out),
-            Step::Postpone { time: 0, by: Duration::from_millis(20) },
-            Step::Count { counter: 0, what: Counted::Number(2) },
-            Step::Count { counter: 3, what: Counted::Since { time: 0, unit: NonZeroU16::MIN } },
+            Step::Postpone { time: TickVariable::named(0), by: Duration::from_millis(20) },
+            Step::Count { counter: Statistic::new(0).unwrap(), what: Counted::Number(2) },
+            Step::Count {
+                counter: Statistic::new(3).unwrap(),
+                what: Counted::Since { time: TickVariable::named(0), unit: NonZeroU16::MIN }
+            },
             Step::DelayAbout { mean, deviation: None },
             Step::DelayAbout { mean, deviation: Some(Duration::from_millis(1)) },
         ]
@@ -278,7 +285,8 @@ fn values_are_written_and_parts_are_looked_at() {
     )
     .unwrap();
     let of = |pieces| Composition { pieces, ..Composition::default() };
-    let (n, key, form, id) = (0, 0, 1, 2);
+    let n = Variable::named(0);
+    let [key, form, id] = [0, 1, 2].map(TextVariable::named);
     let value = |value, form| Piece::Value(value, form);
     let text = |text: &str| Piece::Bytes(text.as_bytes().to_vec());
     let plain = "only $5 {n} $".as_bytes().to_vec();
@@ -290,26 +298,26 @@ fn values_are_written_and_parts_are_looked_at() {
         Step::SetText { text: key, composition: of(vec![Piece::RandomText(8)]) },
         Step::SetText {
             text: form,
-            composition: of(vec![text("k="), value(FlowValue::Text(key), Form::Plain)]),
+            composition: of(vec![text("k="), value(Value::Text(key), Form::Plain)]),
         },
         Step::SendOwn(of(vec![
             text("${n} "),
-            value(FlowValue::Number(n), Form::Digits(4)),
-            value(FlowValue::Flow, Form::Plain),
+            value(Value::Number(n), Form::Digits(4)),
+            value(Value::Flow, Form::Plain),
         ])),
         Step::SendOwn(Composition {
             size: 9,
-            fields: vec![Field { offset: 1, width: 2, value: FlowValue::Length(form) }],
+            fields: vec![Field { offset: 1, width: 2, value: Value::Length(form) }],
             ..of(vec![Piece::Bytes(vec![0, 255])])
         }),
         Step::Send { size: plain.len() as u32, text: plain, fill: Vec::new() },
-        Step::ReceiveWhole(Received::Until(b"ok".to_vec())),
+        Step::ReceiveWhole(Rule::Until(Delimiter::new(b"ok").unwrap())),
         Step::Extract {
             text: id,
             part: Part::Group(wirestorm_wire::pattern::Pattern::new("(a)(b)").unwrap(), 2),
         },
         Step::Expect {
-            expected: Expected::Contains(of(vec![value(FlowValue::Text(id), Form::Hex)])),
+            expected: Expected::Contains(of(vec![value(Value::Text(id), Form::Hex)])),
             otherwise: None,
         },
         Step::StartTransaction("all".into()),
@@ -469,16 +477,19 @@ fn programs_listen_and_accept_what_others_make() {
     let plan = EmulationPlan::parse(ACCEPTING).unwrap();
     let [control, file] = plan.templates.as_slice() else { panic!("{plan:?}") };
     let client = &control.client.as_ref().unwrap().program;
-    assert_eq!(client[0], Step::ReceiveWhole(Received::Reply));
+    assert_eq!(client[0], Step::ReceiveWhole(Rule::Reply));
     let Step::Jump { when: When::Received(Expected::Matches(pattern)), .. } = &client[1] else {
         panic!("{client:?}")
     };
     assert_eq!(pattern.as_str(), "^5");
-    assert_eq!(client[4], Step::StartFlow { port: FlowValue::Text(0), client_port: None });
+    assert_eq!(
+        client[4],
+        Step::StartFlow { port: Value::Text(TextVariable::named(0)), client_port: None }
+    );
     let server = &control.server.as_ref().unwrap().program;
-    assert_eq!(server[0], Step::Listen { variable: 0, ports: 50_000..=50_010 });
+    assert_eq!(server[0], Step::Listen { variable: Variable::named(0), ports: 50_000..=50_010 });
     let Step::SendOwn(Composition { pieces, .. }) = &server[1] else { panic!("{server:?}") };
-    assert_eq!(pieces[1], Piece::Value(FlowValue::Number(0), Form::Octets));
+    assert_eq!(pieces[1], Piece::Value(Value::Number(Variable::named(0)), Form::Octets));
     assert_eq!(server[3], Step::AcceptFlow);
     assert_eq!(file.client.as_ref().unwrap().program, [Step::Need(7)]);
     assert_eq!(file.server.as_ref().unwrap().listen, None);
@@ -486,12 +497,12 @@ fn programs_listen_and_accept_what_others_make() {
         .replace("- start_flow: {port: port}", "- start_flow: {port: port, client_port: port}");
     let plan = EmulationPlan::parse(&text).unwrap();
     let client = &plan.templates[0].client.as_ref().unwrap().program;
-    let port = FlowValue::Text(0);
+    let port = Value::Text(TextVariable::named(0));
     assert_eq!(client[4], Step::StartFlow { port, client_port: Some(port) });
     let text = ACCEPTING.replace("{variable: port, ports: 50000-50010}", "port");
     let plan = EmulationPlan::parse(&text).unwrap();
     let server = &plan.templates[0].server.as_ref().unwrap().program;
-    assert_eq!(server[0], Step::Listen { variable: 0, ports: 49_152..=65_535 });
+    assert_eq!(server[0], Step::Listen { variable: Variable::named(0), ports: 49_152..=65_535 });
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use wirestorm_wire::impairment::Share;
+use wirestorm_model::impairment::Share;
 
 #[test]
 fn a_template_may_have_tls() {

@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use wirestorm_base::count::counted;
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
 use wirestorm_wire::conversation::{Conversation, Gaps, Imported};
 
 use super::gaps::CommonGaps;
@@ -13,8 +16,7 @@ use super::read_flag;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::{
-    AddressRange, Client, Devices, Ip, Load, MplsLabels, Order, Pairing, Server, Speech, Tcp,
-    Template, Transport, speech_of,
+    Client, Devices, Ip, MplsLabels, Server, Speech, Tcp, Template, Transport, speech_of,
 };
 use crate::trex::stateful::pools::{Pool, read_address};
 

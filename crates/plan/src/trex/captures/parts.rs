@@ -1,8 +1,10 @@
 //! Servers of several captures at one port: each has some of the addresses for itself, for what a
 //! server says follows from where it is asked.
 
+use wirestorm_model::address_range::AddressRange;
+
 use crate::document::error::PlanError;
-use crate::emulation::{AddressRange, Template, part_of};
+use crate::emulation::{Template, part_of};
 
 /// Where a server listens: its port of the plan, transport and port, and its addresses.
 type Where = ((usize, crate::emulation::Transport, u16), AddressRange);

@@ -1,12 +1,14 @@
 use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{
     Act, Conversation, Gaps, Imported, Side, Transport as Carrier, Turn,
 };
 
 use super::*;
-use crate::emulation::{Load, Order, Pairing, Step};
 
 const GENERATOR: &str = "
 - duration : 10.0

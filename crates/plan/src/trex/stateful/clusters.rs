@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
+use wirestorm_model::address_range::AddressRange;
+
 use super::pools::{in_network, read_address};
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::{Fields, Place};
-use crate::emulation::{
-    AddressRange, Devices, EmulationPlan, Guest, MplsLabels, NextHop, Vlans, read_mac,
-};
+use crate::emulation::{Devices, EmulationPlan, Guest, MplsLabels, NextHop, Vlans, read_mac};
 
 const CONFIGURATION: [&str; 2] = ["vlan", "groups"];
 const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count"];

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 
 use wirestorm_base::time::Duration;
+use wirestorm_model::program::{
+    Comparison, Counted, Label, Statistic, Step, TickVariable, Variable, When,
+};
 
 use super::tables::{Bytes, entry};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::{
-    Comparison, Counted, Label, Step, TIMES_MAX, Transport, VARIABLES_MAX, When,
-};
+use crate::emulation::Transport;
 
 /// In which TRex counts times (`TICK_MSEC` of `tick_cmd_clock.h`), in milliseconds.
 const TICK_MS: NonZeroU16 = NonZeroU16::new(10).expect("more than 0");
@@ -205,8 +206,11 @@ impl Reading<'_> {
             all.extend(known);
             place.fields(&all)
         };
-        let variable = |fields: &Fields<'_>| number(fields, "id", VARIABLES_MAX);
-        let time = |fields: &Fields<'_>, name| number(fields, name, TIMES_MAX);
+        let variable =
+            |fields: &Fields<'_>| number(fields, "id", Variable::COUNT).map(Variable::named);
+        let time = |fields: &Fields<'_>, name| {
+            number(fields, name, TickVariable::COUNT).map(TickVariable::named)
+        };
         Ok(match name {
             "set_var" => {
                 let fields = fields(&["id", "val"])?;
@@ -261,13 +265,15 @@ impl Reading<'_> {
             }
             "add_stats" => {
                 let fields = fields(&["stats_id", "val"])?;
-                let counter = number(&fields, "stats_id", 4)?;
+                let counter = Statistic::new(number(&fields, "stats_id", Statistic::COUNT)?)
+                    .ok_or_else(|| place.says("has no such statistic"))?;
                 let what = Counted::Number(need(&fields, "val", 0, u64::MAX)?);
                 Step::Count { counter, what }
             }
             "add_tick_stats" => {
                 let fields = fields(&["stats_id", "var_id"])?;
-                let counter = number(&fields, "stats_id", 4)?;
+                let counter = Statistic::new(number(&fields, "stats_id", Statistic::COUNT)?)
+                    .ok_or_else(|| place.says("has no such statistic"))?;
                 let time = time(&fields, "var_id")?;
                 Step::Count { counter, what: Counted::Since { time, unit: TICK_MS } }
             }

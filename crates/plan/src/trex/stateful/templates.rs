@@ -2,6 +2,8 @@
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
 
 use super::StatefulOptions;
 use super::pools::Pool;
@@ -10,7 +12,7 @@ use super::tables::{Tables, entry};
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::{Client, FirstBytes, Load, Order, Pairing, Server, Template, read_masked};
+use crate::emulation::{Client, FirstBytes, Server, Template, read_masked};
 
 const TEMPLATE: [&str; 3] = ["client_template", "server_template", "tg_id"];
 const CLIENT: [&str; 9] = [

@@ -1,10 +1,15 @@
 use std::net::IpAddr;
 
-use super::*;
-use crate::emulation::{
-    Blackhole, Comparison, Counted, Ecn, Label, Load, NextHop, Order, Pairing, Step, Tcp,
-    Transport, When,
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::program::{
+    Comparison, Counted, Label, Statistic, Step, TickVariable, Variable, When,
 };
+use wirestorm_model::tcp::EcnUse;
+
+use super::*;
+use crate::emulation::{NextHop, Tcp, Transport};
 
 const PAGE: &str = r#"{
   "buf_list": ["R0VU", {"base": "QUI=", "size": 5, "fill": "Qw=="}],
@@ -72,7 +77,7 @@ fn tunables_are_words_of_plans() {
         ack_after_bytes: Some(5_000),
         dupack_threshold: Some(7),
         reassembly_max: Some(0),
-        ecn: Some(Ecn::Permit),
+        ecn: Some(EcnUse::Answer),
         open_timeout_ms: Some(9_000),
         syn_retries: Some(12),
         ..client.tcp
@@ -128,14 +133,18 @@ fn commands_are_steps_and_offsets_are_labels() {
     assert_eq!(
         template.client.as_ref().unwrap().program,
         [
-            Step::Set { variable: 2, value: 3 },
+            Step::Set { variable: Variable::named(2), value: 3 },
             Step::Label(again),
             Step::Send { text: b"GET".to_vec(), size: 3, fill: Vec::new() },
             Step::Receive(5),
-            Step::DecrementAndJump { variable: 2, to: again },
+            Step::DecrementAndJump { variable: Variable::named(2), to: again },
             Step::Jump {
                 to: end,
-                when: When::Compares { variable: 0, comparison: Comparison::Greater, value: 7 }
+                when: When::Compares {
+                    variable: Variable::named(0),
+                    comparison: Comparison::Greater,
+                    value: 7
+                }
             },
             Step::Label(end),
         ]
@@ -275,7 +284,10 @@ fn times_are_counted_in_ticks_of_ten_milliseconds() {
     let plan = read(&[&PAGE[..at], told, &PAGE[at..]].concat(), &options(1)).unwrap();
     let server = plan.templates[0].server.as_ref().unwrap();
     let unit = std::num::NonZeroU16::new(10).unwrap();
-    let counted = Step::Count { counter: 3, what: Counted::Since { time: 1, unit } };
+    let counted = Step::Count {
+        counter: Statistic::new(3).unwrap(),
+        what: Counted::Since { time: TickVariable::named(1), unit },
+    };
     assert!(server.program.contains(&counted), "{:?}", server.program);
 }
 

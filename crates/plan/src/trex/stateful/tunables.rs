@@ -1,8 +1,11 @@
 //! Tunables: how TCP and IP behave.
 
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::tcp::{Algorithm, EcnUse};
+
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::{Blackhole, Congestion, Ecn, Ip, Tcp};
+use crate::emulation::{Ip, Tcp};
 
 /// What tunables of a side, or of a side of a template, ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +70,7 @@ impl Tunables {
     /// What TRex does where nothing is said.
     pub(super) fn usual(is_ipv6: bool) -> Self {
         let tcp = Tcp {
-            congestion: Some(Congestion::NewReno),
+            congestion: Some(Algorithm::NewReno),
             delayed_ack_ms: Some(100),
             keepalive_ms: Some(5_000),
             keepalive_interval_ms: Some(7_000),
@@ -216,14 +219,14 @@ fn read_tcp(
         "do_sack" => tcp.sack = Some(value.integer(0, 1)? == 1),
         "do_ecn" => {
             tcp.ecn = Some(match value.integer(0, 2)? {
-                0 => Ecn::Never,
-                1 => Ecn::Ask,
-                _ => Ecn::Permit,
+                0 => EcnUse::Never,
+                1 => EcnUse::Ask,
+                _ => EcnUse::Answer,
             });
         }
         "cc_algo" => {
             let is_cubic = value.integer(0, 1)? == 1;
-            tcp.congestion = Some(if is_cubic { Congestion::Cubic } else { Congestion::NewReno });
+            tcp.congestion = Some(if is_cubic { Algorithm::Cubic } else { Algorithm::NewReno });
         }
         "keepidle" => tcp.keepalive_ms = Some(seconds()?),
         "keepintvl" => tcp.keepalive_interval_ms = Some(seconds()?),

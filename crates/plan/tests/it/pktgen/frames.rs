@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
+use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 use wirestorm_plan::pktgen::{LowerError, LoweredDevice, Stamps};
 use wirestorm_wire::checksum::{self, combine, sum};
-use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Stream, Write};
 
 use super::{device, lowered};
 

@@ -133,7 +133,7 @@ proptest! {
                         prop_assert!(frame.len() >= stamps_end);
                     }
                     if stream.program.steps.iter().all(|step| {
-                        !matches!(step, wirestorm_wire::stream::Step::Length { .. })
+                        !matches!(step, wirestorm_model::stream::Step::Length { .. })
                     }) {
                         prop_assert_eq!(frame(stream, 0).len(), stream.template.len());
                     }

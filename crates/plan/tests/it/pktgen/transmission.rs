@@ -2,8 +2,8 @@
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
+use wirestorm_model::stream::{Mode, Speed, Transmission};
 use wirestorm_plan::pktgen::LowerError;
-use wirestorm_wire::stream::{Mode, Speed, Transmission};
 
 use super::{device, lowered};
 

@@ -175,13 +175,13 @@ impl Pattern {
 mod tests {
     use super::super::super::frames::fill_up;
     use super::*;
-    use crate::ip_settings::IpSettings;
     use crate::tcp::connection::Now;
     use crate::tcp::counters::TcpCounters;
     use crate::tcp::segment::{Ecn, Options, Segment, Timestamps};
-    use crate::tcp::settings::Settings;
     use alloc::vec;
     use wirestorm_base::port::{Capabilities, PortError, Receive, Segmentation, TransmitCounters};
+    use wirestorm_model::ip::IpSettings;
+    use wirestorm_model::tcp::Settings;
     use wirestorm_sim::memory::{WireOptions, wire};
     use wirestorm_wire::flow::FlowKey;
     use wirestorm_wire::packet::protocol;

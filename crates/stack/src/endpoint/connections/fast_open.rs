@@ -8,7 +8,7 @@ use wirestorm_wire::flow::FlowKey;
 
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::{COOKIE_LENGTH_MAX, Segment};
-use crate::tcp::settings::Settings;
+use wirestorm_model::tcp::Settings;
 
 /// Pairs of a client and a server whose cookies are remembered, at most; others ask for one each
 /// time.

@@ -11,12 +11,12 @@ use super::burst::{BURST_MAX, segments_in_one, send_burst, send_long};
 use super::fast_open::Cookie;
 use super::{Connections, FlowMarks};
 use crate::frame::Headers;
-use crate::ip_settings::{Identification, IpSettings};
 use crate::program::{Outside, Progress};
 use crate::tcp::connection::{Now, State};
 use crate::tcp::departure::Room;
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
+use wirestorm_model::ip::{Identification, IpSettings};
 
 /// A flow that waits for nothing is not called later than this, as those that have just been opened
 /// would be for their SYN: by then it is in no cache any more, where there are very many. What was

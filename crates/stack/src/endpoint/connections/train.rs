@@ -152,11 +152,11 @@ impl Train {
 mod tests {
     use super::*;
     use crate::frame::{Headers, LinkHeader, write_segment};
-    use crate::ip_settings::IpSettings;
     use crate::tcp::segment::{Options, Outgoing, Timestamps};
     use crate::tcp::sequence::SequenceNumber;
     use alloc::vec;
     use alloc::vec::Vec;
+    use wirestorm_model::ip::IpSettings;
     use wirestorm_wire::checksum;
     use wirestorm_wire::flow::FlowKey;
 

@@ -25,9 +25,9 @@ use super::times::age;
 use crate::content::DatagramExchange;
 use crate::frame::{Headers, LinkHeader, Packet, write_datagram};
 use crate::icmp_error::Cause;
-use crate::ip_settings::IpSettings;
 use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
+use wirestorm_model::ip::IpSettings;
 
 /// One flow of datagrams, and how far its program is.
 #[derive(Debug)]

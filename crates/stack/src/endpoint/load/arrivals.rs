@@ -1,62 +1,15 @@
 //! When flows are made.
 
-use wirestorm_base::rate::{Rate, RateError};
+use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Load;
 
 use super::back_off::BackOff;
 use super::scale::{Scale, scaled};
 use super::schedule::Schedule;
 use super::throughput::{Throughput, ThroughputOutcome};
-use super::users::{Think, Users};
+use super::users::Users;
 use crate::random::Random;
-
-/// When the flows of a template are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
-    /// Whenever [`Endpoint::connect`](crate::endpoint::Endpoint::connect) is called.
-    OnDemand,
-    /// So many a second at equal intervals, whatever becomes of them (an open loop). The k-th one
-    /// is due exactly k intervals behind the start, so a late one is followed by others at once.
-    /// One that there was no time for within a second is not made any more, and counted.
-    Constant {
-        /// How many a second.
-        rate: Rate,
-        /// How many at once at most, those in TIME-WAIT not counted; `None`: as many as there are.
-        /// What is due while so many are there is skipped, and counted.
-        at_most: Option<u64>,
-    },
-    /// So many a second on average, at intervals that are exponentially distributed: as many
-    /// independent users come.
-    Poisson {
-        /// How many a second.
-        rate: Rate,
-        /// How many at once at most, as above.
-        at_most: Option<u64>,
-    },
-    /// As soon as there are fewer than so many (a closed loop); those in TIME-WAIT do not count. The
-    /// place of one that failed, or could not be made, stays empty for 100 ms, and where that goes
-    /// on for twice as long each time, up to a second.
-    Hold {
-        /// How many at once.
-        flows: u64,
-    },
-    /// At such a rate that they receive so many bits of data a second: what they receive is
-    /// measured. Where a flow takes longer than a second, as many at once as it takes; then there is
-    /// one at least, however much it receives. There are no more at once than were found to bring
-    /// more. Those that fail are made up for as above.
-    Throughput {
-        /// Number of datagrams.
-        bits_per_second: u64,
-    },
-    /// By so many users: each makes a flow, thinks when that is over, or in TIME-WAIT, and makes
-    /// the next one. Where it failed, users think at least as long as a place above stays empty.
-    Users {
-        /// Number of datagrams.
-        users: u64,
-        /// For how long they think.
-        think: Think,
-    },
-}
 
 /// Whether a flow is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,14 +104,14 @@ impl Arrivals {
     ) -> Self {
         let pace = match load {
             Load::OnDemand => Pace::OnDemand,
-            Load::Constant { rate, at_most } => {
+            Load::Rate { rate, at_most } => {
                 Pace::Open(Schedule::constant(rate, start, ramp), at_most)
             }
             Load::Poisson { rate, at_most } => {
                 Pace::Open(Schedule::poisson(rate, start, ramp, &mut random), at_most)
             }
-            Load::Hold { flows } => Pace::Hold(Held { flows, start, ramp }, BackOff::new()),
-            Load::Throughput { bits_per_second } => {
+            Load::Hold(flows) => Pace::Hold(Held { flows, start, ramp }, BackOff::new()),
+            Load::Throughput(bits_per_second) => {
                 Pace::Throughput(Throughput::new(bits_per_second, start), BackOff::new())
             }
             Load::Users { users, think } => {
@@ -314,7 +267,7 @@ impl Arrivals {
         match (&self.load, has_failed) {
             (_, false) => back_off.reset(),
             (Load::Users { .. }, true) => least = back_off.lengthen(now),
-            (Load::Hold { flows }, true) => back_off.empty(now, *flows),
+            (Load::Hold(flows), true) => back_off.empty(now, *flows),
             (_, true) => back_off.empty(now, u64::MAX),
         }
         match (&mut self.pace, took) {
@@ -371,8 +324,8 @@ impl Arrivals {
         let mut it = self.clone();
         match (&mut it.pace, self.load) {
             (Pace::Open(schedule, _), _) => schedule.set_scale(scale, now)?,
-            (Pace::Hold(held, _), Load::Hold { flows }) => held.flows = scaled(flows, scale),
-            (Pace::Throughput(throughput, _), Load::Throughput { bits_per_second }) => {
+            (Pace::Hold(held, _), Load::Hold(flows)) => held.flows = scaled(flows, scale),
+            (Pace::Throughput(throughput, _), Load::Throughput(bits_per_second)) => {
                 throughput.set(scaled(bits_per_second, scale), now);
             }
             (Pace::Users(them, _), Load::Users { users, .. }) => them.set(scaled(users, scale)),

@@ -3,34 +3,13 @@
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::pairing::{Order, Pairing};
 use wirestorm_wire::flow::FlowKey;
 
 use super::switched::Off;
-use crate::address_range::AddressRange;
 use crate::frame::octets;
 use crate::random::Random;
-
-/// How the clients of connections are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// Each time one of all.
-    Random,
-}
-
-/// How the servers of clients are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pairing {
-    /// One after the other.
-    #[default]
-    RoundRobin,
-    /// Each time one of all.
-    Random,
-    /// Each client has one: the first client the first, the second the second, and round.
-    Fixed,
-}
 
 /// The tuples of a template's flows, one after the other. Where one is in use, the next free port
 /// of the same client and server is taken, so each pair of them has all ports.
@@ -131,7 +110,7 @@ impl Tuples {
         let each = if is_in_turn { u64::from(self.turn.max(1)) } else { 1 };
         let (number, within) = (number / each, number % each);
         let client_place = match (client, self.order) {
-            (Some(client), _) => self.clients.place_of(client).unwrap_or(0),
+            (Some(client), _) => self.clients.place_of(client).map_or(0, u64::from),
             (None, Order::RoundRobin) => number % clients,
             (None, Order::Random) => match off {
                 None => random.below(self.clients.count).into(),

@@ -10,12 +10,10 @@ mod switched;
 mod throughput;
 mod users;
 
-pub use self::arrivals::Load;
 pub(super) use self::arrivals::{Arrivals, Due};
 pub(super) use self::clients::Origin;
-pub use self::clients::{Order, Pairing, Tuples};
+pub use self::clients::Tuples;
 pub(super) use self::starts::Starts;
 pub use self::switched::AddressSet;
 pub(super) use self::switched::Off;
 pub use self::throughput::ThroughputOutcome;
-pub use self::users::Think;

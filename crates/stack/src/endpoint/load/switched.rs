@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use crate::address_range::AddressRange;
 use crate::frame::octets;
+use wirestorm_model::address_range::AddressRange;
 
 /// Addresses, as few ranges as they are. Those of IPv4 are those of IPv6 that they are mapped to
 /// (RFC 4291 section 2.5.5.2).

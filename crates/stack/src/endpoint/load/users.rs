@@ -4,54 +4,29 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Think;
 
 use crate::random::Random;
 
 /// Nobody thinks for less, so that flows which are over at once are not made without end.
 const LEAST: Duration = Duration::from_micros(1);
 
-/// How long a user thinks: from the end of a flow to the begin of the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Think {
-    /// Each time between these is equally likely.
-    Uniform {
-        /// Minimum.
-        min: Duration,
-        /// Maximum.
-        max: Duration,
-    },
-    /// An exponential distribution.
-    Exponential {
-        /// Mean.
-        mean: Duration,
-    },
-    /// A normal distribution; what is below 0 becomes 0.
-    Normal {
-        /// Mean.
-        mean: Duration,
-        /// The standard deviation.
-        deviation: Duration,
-    },
-}
-
-impl Think {
-    fn draw(&self, random: &mut Random) -> Duration {
-        let nanos = |time: Duration| time.as_nanos() as f64;
-        let drawn = match *self {
-            Self::Uniform { min, max } => {
-                let span = max.saturating_sub(min);
-                if span == Duration::ZERO {
-                    return min;
-                }
-                // Whole steps of 2^-32 of the span.
-                nanos(min) + nanos(span) * f64::from(random.below(u32::MAX)) / f64::from(u32::MAX)
+fn draw(think: &Think, random: &mut Random) -> Duration {
+    let nanos = |time: Duration| time.as_nanos() as f64;
+    let drawn = match *think {
+        Think::Uniform { min, max } => {
+            let span = max.saturating_sub(min);
+            if span == Duration::ZERO {
+                return min;
             }
-            Self::Exponential { mean } => random.exponential() * nanos(mean),
-            Self::Normal { mean, deviation } => nanos(mean) + random.normal() * nanos(deviation),
-        };
-        // What is below 0 becomes 0.
-        Duration::from_nanos(drawn as u64)
-    }
+            // Whole steps of 2^-32 of the span.
+            nanos(min) + nanos(span) * f64::from(random.below(u32::MAX)) / f64::from(u32::MAX)
+        }
+        Think::Exponential { mean } => random.exponential() * nanos(mean),
+        Think::Normal { mean, deviation } => nanos(mean) + random.normal() * nanos(deviation),
+    };
+    // What is below 0 becomes 0.
+    Duration::from_nanos(drawn as u64)
 }
 
 /// How far the users of a template are.
@@ -131,7 +106,7 @@ impl Users {
         // Flows of the template that programs have asked for are nobody's.
         if self.busy > 0 {
             self.busy -= 1;
-            let until = now.saturating_add(self.think.draw(random).max(LEAST).max(least));
+            let until = now.saturating_add(draw(&self.think, random).max(LEAST).max(least));
             self.thinking.push(Reverse(until));
         }
     }

@@ -18,7 +18,6 @@ use self::stations::{Stations, number};
 use super::common::Common;
 use super::frames::room;
 use super::template::Role;
-use crate::address_range::AddressRange;
 use crate::echo::is_echo;
 use crate::frame::{
     Headers, LinkHeader, Other, Packet, has_damaged_header, is_to_one, network_header,
@@ -27,28 +26,14 @@ use crate::frame::{
 use crate::heard::Heard;
 use crate::host::Host;
 use crate::icmp_error::{Message, may_be_told_of, unknown_protocol};
-use crate::ip_settings::IpSettings;
 use crate::neighbour::is_discovery;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::{Options, Outgoing, Segment};
 use crate::tcp::sequence::SequenceNumber;
-
-/// What an endpoint does not answer, as BSD's systems can be told (`blackhole(4)`): what it then
-/// looks like is a host that is not there, or a firewall in front of it.
-///
-/// RFC 9293 section 3.10.7.1 wants an answer: "An incoming segment not containing a RST causes a
-/// RST to be sent in response."
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Blackhole {
-    /// All is answered: segments of no connection with RST, datagrams of no flow by ICMP.
-    #[default]
-    Nothing,
-    /// SYNs to where nobody listens are not, other segments and datagrams are.
-    Syn,
-    /// Nothing is.
-    All,
-}
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
 
 /// The packet that a message of ICMP is about.
 #[derive(Clone, Copy)]

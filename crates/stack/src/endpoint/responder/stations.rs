@@ -7,8 +7,8 @@ use wirestorm_wire::flow::FlowKey;
 use wirestorm_wire::packet::protocol;
 use wirestorm_wire::prefix::Prefix;
 
-use crate::address_range::AddressRange;
 use crate::frame::is_one;
+use wirestorm_model::address_range::AddressRange;
 
 /// Of an Ethernet address, as a number.
 const NUMBER_MAX: u64 = (1 << 48) - 1;

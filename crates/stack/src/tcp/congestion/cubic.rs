@@ -193,7 +193,8 @@ fn cubic_root(cube: u128) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::congestion::{Algorithm, Congestion};
+    use crate::tcp::congestion::Congestion;
+    use wirestorm_model::tcp::Algorithm;
 
     const MSS: u16 = 1_460;
 

@@ -19,6 +19,8 @@ mod new_reno;
 
 use alloc::boxed::Box;
 
+use wirestorm_model::tcp::Algorithm;
+
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
@@ -28,19 +30,6 @@ pub const WINDOW_MAX: u32 = 1 << 30;
 
 /// RFC 6928 section 2 counts segments of so many bytes.
 const INITIAL_SEGMENT: u32 = 1_460;
-
-/// Which rules a congestion window follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// RFC 5681 with RFC 3465 and RFC 6582.
-    NewReno,
-    /// RFC 9438: the default, as in Linux, Windows, macOS and FreeBSD.
-    #[default]
-    Cubic,
-    /// BBR, version 1, as in Linux: it goes by the bandwidth and the round trip that it measures,
-    /// and paces what it sends.
-    Bbr,
-}
 
 /// The congestion window of one connection.
 #[derive(Clone, Debug)]

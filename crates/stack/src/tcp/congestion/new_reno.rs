@@ -56,7 +56,8 @@ impl NewReno {
 
 #[cfg(test)]
 mod tests {
-    use crate::tcp::congestion::{Algorithm, Congestion};
+    use crate::tcp::congestion::Congestion;
+    use wirestorm_model::tcp::Algorithm;
 
     fn new_reno() -> Congestion {
         Congestion::new(Algorithm::NewReno, 1_000, 10)

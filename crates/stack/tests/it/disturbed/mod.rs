@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::content::Sessions;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Contents, Instruction, Program};
-use wirestorm_stack::tcp::settings::Settings;
 
 /// What both sides have in common.
 pub(crate) struct Side {
@@ -90,7 +94,7 @@ impl World {
             order: Order::default(),
             pairing: Pairing::default(),
         };
-        let load = Load::Hold { flows: clients[1] };
+        let load = Load::Hold(clients[1]);
         let link = LinkHeader::new(&ethernet).expect("an Ethernet header");
         let (link, ramp, limit) = (link.into(), Duration::ZERO, Some(clients[0]));
         let client = Role::Client { tuples, link, load, ramp, limit };

@@ -5,12 +5,12 @@ use std::num::NonZeroU16;
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Load;
+use wirestorm_model::program::{Comparison, Statistic, TickVariable, Variable};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
-use wirestorm_stack::endpoint::{Endpoint, Load, Role, Transport};
-use wirestorm_stack::program::{
-    Buffer, Buffers, Comparison, Instruction, Statistic, TickVariable, Variable,
-};
-use wirestorm_stack::tcp::settings::Settings;
+use wirestorm_stack::endpoint::{Endpoint, Role, Transport};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_wire::checksum;
 use wirestorm_wire::fragment::Fragments;
 
@@ -21,17 +21,17 @@ use super::world::{
 #[test]
 fn each_template_has_its_own_exact_rate() {
     let roles = vec![
-        client("16.0.0.1", 80, Load::Constant { rate: rate(1_000, SECOND), at_most: None }, None),
+        client("16.0.0.1", 80, Load::Rate { rate: rate(1_000, SECOND), at_most: None }, None),
         client(
             "17.0.0.1",
             81,
-            Load::Constant { rate: rate(7, Duration::from_secs(3)), at_most: None },
+            Load::Rate { rate: rate(7, Duration::from_secs(3)), at_most: None },
             None,
         ),
         client(
             "2001:db8:1::1",
             82,
-            Load::Constant { rate: rate(100, SECOND), at_most: None },
+            Load::Rate { rate: rate(100, SECOND), at_most: None },
             Some(50),
         ),
     ];
@@ -68,7 +68,7 @@ fn independent_users_come_as_often_as_was_said_and_at_any_distance() {
 
 #[test]
 fn so_many_flows_are_held() {
-    let load = Load::Hold { flows: 20 };
+    let load = Load::Hold(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(500))], 50_000);
     world.run(SECOND, |now, client| {
         let flows = client.counters();
@@ -102,7 +102,7 @@ fn so_many_flows_are_held() {
 #[test]
 fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
     for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
-        let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+        let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
         let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
         let mut found = 0;
         for _ in 0..3_000 {
@@ -136,7 +136,7 @@ fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
 #[test]
 fn segments_are_no_longer_than_fits_a_frame() {
     let roles = || {
-        let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+        let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
         let port = |first, port| client(first, port, load, Some(5));
         vec![port("16.0.0.1", 80), port("2001:db8:1::1", 81)]
     };
@@ -168,7 +168,7 @@ fn a_tuple_is_used_again_though_the_server_remembers_it() {
     // The server closes first, so it is the one that remembers.
     let answers = [Instruction::Receive { bytes: 4, clear: false }];
     for timestamps in [true, false] {
-        let mut role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(20));
+        let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(20));
         let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
         (tuples.clients.count, tuples.servers.count, tuples.client_ports) = (1, 1, 5_000..=5_000);
         let mut world = World::with(vec![], &buffers, &[], &[]);
@@ -189,7 +189,7 @@ fn a_tuple_is_used_again_though_the_server_remembers_it() {
 
 #[test]
 fn the_next_thing_to_do_is_known() {
-    let load = Load::Constant { rate: rate(10, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(10, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);
     assert_eq!(world.client.next(), Some(Instant::ZERO));
     assert_eq!(world.server.next(), None);
@@ -201,7 +201,7 @@ fn the_next_thing_to_do_is_known() {
 
 #[test]
 fn connections_that_idle_are_not_called() {
-    let role = client("16.0.0.1", 80, Load::Hold { flows: 3 }, Some(3));
+    let role = client("16.0.0.1", 80, Load::Hold(3), Some(3));
     let idle = [Instruction::Connect, Instruction::WaitForPeerClose];
     let mut world = World::with(vec![role], &Buffers::default(), &idle, &idle);
     world.run(Duration::from_millis(10), |_, _| {});
@@ -244,7 +244,7 @@ fn programs_count_loop_and_tell_the_time() {
         Send { buffer },
         Jump { to: 0 },
     ];
-    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
     let mut world = World::with(vec![role], &buffers, &asks, &answers);
     world.run(SECOND, |_, _| {});
     let statistics = world.client.statistics();
@@ -269,7 +269,7 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
     asks.extend(
         pieces.map(|piece| Instruction::Send { buffer: buffers.push(Buffer::new(piece, 0, &[])) }),
     );
-    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
     let mut template = template(asks, role);
     template.transport = Transport::Tcp(Settings {
         no_delay: true,
@@ -333,7 +333,7 @@ fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu
 #[test]
 fn segments_in_fragments_are_segments() {
     for first in ["16.0.0.1", "2001:db8:1::1"] {
-        let load = Load::Hold { flows: 1 };
+        let load = Load::Hold(1);
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
         while world.server.counters().closed == 0 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -356,7 +356,7 @@ fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer(
     let patient = [wait];
     let impatient = [wait, Instruction::Reset];
     for (asks, forgotten) in [(&patient[..], 0), (&impatient[..], 1)] {
-        let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+        let role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
         let mut world = World::with(vec![role], &Buffers::default(), asks, &[]);
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         world.now += Duration::from_millis(10);
@@ -387,7 +387,7 @@ fn segments_become_no_shorter_than_a_path_can_want_them() {
     ];
     for (first, mtu, expected) in cases {
         let is_ipv6 = first.contains(':');
-        let load = Load::Hold { flows: 1 };
+        let load = Load::Hold(1);
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
         let mut lost = Vec::new();
         while lost.is_empty() {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Load;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit};
 use wirestorm_stack::content::{DatagramSession, Handshake, Session, SessionState, Sessions};
-use wirestorm_stack::endpoint::{Load, Template, Transport};
+use wirestorm_stack::endpoint::{Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 
 use super::world::{SECOND, STEP, World, client, server, template};
@@ -175,7 +176,7 @@ fn world(answer: u32) -> World {
         sessions: Some(Arc::new(Toys { is_client })),
         ..template(Vec::new(), role)
     };
-    let role = client("16.0.0.1", 80, Load::Hold { flows: 5 }, Some(FLOWS));
+    let role = client("16.0.0.1", 80, Load::Hold(5), Some(FLOWS));
     let asks = of([idle].into_iter().chain(asks).collect(), role, true);
     let answers = of([idle].into_iter().chain(answers).collect(), server(80), false);
     World::of(vec![asks], vec![answers], &buffers)

@@ -2,10 +2,11 @@
 
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::ip::Identification;
+use wirestorm_model::load::Load;
 use wirestorm_sim::memory::{WireOptions, wire};
-use wirestorm_stack::endpoint::{
-    AddressRange, Endpoint, Identification, Listen, Load, Role, Template, Transport,
-};
+use wirestorm_stack::endpoint::{Endpoint, Listen, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, BufferId, Buffers, Contents, Instruction, Program};
 use wirestorm_wire::checksum;
 
@@ -34,7 +35,7 @@ fn receive(count: u64) -> Instruction {
 }
 
 fn once() -> Load {
-    Load::Hold { flows: 1 }
+    Load::Hold(1)
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn questions_are_answered_over_either_version_of_ip() {
     let (buffers, [question, answer]) = buffers();
     let asks = || vec![send(question), receive(1), send(question), receive(2)];
     let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
-    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
     let clients = vec![
         datagrams(asks(), client("16.0.0.1", 53, load, Some(50))),
         datagrams(asks(), client("2001:db8:1::1", 53, load, Some(50))),
@@ -99,7 +100,7 @@ fn the_sum_of_a_datagram_is_never_left_out() {
 #[test]
 fn one_port_serves_both_transports() {
     let (buffers, [question, answer]) = buffers();
-    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
     let stream = |bytes| Instruction::Receive { bytes, clear: true };
     let write = |buffer| Instruction::Send { buffer };
     let clients = vec![
@@ -565,8 +566,7 @@ fn a_program_without_end_leaves_room_for_others() {
 #[test]
 fn damaged_datagrams_are_told() {
     let (buffers, [question, _]) = buffers();
-    let client =
-        datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Hold { flows: 3 }, Some(3)));
+    let client = datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Hold(3), Some(3)));
     let mut world =
         World::of(vec![client], vec![datagrams(vec![receive(1)], server(53))], &buffers);
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -590,7 +590,7 @@ fn damaged_datagrams_are_told() {
 #[test]
 fn flows_that_are_over_at_once_are_made_again_in_the_next_breath() {
     let (buffers, [question, _]) = buffers();
-    let load = Load::Hold { flows: 3 };
+    let load = Load::Hold(3);
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, load, None));
     let mut world = World::of(vec![client], vec![], &buffers);
     for breath in 1..=5 {

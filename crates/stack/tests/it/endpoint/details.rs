@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{FollowOptions, Load, MatchByte, Role, Template, Transport};
+use wirestorm_model::load::Load;
+use wirestorm_model::tcp::Settings;
+use wirestorm_stack::endpoint::{FollowOptions, MatchByte, Role, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 use wirestorm_stack::tcp::connection::State;
-use wirestorm_stack::tcp::settings::Settings;
 
 use super::world::{STEP, World, client, pass_by, server, template};
 
@@ -15,7 +16,7 @@ use super::world::{STEP, World, client, pass_by, server, template};
 fn flows_tell_what_they_are_and_between_whom() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 100_000, &[]));
-    let load = Load::Hold { flows: 2 };
+    let load = Load::Hold(2);
     let wait = Instruction::WaitForPeerClose;
     let datagrams = template(vec![wait], client("16.0.0.1", 81, load, None));
     let clients = vec![
@@ -73,7 +74,7 @@ fn flows_tell_what_they_are_and_between_whom() {
 
     // Who is not answered any more.
     let mut alone = World::of(
-        vec![template(vec![], client("16.0.0.1", 80, Load::Hold { flows: 1 }, None))],
+        vec![template(vec![], client("16.0.0.1", 80, Load::Hold(1), None))],
         vec![],
         &buffers,
     );
@@ -92,7 +93,7 @@ fn flows_tell_what_they_are_and_between_whom() {
 fn flows_are_followed_from_their_beginning_to_their_end() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"a", 3_000, &[]));
-    let limited = |first, port| client(first, port, Load::Hold { flows: 1 }, Some(3));
+    let limited = |first, port| client(first, port, Load::Hold(1), Some(3));
     let wait = Instruction::WaitForPeerClose;
     let clients = vec![
         template(vec![Instruction::Send { buffer }], limited("16.0.0.1", 80)),
@@ -145,7 +146,7 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
 #[test]
 fn segments_have_room_for_data_before_a_peer_has_answered() {
     let settings = Settings { maximum_segment_size: 10, timestamps: true, ..Settings::default() };
-    let clients = template(vec![], client("16.0.0.1", 80, Load::Hold { flows: 1 }, None));
+    let clients = template(vec![], client("16.0.0.1", 80, Load::Hold(1), None));
     let clients = Template { transport: Transport::Tcp(settings), ..clients };
     let mut world = World::of(vec![clients], vec![], &Buffers::default());
     world.run(Duration::from_micros(100), |_, _| {});
@@ -167,7 +168,7 @@ fn how_long_a_peer_was_silent_is_told_by_keepalive() {
         transport: Transport::Tcp(tcp),
         ..template(vec![Instruction::WaitForPeerClose], role)
     };
-    let clients = vec![with(client("16.0.0.1", 80, Load::Hold { flows: 1 }, None))];
+    let clients = vec![with(client("16.0.0.1", 80, Load::Hold(1), None))];
     let mut world = World::of(clients, vec![with(server(80))], &Buffers::default());
     let silent = |world: &World| {
         let flow = world.client.flows(0, world.now).next().unwrap();
@@ -196,7 +197,7 @@ fn what_arrives_beyond_a_hole_is_told_of_its_flow() {
     let wait = Instruction::WaitForPeerClose;
     let clients = vec![template(
         vec![Instruction::Send { buffer }, wait],
-        client("16.0.0.1", 80, Load::Hold { flows: 2 }, None),
+        client("16.0.0.1", 80, Load::Hold(2), None),
     )];
     let mut world = World::of(clients, vec![template(vec![wait], server(80))], &buffers);
     let mut frames = 0;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Load, ResetCursor, Role};
+use wirestorm_model::load::Load;
+use wirestorm_stack::endpoint::{ResetCursor, Role};
 use wirestorm_stack::program::{Buffer, Buffers, Cause, Instruction};
 
 use super::world::{SECOND, World, client, frames, pass_by, rate};
@@ -13,7 +14,7 @@ use super::world::{SECOND, World, client, frames, pass_by, rate};
 /// So many connections without data.
 fn idle(connections: u64) -> World {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
-    let load = Load::Hold { flows: connections };
+    let load = Load::Hold(connections);
     let roles = vec![client("16.0.0.1", 80, load, Some(connections))];
     let mut world = World::with(roles, &Buffers::default(), &wait, &wait);
     world.run(SECOND, |_, _| {});
@@ -87,7 +88,7 @@ fn who_asks_once_more_before_it_believes_a_reset_is_answered() {
 #[test]
 fn a_server_that_was_only_asked_is_told_that_nobody_asks_any_more() {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
-    let load = Load::Hold { flows: 5 };
+    let load = Load::Hold(5);
     let roles = vec![client("16.0.0.1", 80, load, Some(5))];
     let mut world = World::with(roles, &Buffers::default(), &wait, &wait);
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -100,7 +101,7 @@ fn a_server_that_was_only_asked_is_told_that_nobody_asks_any_more() {
 
 /// Ports of the first SYNs.
 fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
-    let load = Load::Hold { flows: 20 };
+    let load = Load::Hold(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(20))], 0);
     world.client = super::world::endpoint(
         vec![super::world::template(vec![], client("16.0.0.1", 80, load, Some(20)))],
@@ -151,7 +152,7 @@ fn thinking(before_next: Option<Instruction>, answers: u64) -> World {
     // Its end does not wait for acknowledgements, which are delayed.
     let replies = [AT_ONCE].into_iter().chain((0..answers).flat_map(|_| reply));
     let replies: Vec<_> = replies.collect();
-    let load = Load::Constant { rate: rate(100, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
     let roles = vec![client("16.0.0.1", 80, load, Some(20))];
     let mut world = World::with(roles, &buffers, &asks, &replies);
     world.run(SECOND, |_, _| {});
@@ -185,7 +186,7 @@ fn users_stay_as_many_as_they_are_though_their_connections_are_replaced() {
         [Instruction::Send { buffer: ask }, receive(4), Instruction::Delay { micros: 5_000 }];
     let asks: Vec<_> = round.into_iter().chain(RECONNECT).chain(round).collect();
     let answers = [AT_ONCE, receive(4), Instruction::Send { buffer: ask }];
-    let think = wirestorm_stack::endpoint::Think::Uniform {
+    let think = wirestorm_model::load::Think::Uniform {
         min: Duration::from_millis(1),
         max: Duration::from_millis(1),
     };
@@ -218,7 +219,7 @@ fn a_connection_is_not_replaced_where_there_is_no_room_for_another() {
     let mut world = thinking(RECONNECT, 3);
     assert_eq!(world.client.counters().failed(), 0);
     // One port, and the old connection has it yet.
-    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
     if let Role::Client { tuples, .. } = &mut role {
         tuples.client_ports = 10_000..=10_000;
     }
@@ -251,7 +252,7 @@ fn what_is_said_to_a_peer_that_has_closed_and_is_reset_is_told_from_other_resets
     let wait = Instruction::Delay { micros: 10_000 };
     let asks = [Instruction::Connect, wait, Instruction::Send { buffer: ask }, wait];
     world = World::with(
-        vec![client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1))],
+        vec![client("16.0.0.1", 80, Load::Hold(1), Some(1))],
         &buffers,
         &asks,
         &[Instruction::Connect],

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Load, Role, Template, Transport};
+use wirestorm_model::load::Load;
+use wirestorm_model::program::{
+    Composition, Delimiter, Form, Part, Piece, Rule, TextVariable, Value, Variable,
+};
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, Role, Template, Transport};
 use wirestorm_stack::program::{
-    Buffer, BufferId, Buffers, Cause, Check, Composition, Contents, Delimiter, Extraction, Form,
-    Instruction, Part, Piece, Program, Rule, TextVariable, Value, Variable,
+    Buffer, BufferId, Buffers, Cause, Check, Contents, Extraction, Instruction, Program,
 };
 use wirestorm_wire::pattern::Pattern;
 
@@ -77,7 +80,7 @@ fn udp(template: Template) -> Template {
 }
 
 fn one(port: u16) -> Role {
-    client("16.0.0.1", port, Load::Hold { flows: 1 }, Some(1))
+    client("16.0.0.1", port, Load::Hold(1), Some(1))
 }
 
 fn asked(port: u16) -> Role {
@@ -129,7 +132,7 @@ fn a_program_waits_for_the_flow_it_asked_for() {
 #[test]
 fn the_flow_is_of_the_same_client_and_any_template_of_the_group() {
     let pages = Pages::new();
-    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 10 }, Some(10));
+    let mut role = client("16.0.0.1", 80, Load::Hold(10), Some(10));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.clients.count = 10;
     let program: Vec<_> =
@@ -203,7 +206,7 @@ fn who_is_gone_waits_for_nothing() {
         ExecTemplate,
         Instruction::SendDatagram { buffer: pages.question },
     ];
-    let role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(40));
+    let role = client("16.0.0.1", 80, Load::Hold(1), Some(40));
     let clients = vec![udp(template(program, role)), template(pages.fetch(), asked(81))];
     let mut world = pages.world(clients, &[&[1]]);
     world.run(SECOND, |_, _| {});
@@ -289,7 +292,7 @@ impl Transfer {
     ) -> World {
         let buffers = &self.pages.buffers;
         let data = vec![Instruction::Send { buffer: self.pages.answer }];
-        let role = client("16.0.0.1", 80, Load::Hold { flows: clients }, Some(clients));
+        let role = client("16.0.0.1", 80, Load::Hold(clients), Some(clients));
         let asks = Template { program: asks, ..template(vec![], role) };
         let answers = Template { program: answers, ..template(vec![], server(80)) };
         let mut world = World::of(vec![], vec![], buffers);

@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, Load, Role, Template, Transport};
-use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program, Rule};
+use wirestorm_model::load::Load;
+use wirestorm_model::program::Rule;
+use wirestorm_stack::endpoint::{Endpoint, Role, Template, Transport};
+use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program};
 use wirestorm_stack::tcp::segment::{Ecn, Segment};
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -29,7 +31,7 @@ struct Opened {
 
 fn fast(template: Template) -> Template {
     let Transport::Tcp(settings) = template.transport else { return template };
-    let settings = wirestorm_stack::tcp::settings::Settings { fast_open: true, ..settings };
+    let settings = wirestorm_model::tcp::Settings { fast_open: true, ..settings };
     Template { transport: Transport::Tcp(settings), ..template }
 }
 
@@ -72,7 +74,7 @@ impl Opened {
         buffers: Buffers,
     ) -> Self {
         let [asks, answers] = programs.map(Option::unwrap);
-        let mut role = client("16.0.0.1", 80, Load::Hold { flows: 0 }, None);
+        let mut role = client("16.0.0.1", 80, Load::Hold(0), None);
         if let Role::Client { tuples, .. } = &mut role {
             (tuples.clients.count, tuples.servers.count) = (1, 1);
         }

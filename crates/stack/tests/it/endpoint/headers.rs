@@ -2,9 +2,10 @@
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{
-    Blackhole, Endpoint, FlowLabel, Identification, IpSettings, Load, Transport,
-};
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::{FlowLabel, Identification, IpSettings};
+use wirestorm_model::load::Load;
+use wirestorm_stack::endpoint::{Endpoint, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use super::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
@@ -16,7 +17,7 @@ fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
     let answers = vec![Instruction::Send { buffer: answer }];
     let asks = vec![Instruction::Receive { bytes: 5_000, clear: false }];
-    let load = Load::Constant { rate: rate(1, Duration::from_millis(10)), at_most: None };
+    let load = Load::Rate { rate: rate(1, Duration::from_millis(10)), at_most: None };
     let mut servers = template(answers, server(80));
     servers.ip = ip;
     let clients = template(asks, client(first, 80, load, Some(2)));
@@ -62,7 +63,7 @@ fn programs_say_which_class_their_packets_have_from_now_on() {
         };
         let asks = vec![send, Instruction::SetTrafficClass { class: 0xb8 }, send];
         for first in ["16.0.0.1", "2001:db8:1::1"] {
-            let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
+            let load = Load::Rate { rate: rate(1, SECOND), at_most: None };
             let mut clients = template(asks.clone(), client(first, 80, load, Some(1)));
             clients.ip = IpSettings { traffic_class: 0x20, ..IpSettings::default() };
             let mut servers = template(vec![receive], server(80));
@@ -146,7 +147,7 @@ fn a_flow_has_its_label_or_the_one_that_is_asked_for() {
 /// A server at port 80 that swallows so much, and a SYN to port 81.
 fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
     let buffers = Buffers::default();
-    let load = Load::Hold { flows: 1 };
+    let load = Load::Hold(1);
     let asks = template(vec![], client("16.0.0.1", 81, load, Some(1)));
     let mut world = World::of(vec![asks], vec![], &buffers);
     let mut options = options(vec![template(vec![], server(80))], &buffers, 2);
@@ -221,7 +222,7 @@ fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
     ];
     for (kind, header, expected) in cases {
         let buffers = Buffers::default();
-        let load = Load::Hold { flows: 1 };
+        let load = Load::Hold(1);
         let asks = template(vec![], client("2001:db8:1::1", 80, load, Some(1)));
         let mut world = World::of(vec![asks], vec![template(vec![], server(80))], &buffers);
         let mut syn = Vec::new();

@@ -3,11 +3,11 @@
 use std::num::NonZero;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::{Load, Think};
+use wirestorm_model::program::{Statistic, Transaction};
 use wirestorm_sim::memory::{WireOptions, wire};
-use wirestorm_stack::endpoint::{
-    Devices, Endpoint, EndpointOptions, Load, Role, Template, Think, Transport,
-};
-use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic, Transaction};
+use wirestorm_stack::endpoint::{Devices, Endpoint, EndpointOptions, Role, Template, Transport};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use super::world::{SECOND, World, client, options, rate, server, template};
 
@@ -29,7 +29,7 @@ fn made(endpoint: &Endpoint) -> u64 {
 
 #[test]
 fn a_rate_grows_in_a_straight_line() {
-    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(Duration::from_secs(3), |now, client| {
         let millis = u128::from(now.as_nanos()) / 100_000;
@@ -46,7 +46,7 @@ fn a_rate_grows_in_a_straight_line() {
 
 #[test]
 fn a_limit_is_reached_an_interval_behind_the_last_flow() {
-    let load = Load::Constant { rate: rate(4, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(4, SECOND), at_most: None };
     let at = |millis| Some(Instant::ZERO.saturating_add(Duration::from_millis(millis)));
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
     assert_eq!(world.client.load_end(), None);
@@ -74,7 +74,7 @@ fn drawn_intervals_grow_shorter_alike() {
 
 #[test]
 fn a_rate_is_changed_from_the_moment_on() {
-    let load = Load::Constant { rate: rate(1, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(1, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let mut times = Vec::new();
     let mut run = |world: &mut World, millis| {
@@ -102,7 +102,7 @@ fn a_rate_is_changed_from_the_moment_on() {
 
 #[test]
 fn a_rate_that_grows_is_changed_as_well() {
-    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(SECOND, |_, _| {});
     assert_eq!(made(&world.client), 250);
@@ -116,7 +116,7 @@ fn a_rate_that_grows_is_changed_as_well() {
 
 #[test]
 fn a_scale_is_one_of_what_was_asked_for() {
-    let held = client("16.0.0.1", 80, Load::Hold { flows: 10 }, None);
+    let held = client("16.0.0.1", 80, Load::Hold(10), None);
     let mut world = World::new(vec![held], 50_000);
     for (scale, expected) in [((3, 1), 30), ((5, 2), 25), ((1, 1), 10), ((1, 100), 0)] {
         set_scale(&mut world.client, scale, world.now);
@@ -125,11 +125,11 @@ fn a_scale_is_one_of_what_was_asked_for() {
     }
     // A rate that cannot be told changes nothing, also of others.
     let clients = vec![
-        client("16.0.0.1", 80, Load::Hold { flows: 10 }, None),
+        client("16.0.0.1", 80, Load::Hold(10), None),
         client(
             "17.0.0.1",
             81,
-            Load::Constant { rate: rate(1_000_000_000_000_000_000, SECOND), at_most: None },
+            Load::Rate { rate: rate(1_000_000_000_000_000_000, SECOND), at_most: None },
             Some(1),
         ),
     ];
@@ -145,7 +145,7 @@ fn a_scale_is_one_of_what_was_asked_for() {
 #[test]
 fn so_much_is_received_as_was_asked_for() {
     // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them for 8 Mbit/s.
-    let load = Load::Throughput { bits_per_second: 8_000_000 };
+    let load = Load::Throughput(8_000_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     let second = |world: &mut World| {
         let before = world.client.tcp().rcvbyte;
@@ -257,7 +257,7 @@ fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
 
 #[test]
 fn what_a_load_asks_for_in_vain_is_told() {
-    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
     let serve = template(vec![Instruction::WaitForPeerClose], server(80));
     let mut world = World::of(vec![], vec![serve], &Buffers::default());
@@ -301,7 +301,7 @@ fn each_of_many_clients_may_be_behind_a_device_of_its_own() {
 #[test]
 fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
     let (rate, at_most) = (rate(1_000, SECOND), Some(64));
-    for load in [Load::Constant { rate, at_most }, Load::Poisson { rate, at_most }] {
+    for load in [Load::Rate { rate, at_most }, Load::Poisson { rate, at_most }] {
         // A flow lasts a little more than 100 ms, so there would be more than 100 of them.
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
         let mut most = 0;
@@ -321,7 +321,7 @@ fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
 
 #[test]
 fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
-    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: Some(1) };
+    let load = Load::Rate { rate: rate(1_000, SECOND), at_most: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
@@ -333,7 +333,7 @@ fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
 
 #[test]
 fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
-    let load = Load::Constant { rate: rate(100, SECOND), at_most: Some(20) };
+    let load = Load::Rate { rate: rate(100, SECOND), at_most: Some(20) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
     world.run(SECOND, |_, _| {});
     // About 10 at once.
@@ -355,7 +355,7 @@ fn flows_that_never_wait_leave_the_worker_to_others() {
     let count = Instruction::Count { statistic, value: 1 };
     let program = vec![count, Instruction::Jump { to: 0 }];
     let done = |flows, is_udp: bool| {
-        let role = client("16.0.0.1", 80, Load::Hold { flows }, None);
+        let role = client("16.0.0.1", 80, Load::Hold(flows), None);
         let mut clients = template(program.clone(), role);
         if is_udp {
             clients.transport = Transport::Udp;
@@ -386,10 +386,8 @@ fn a_delay_is_never_shorter_than_it_says_and_a_millisecond_longer_at_most() {
                 Instruction::EndTransaction { transaction },
             ];
             // They begin at any of ten places within a millisecond.
-            let load = Load::Constant {
-                rate: rate(1_000, Duration::from_micros(1_300_000)),
-                at_most: None,
-            };
+            let load =
+                Load::Rate { rate: rate(1_000, Duration::from_micros(1_300_000)), at_most: None };
             let mut clients = template(program, client("16.0.0.1", 80, load, None));
             if is_udp {
                 clients.transport = Transport::Udp;

@@ -2,8 +2,10 @@
 
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Load, Role, Think};
-use wirestorm_stack::program::{Buffer, Buffers, Instruction, Statistic};
+use wirestorm_model::load::{Load, Think};
+use wirestorm_model::program::Statistic;
+use wirestorm_stack::endpoint::{Endpoint, FlowCounters, Role};
+use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use super::world::{SECOND, STEP, World, client, rate, server, template};
 
@@ -16,7 +18,7 @@ const fn seconds(count: u64) -> Duration {
 }
 
 fn constant(flows: u64) -> Load {
-    Load::Constant { rate: rate(flows, SECOND), at_most: None }
+    Load::Rate { rate: rate(flows, SECOND), at_most: None }
 }
 
 fn poisson(flows: u64) -> Load {
@@ -83,7 +85,7 @@ fn what_is_late_by_more_than_a_second_is_not_made_up_for() {
 
 #[test]
 fn what_is_skipped_is_counted_without_being_looked_at_one_by_one() {
-    let load = Load::Constant { rate: rate(1_000_000_000_000, SECOND), at_most: Some(1) };
+    let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), at_most: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     world.client.end_at(Instant::ZERO + millis(40));
     world.run(millis(50), |_, _| {});
@@ -121,7 +123,7 @@ fn templates_take_turns_where_there_is_no_time_for_all() {
 
 #[test]
 fn flows_that_are_held_begin_as_fast_as_they_are_answered() {
-    let load = Load::Hold { flows: 10_000 };
+    let load = Load::Hold(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 3_000_000);
     let mut before = 0;
     let mut unanswered_max = 0;
@@ -138,7 +140,7 @@ fn flows_that_are_held_begin_as_fast_as_they_are_answered() {
 
 #[test]
 fn nobody_who_answers_nothing_is_asked_by_all_that_are_held() {
-    let load = Load::Hold { flows: 10_000 };
+    let load = Load::Hold(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     for _ in 0..1_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -152,7 +154,7 @@ fn nobody_who_answers_nothing_is_asked_by_all_that_are_held() {
 
 #[test]
 fn flows_that_are_held_come_within_the_ramp() {
-    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 100 }, None);
+    let mut role = client("16.0.0.1", 80, Load::Hold(100), None);
     let Role::Client { ramp, .. } = &mut role else { unreachable!("it is one") };
     *ramp = SECOND;
     let mut world = World::new(vec![role], 5_000_000);
@@ -173,7 +175,7 @@ fn refused(load: Load) -> World {
 #[test]
 fn places_of_flows_that_are_refused_stay_empty_for_a_while() {
     let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
-    for load in [Load::Hold { flows: 10 }, Load::Users { users: 10, think }] {
+    for load in [Load::Hold(10), Load::Users { users: 10, think }] {
         let mut world = refused(load);
         let mut times = Vec::new();
         world.run(seconds(4), |now, client| {
@@ -192,7 +194,7 @@ fn places_of_flows_that_are_refused_stay_empty_for_a_while() {
 
 #[test]
 fn places_without_free_ports_stay_empty_for_a_while() {
-    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 20 }, None);
+    let mut role = client("16.0.0.1", 80, Load::Hold(20), None);
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.client_ports = 2_000..=2_009;
     tuples.clients.count = 1;
@@ -209,7 +211,7 @@ fn places_without_free_ports_stay_empty_for_a_while() {
 fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
     // A page takes a few milliseconds; one in 80 ms is asked for.
     for (bytes, bits) in [(100_000, 10_000_000), (30_000, 10_000_000), (500, 100_000)] {
-        let load = Load::Throughput { bits_per_second: bits };
+        let load = Load::Throughput(bits);
         let mut world = pages(load, bytes, 0);
         let page = f64::from(bytes) * 8.0;
         let mut sum = 0.0;
@@ -233,7 +235,7 @@ fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
 
 #[test]
 fn a_throughput_that_a_limit_ended_is_not_judged() {
-    let load = Load::Throughput { bits_per_second: 10_000_000 };
+    let load = Load::Throughput(10_000_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
     world.run(SECOND, |_, _| {});
     assert_eq!(world.client.counters().closed, 2);
@@ -245,7 +247,7 @@ fn a_throughput_that_a_limit_ended_is_not_judged() {
 fn never_is_more_received_than_was_asked_for_but_by_one_flow() {
     // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them at once.
     let bits = 8_000_000;
-    let mut world = pages(Load::Throughput { bits_per_second: bits }, 5_000, 50_000);
+    let mut world = pages(Load::Throughput(bits), 5_000, 50_000);
     world.run(seconds(5), |now, client| {
         let received = client.tcp().rcvbyte * 8;
         let asked = now.as_nanos() / 1_000 * (bits / 1_000_000);
@@ -258,7 +260,7 @@ fn never_is_more_received_than_was_asked_for_but_by_one_flow() {
 #[test]
 fn long_flows_are_held_where_they_receive_what_was_asked_for() {
     // 100,000 bytes after 2 s, which 4 Mbit/s take 10 of at once.
-    let load = Load::Throughput { bits_per_second: 4_000_000 };
+    let load = Load::Throughput(4_000_000);
     let mut world = pages(load, 100_000, 2_000_000);
     received(&mut world, seconds(20));
     let mean = received(&mut world, seconds(20));
@@ -268,7 +270,7 @@ fn long_flows_are_held_where_they_receive_what_was_asked_for() {
 #[test]
 fn more_flows_are_not_added_where_they_bring_no_more() {
     // A breath takes 64 frames in 100 us, which are 7 Gbit/s.
-    let load = Load::Throughput { bits_per_second: 100_000_000_000 };
+    let load = Load::Throughput(100_000_000_000);
     let mut world = pages(load, 10_000, 0);
     let mut most = 0;
     world.run(seconds(3), |_, client| {

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::load::Load;
 use wirestorm_stack::endpoint::{
-    AddressRange, Devices, Endpoint, EndpointOptions, LinkHeader, Listen, Load, MatchByte, Role,
-    Template, Transport,
+    Devices, Endpoint, EndpointOptions, LinkHeader, Listen, MatchByte, Role, Template, Transport,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 use wirestorm_stack::tcp::counters::TcpCounters;
@@ -27,7 +28,7 @@ fn begins_with(text: &str) -> Vec<MatchByte> {
 /// A client that says something to one server, from which it gets 3 bytes.
 fn asking(says: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
     let buffer = buffers.push(Buffer::new(says.as_bytes(), 0, &[]));
-    let mut role = client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1));
+    let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.servers = addresses(server, 1).unwrap();
     let program = match over {
@@ -244,10 +245,8 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
     assert_eq!(closed(&world.server, 1), [1]);
 
     // One that says nothing at all ends well, and is nobody's.
-    let silent = template(
-        vec![Instruction::Connect],
-        client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1)),
-    );
+    let silent =
+        template(vec![Instruction::Connect], client("16.0.0.1", 80, Load::Hold(1), Some(1)));
     let mut world = World::of(vec![silent], vec![answering(get, tcp, &mut buffers)], &buffers);
     world.run(SECOND, |_, _| {});
     assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![0]));

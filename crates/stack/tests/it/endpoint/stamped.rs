@@ -1,7 +1,8 @@
 //! Datagrams with their time of departure, as TRex's add-on `latency` has them.
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_stack::endpoint::{Endpoint, Load, Role, StampedTimes, Template, Transport};
+use wirestorm_model::load::Load;
+use wirestorm_stack::endpoint::{Endpoint, Role, StampedTimes, Template, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction, Program};
 use wirestorm_wire::checksum;
 
@@ -31,7 +32,7 @@ fn receive(count: u64) -> Instruction {
 }
 
 fn asking(first: &str) -> Role {
-    client(first, 53, Load::Hold { flows: 1 }, Some(1))
+    client(first, 53, Load::Hold(1), Some(1))
 }
 
 fn times(endpoint: &Endpoint) -> &StampedTimes {

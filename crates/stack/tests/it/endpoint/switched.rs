@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirestorm_base::time::Duration;
-use wirestorm_stack::endpoint::{AddressSet, Endpoint, Load, Order, Role, Think};
+use wirestorm_model::load::{Load, Think};
+use wirestorm_model::pairing::Order;
+use wirestorm_stack::endpoint::{AddressSet, Endpoint, Role};
 
 use super::world::{SECOND, World, client, rate};
 
@@ -29,7 +31,7 @@ fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
 fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
     for prefix in ["16.0.0.", "2001:db8:1::"] {
         for order in [Order::RoundRobin, Order::Random] {
-            let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+            let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
             let mut role = client(&format!("{prefix}1"), 80, load, None);
             if let Role::Client { tuples, .. } = &mut role {
                 tuples.order = order;
@@ -56,7 +58,7 @@ fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
 
 #[test]
 fn what_is_due_while_all_are_off_is_counted_and_not_made_up_for() {
-    let load = Load::Constant { rate: rate(1_000, SECOND), at_most: None };
+    let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(800))], 1_000);
     world.run(Duration::from_millis(100), |_, _| {});
     world.client.switch_off(&off("16.0.0.", &[(1, 10)]));
@@ -76,11 +78,7 @@ fn what_is_due_while_all_are_off_is_counted_and_not_made_up_for() {
 #[test]
 fn a_closed_loop_waits_for_somebody_to_be_on() {
     let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
-    for load in [
-        Load::Hold { flows: 20 },
-        Load::Users { users: 20, think },
-        Load::Throughput { bits_per_second: 1_000_000 },
-    ] {
+    for load in [Load::Hold(20), Load::Users { users: 20, think }, Load::Throughput(1_000_000)] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 10_000);
         world.run(Duration::from_millis(50), |_, _| {});
         world.client.switch_off(&off("16.0.0.", &[(1, 10)]));

@@ -2,10 +2,11 @@
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::load::Load;
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit};
-use wirestorm_stack::endpoint::{Endpoint, Load, Role, Transport};
+use wirestorm_stack::endpoint::{Endpoint, Role, Transport};
 use wirestorm_stack::program::{Buffer, Buffers, Instruction};
-use wirestorm_stack::tcp::settings::Settings;
 
 use super::world::{SECOND, STEP, World, client, options, pass_by, server, template};
 
@@ -45,7 +46,7 @@ fn world_of(timestamps: [bool; 2]) -> World {
         options.verifies_checksums = false;
         Endpoint::new(options, Instant::ZERO)
     };
-    let asks = of(&asks, client("16.0.0.1", 80, Load::Hold { flows: 1 }, Some(1)), timestamps[0]);
+    let asks = of(&asks, client("16.0.0.1", 80, Load::Hold(1), Some(1)), timestamps[0]);
     world.client = endpoint(asks, 1);
     world.server = endpoint(of(&answers, server(80), timestamps[1]), 2);
     world

@@ -1,7 +1,9 @@
 //! Between whom flows are, and from which ports.
 
 use wirestorm_base::port::Receive;
-use wirestorm_stack::endpoint::{Load, Order, Pairing, Role, Template, Transport, Tuples};
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_stack::endpoint::{Role, Template, Transport, Tuples};
 use wirestorm_stack::program::{Buffers, Instruction};
 
 use super::world::{SECOND, STEP, World, client, rate, server, template};
@@ -28,7 +30,7 @@ fn each_pair_of_client_and_server_has_all_ports_whatever_the_order() {
             for pairing in [Pairing::RoundRobin, Pairing::Random, Pairing::Fixed] {
                 // 40 ports, 2 clients, 3 servers; of pairs there are two.
                 let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };
-                let role = with(Load::Hold { flows: 1_000 }, None, |tuples| {
+                let role = with(Load::Hold(1_000), None, |tuples| {
                     (tuples.clients.count, tuples.client_ports) = (2, 65_496..=65_535);
                     (tuples.order, tuples.pairing) = (order, pairing);
                 });
@@ -56,11 +58,11 @@ fn a_flow_takes_the_next_free_port() {
         tuples.client_ports = 5_000..=5_009;
     };
     // The first template takes ports 5000 to 5006, the other ones are left for the second.
-    let hold = |flows| Load::Hold { flows };
+    let hold = |flows| Load::Hold(flows);
     let clients = vec![
         staying(tcp, with(hold(7), Some(7), both)),
         staying(tcp, with(hold(3), Some(3), both)),
-        staying(tcp, with(Load::Constant { rate: rate(10, SECOND), at_most: None }, Some(5), both)),
+        staying(tcp, with(Load::Rate { rate: rate(10, SECOND), at_most: None }, Some(5), both)),
     ];
     let servers = vec![template(vec![Instruction::WaitForPeerClose], server(80))];
     let mut world = World::of(clients, servers, &Buffers::default());

@@ -1,7 +1,8 @@
 //! Packets of protocols that nobody speaks.
 
 use wirestorm_base::time::Instant;
-use wirestorm_stack::endpoint::{Blackhole, Endpoint, EndpointOptions, StrayCounters};
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_stack::endpoint::{Endpoint, EndpointOptions, StrayCounters};
 use wirestorm_stack::program::Buffers;
 use wirestorm_wire::checksum;
 

@@ -5,14 +5,18 @@ use std::net::IpAddr;
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::{Duration, Instant};
+use wirestorm_model::address_range::AddressRange;
+use wirestorm_model::blackhole::Blackhole;
+use wirestorm_model::ip::IpSettings;
+use wirestorm_model::load::Load;
+use wirestorm_model::pairing::{Order, Pairing};
+use wirestorm_model::tcp::Settings;
 use wirestorm_sim::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{
-    AddressRange, Blackhole, Endpoint, EndpointOptions, IpSettings, LinkHeader, Listen, Load,
-    Order, Pairing, Role, Template, Transport, Tuples,
+    Endpoint, EndpointOptions, LinkHeader, Listen, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
-use wirestorm_stack::tcp::settings::Settings;
 
 pub(crate) const STEP: Duration = Duration::from_micros(100);
 

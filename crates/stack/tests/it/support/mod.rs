@@ -4,12 +4,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use wirestorm_model::tcp::Settings;
 use wirestorm_stack::tcp::connection::{Connection, End, Now, State};
 use wirestorm_stack::tcp::counters::TcpCounters;
 use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
-use wirestorm_stack::tcp::settings::Settings;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::tcp::{self, Flags};
 

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::packet::MacAddress;
-use crate::prefix::Prefix;
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
 
 /// What is to be changed in frames; by default nothing. Everything given for two sides has the
 /// primary (client) side first.

@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::Command;
 
+use wirestorm_model::assemble::{Assembled, Header, Payload, Value, assemble};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::require::require_tool;
-use wirestorm_wire::assemble::{Assembled, Header, Payload, Value, assemble};
 use wirestorm_wire::layout::{self, Layout};
 
 /// A frame, and which of its fields tshark knows by which name.

@@ -11,9 +11,9 @@
 //! not is filled in by the layout's roles.
 //!
 //! ```
-//! use wirestorm_wire::assemble::{AssembleError, Header, Payload, assemble};
+//! use wirestorm_model::assemble::{AssembleError, Header, Payload, assemble};
 //! use wirestorm_wire::layout::{ethernet::ETHERNET, ipv4::IPV4, udp::UDP};
-//! use wirestorm_wire::stream::Step;
+//! use wirestorm_model::stream::Step;
 //!
 //! # fn main() -> Result<(), AssembleError> {
 //! let headers = [

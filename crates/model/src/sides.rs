@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::packet::MacAddress;
-use crate::prefix::Prefix;
+use wirestorm_wire::packet::MacAddress;
+use wirestorm_wire::prefix::Prefix;
 
 /// How sides are decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

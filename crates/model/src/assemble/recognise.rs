@@ -6,12 +6,12 @@ use super::fill::pseudo_header;
 use super::header::Header;
 use super::place::{Place, Placed, place_one};
 use super::{Assembled, end, sum};
-use crate::layout::{self, Covered, Layout, Role};
-use crate::layout::{
+use crate::stream::{Checksum, PseudoHeader, Step};
+use wirestorm_wire::layout::{self, Covered, Layout, Role};
+use wirestorm_wire::layout::{
     ethernet::ETHERNET, gtp::GTPV1, ipv4::IPV4, ipv6::FRAGMENT, ipv6::IPV6, mpls::MPLS, ppp::PPP,
     ppp::PPPOE, vxlan::VXLAN,
 };
-use crate::stream::{Checksum, PseudoHeader, Step};
 
 /// More headers than this are payload.
 const HEADERS_MAX: usize = 64;

@@ -38,7 +38,7 @@ pub struct Stream {
     /// signature; a checksum that is made right covers the signature whole or not at all.
     pub is_measured: bool,
     /// Whether frames are counted where they arrive by a mark in their IP header, because they
-    /// have no room for a signature: see [`crate::mark`]. The template has mark 0; a stream gets
+    /// have no room for a signature: see [`wirestorm_wire::mark`]. The template has mark 0; a stream gets
     /// its own when it is sent. No stream is both measured and marked.
     pub is_marked: bool,
 }

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use crate::layout::Layout;
+use wirestorm_wire::layout::Layout;
 
 /// A header, or an item of one: a layout, and what was said of it.
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ impl Default for IpSettings {
 impl IpSettings {
     /// The same, in some room, with the traffic class that a program says, where it does.
     #[inline]
-    pub(crate) fn with_class<'a>(&'a self, class: Option<u8>, room: &'a mut Self) -> &'a Self {
+    pub fn with_class<'a>(&'a self, class: Option<u8>, room: &'a mut Self) -> &'a Self {
         let Some(traffic_class) = class else { return self };
         *room = Self { traffic_class, ..*self };
         room
@@ -42,7 +42,7 @@ impl IpSettings {
 
     /// How the packets of a flow are identified: those of IPv6 are not.
     #[inline]
-    pub(crate) fn identification_of(&self, key: &FlowKey) -> Identification {
+    pub fn identification_of(&self, key: &FlowKey) -> Identification {
         match self.identification {
             Identification::Counting | Identification::Random if key.version() == 6 => {
                 Identification::Zero
@@ -88,7 +88,7 @@ impl FlowLabel {
 
     /// That of packets which answer those with a key.
     #[inline]
-    pub(crate) fn of(self, key: &FlowKey) -> u32 {
+    pub fn of(self, key: &FlowKey) -> u32 {
         match self {
             Self::Zero => 0,
             Self::OfFlow => ((key.hash64(0) >> (u64::BITS - Self::BITS)) as u32).max(1),

@@ -1,7 +1,7 @@
 //! Checksums, computed over a whole frame.
 
-use crate::checksum::{self, combine};
 use crate::stream::{Checksum, PseudoHeader};
+use wirestorm_wire::checksum::{self, combine};
 
 /// Makes a checksum right, or wrong on purpose as [`Step::WrongChecksum`] says. What lies beyond
 /// the frame is left out.

@@ -3,12 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use wirestorm_wire::assemble::{
+use wirestorm_model::assemble::{
     AssembleError, Assembled, Header, Payload, Value, assemble, length_min, recognise,
 };
+use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 use wirestorm_wire::checksum::{combine, crc32c, sum};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
-use wirestorm_wire::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 
 /// A program, run as its words say: the frame that the template becomes with these values.
 fn run(template: &[u8], steps: &[Step], values: &[u128]) -> Vec<u8> {

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::error::{AssembleError, Problem};
 use super::header::{Header, Value};
-use crate::layout::{Field, Kind, Layout, Padding, Presence, Role};
+use wirestorm_wire::layout::{Field, Kind, Layout, Padding, Presence, Role};
 
 /// A header in a frame, or an item in a header.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use super::error::{AssembleError, Problem};
 use super::header::{Header, Value};
 use super::place::{Place, Placed, flag_value};
 use super::sum;
-use crate::layout::{Covered, Field, Layout, Padding, Role, Space, ipv4, ipv6};
 use crate::stream::{Checksum, PseudoHeader, Step};
+use wirestorm_wire::layout::{Covered, Field, Layout, Padding, Role, Space, ipv4, ipv6};
 
 /// Writes all fields, and returns the steps that keep them right.
 ///

@@ -1,8 +1,10 @@
 //! What can be set of TCP, for all connections of a template.
 
-use super::congestion::Algorithm;
-use super::connection::RANGES_MAX;
-use super::round_trip::RtoBounds;
+/// The largest window scale (RFC 7323 section 2.3).
+pub const WINDOW_SCALE_MAX: u8 = 14;
+
+/// Pieces of data beyond holes that a connection keeps by default.
+pub const RANGES_MAX: usize = 256;
 
 /// The shortest "longest segment" that is asked for, and that a peer is believed to ask for, in
 /// bytes of data: TRex's. What options take is off it only as far as so much is left.
@@ -19,6 +21,44 @@ pub enum EcnUse {
     Answer,
     /// It is asked for as well.
     Ask,
+}
+
+/// Which rules a congestion window follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// RFC 5681 with RFC 3465 and RFC 6582.
+    NewReno,
+    /// RFC 9438: the default, as in Linux, Windows, macOS and FreeBSD.
+    #[default]
+    Cubic,
+    /// BBR, version 1, as in Linux: it goes by the bandwidth and the round trip that it measures,
+    /// and paces what it sends.
+    Bbr,
+}
+
+/// The bounds of retransmission timeouts, in microseconds; of a template, not of each flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoBounds {
+    /// The timeout as long as no round-trip time is known. Default: 1 s (RFC 6298 section 2.1).
+    pub initial: u32,
+    /// How much longer than the smoothed round-trip time the timeout is at least.
+    ///
+    /// Default: 200 ms. RFC 6298 section 2.4 asks for a timeout of 1 s or more, for the coarse
+    /// clocks of its time, and notes that a smaller one may do. Stacks in use have one: Linux
+    /// adds 200 ms or more to the smoothed round-trip time, FreeBSD 200 ms (`rexmit_slop`) to a
+    /// timeout of 30 ms or more. It must be longer than peers delay their acknowledgments, which
+    /// Linux does by 200 ms at most; so it is added here, too. With 1 s the RFC is met to the
+    /// letter.
+    pub min: u32,
+    /// The longest timeout, however often it was backed off; this bound comes before the others.
+    /// Default: 120 s, as in Linux; RFC 6298 section 2.5 asks for 60 s or more.
+    pub max: u32,
+}
+
+impl Default for RtoBounds {
+    fn default() -> Self {
+        Self { initial: 1_000_000, min: 200_000, max: 120_000_000 }
+    }
 }
 
 /// How connections behave.
@@ -143,7 +183,7 @@ impl Settings {
         let bits = (u32::BITS - self.receive_buffer.leading_zeros()) as u8;
         // More would leave nothing of the buffer.
         let shift = self.window_shift.map(|shift| shift.min(bits.saturating_sub(1)));
-        shift.unwrap_or(bits.saturating_sub(16)).min(super::segment::WINDOW_SCALE_MAX)
+        shift.unwrap_or(bits.saturating_sub(16)).min(WINDOW_SCALE_MAX)
     }
 }
 

@@ -1,0 +1,105 @@
+//! Ranges of addresses.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Consecutive addresses of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AddressRange {
+    /// First address.
+    pub first: IpAddr,
+    /// Number of addresses, at least 1. The range wraps at the last address of its family.
+    pub count: u32,
+}
+
+impl AddressRange {
+    /// Whether the range contains an address.
+    #[inline]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.place_of(address).is_some()
+    }
+
+    /// Index of an address in the range, from 0.
+    #[inline]
+    pub fn place_of(&self, address: IpAddr) -> Option<u32> {
+        let offset = match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                address.to_bits().wrapping_sub(first.to_bits()).into()
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                address.to_bits().wrapping_sub(first.to_bits())
+            }
+            _ => return None,
+        };
+        (offset < u128::from(self.count.max(1))).then_some(offset as u32)
+    }
+
+    /// The address at an index, modulo the number of addresses.
+    #[inline]
+    pub fn at(&self, place: u64) -> IpAddr {
+        let offset = (place % u64::from(self.count.max(1))) as u32;
+        match self.first {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(offset)).into(),
+            IpAddr::V6(first) => {
+                Ipv6Addr::from_bits(first.to_bits().wrapping_add(u128::from(offset))).into()
+            }
+        }
+    }
+}
+
+impl core::fmt::Display for AddressRange {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.count {
+            1 => write!(formatter, "{}", self.first),
+            count => write!(formatter, "{} and the {} behind it", self.first, count - 1),
+        }
+    }
+}
+
+impl AddressRange {
+    /// Returns the first address in the range that no host may have: the unspecified address, IPv4
+    /// multicast and broadcast (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.2). IPv6 multicast
+    /// passes: profiles of TRex have hosts there.
+    pub fn first_unusable(&self) -> Option<IpAddr> {
+        const UNUSABLE: [[Ipv4Addr; 2]; 3] = [
+            [Ipv4Addr::UNSPECIFIED; 2],
+            [Ipv4Addr::new(224, 0, 0, 0), Ipv4Addr::new(239, 255, 255, 255)],
+            [Ipv4Addr::BROADCAST; 2],
+        ];
+        let more = self.count.saturating_sub(1);
+        match self.first {
+            IpAddr::V4(first) => {
+                // A range that wraps has passed the broadcast address.
+                let last = Ipv4Addr::from_bits(first.to_bits().saturating_add(more));
+                let within = UNUSABLE.into_iter().find(|[from, to]| first <= *to && last >= *from);
+                within.map(|[from, _]| first.max(from).into())
+            }
+            IpAddr::V6(first) => {
+                let goes_round = first.to_bits().checked_add(more.into()).is_none();
+                (first.is_unspecified() || goes_round).then_some(Ipv6Addr::UNSPECIFIED.into())
+            }
+        }
+    }
+
+    /// The range without its first addresses.
+    pub fn behind(self, skipped: u32) -> Self {
+        let skipped = skipped.min(self.count);
+        let first = match self.first {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(skipped)).into(),
+            IpAddr::V6(first) => {
+                Ipv6Addr::from_bits(first.to_bits().wrapping_add(skipped.into())).into()
+            }
+        };
+        Self { first, count: self.count - skipped }
+    }
+
+    /// Whether the ranges have an address in common.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.place_of(other.first).is_some() || other.place_of(self.first).is_some()
+    }
+
+    /// Whether the range contains the other one.
+    pub fn has(&self, other: &Self) -> bool {
+        let place = self.place_of(other.first);
+        place.is_some_and(|place| other.count <= self.count - place)
+    }
+}

@@ -1,0 +1,23 @@
+//! Which client connects next, and to which server.
+
+/// Order in which the clients of a template connect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Round robin.
+    #[default]
+    RoundRobin,
+    /// Uniformly random, for each flow.
+    Random,
+}
+
+/// Which server a client connects to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// Round robin.
+    #[default]
+    RoundRobin,
+    /// Uniformly random, for each flow.
+    Random,
+    /// Client `k` connects to server `k` modulo the number of servers.
+    Fixed,
+}
