@@ -8,6 +8,7 @@ use wirestorm_control::result::RunResult;
 use wirestorm_control::run::{Options, Plan, Run};
 use wirestorm_control::{Delivery, Host, RunError, RunErrorKind, RunHandle, Snapshot, StartAt};
 
+use crate::files::CommandLineFiles;
 use crate::signals::Signals;
 use crate::status;
 
@@ -58,7 +59,7 @@ pub(crate) fn run(
     with_handle: impl FnOnce(&RunHandle),
 ) -> Result<Arc<RunResult>, Failure> {
     let host = Host::new();
-    let options = Options { source, ..Options::default() };
+    let options = Options { source, files: CommandLineFiles::shared(), ..Options::default() };
     let (preparing, snapshots) = Run::begin_watched(plan, options, &host, Delivery::Every);
     let handle = preparing.handle();
     signals.command(&handle);

@@ -8,6 +8,7 @@ mod backend;
 mod capture;
 mod doctor;
 mod emulate;
+mod files;
 mod fit;
 mod foreground;
 mod gaps;

@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod capture;
 pub mod emulation;
+pub mod files;
 pub mod host;
 pub mod impair;
 pub mod inventory;
@@ -10,7 +11,6 @@ mod lifecycle;
 pub mod pktgen;
 pub mod port;
 mod receive;
-mod records;
 pub mod replay;
 pub mod responder;
 pub mod result;

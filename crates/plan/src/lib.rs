@@ -7,7 +7,9 @@
 mod document;
 pub mod edit;
 pub mod emulation;
+pub mod files;
 pub mod impairment;
+pub mod load;
 mod multiplier;
 pub mod pktgen;
 pub mod replay;

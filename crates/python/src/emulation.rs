@@ -10,11 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{EmulationOptions, FlowChoice, WatchOptions, read_plan};
+use wirestorm_control::emulation::{EmulationOptions, FlowChoice, WatchOptions};
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::model::address_range::AddressRange;
 use wirestorm_control::model::tunnel::ClientTunnels;
 use wirestorm_control::plan::Multiplier;
 use wirestorm_control::plan::emulation::{Client, Devices, EmulationPlan, MplsLabels, Vlans};
+use wirestorm_control::plan::load;
 use wirestorm_control::plan::traffic::{PlanErrors, Port};
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::run::Plan;
@@ -132,7 +134,7 @@ impl Emulation {
         interfaces: BTreeMap<String, String>,
         how: EmulationHow,
     ) -> PyResult<Self> {
-        let plan = py.detach(|| read_plan(plan, &folder));
+        let plan = py.detach(|| load::emulation(plan, &folder, &HostFiles));
         let mut plan = plan.map_err(|errors| plan_error(py, &errors))?;
         bind(&mut plan.ports, interfaces)?;
         Self::start(py, plan, folder, &how, false, None)

@@ -18,9 +18,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use wirestorm_control::base::rate::{Layer, Rate};
 use wirestorm_control::base::time::Duration;
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::load;
 use wirestorm_control::plan::traffic::{self, TrafficPlan, parse_time};
-use wirestorm_control::traffic::{Preview, SimulateOptions, preview, read_plan, simulate};
+use wirestorm_control::traffic::{Preview, SimulateOptions, preview, simulate};
 use wirestorm_control::wire::layout;
 
 use errors::{plan_error, simulate_error, value_error};
@@ -141,7 +143,7 @@ fn headers() -> Vec<HeaderWords> {
 }
 
 fn parse(py: Python<'_>, plan: &str, folder: &Path) -> PyResult<TrafficPlan> {
-    read_plan(plan, folder).map_err(|errors| plan_error(py, &errors))
+    load::streams(plan, folder, &HostFiles).map_err(|errors| plan_error(py, &errors))
 }
 
 fn read_speed(text: &str) -> PyResult<Rate> {

@@ -30,6 +30,7 @@ pub fn run(input: &[u8]) {
         return;
     }
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_plan::files::NoFiles),
         folder: PathBuf::new(),
         output: None,
         part: Part::Full,

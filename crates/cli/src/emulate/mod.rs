@@ -15,16 +15,18 @@ use std::sync::Arc;
 use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::emulation::{self, EmulationError, EmulationOptions, WatchOptions};
-use wirestorm_control::plan::Multiplier;
+use wirestorm_control::emulation::{EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::load::{Loaded, Profile};
 use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
+use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::run::Plan;
 
+use crate::files::CommandLineFiles;
 use crate::report::Output;
 use crate::signals::Signals;
-use crate::traffic::{bind, is_of_flows, listed, read_text, read_time, trex, usage};
+use crate::traffic::{bind, listed, load, read_time, trex, usage};
 use crate::{foreground, status};
 use live::Live;
 use table::Table;
@@ -180,7 +182,7 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
     };
     let options = EmulationOptions {
         interfaces: bind(&plan.ports, &flags.port)?,
-        folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
+        folder: plan::load::folder_of(&flags.plan).to_owned(),
         backend: flags.backend,
         duration,
         drain_timeout: read_time("--drain-timeout", &flags.drain_timeout)?,
@@ -224,36 +226,25 @@ pub(crate) fn read_watch(
     }
 }
 
-/// The plan, and how long it takes where nobody says.
+/// The plan, and the duration that it has by default.
 fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), String> {
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
-    match trex::profile(&flags.plan, &asked).transpose()? {
-        None => {
-            refuse(flags)?;
-            // What the plan names is found from where it is itself.
-            let folder = flags.plan.parent().unwrap_or(Path::new(""));
-            let text = read_text(&flags.plan)?;
-            if is_of_flows(&text) {
-                let name = flags.plan.display();
-                return Err(format!(
-                    "{name}: a plan of flows of frames, which `wirestorm run {name}` runs"
-                ));
-            }
-            let plan = emulation::read_plan(&text, folder);
-            Ok((plan.map_err(|errors| listed(&flags.plan, &errors))?, None))
+    let options = || StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
+    let name = flags.plan.display();
+    match load(&flags.plan, &asked)? {
+        Loaded::Emulation(plan) => refuse(flags).map(|()| (plan, None)),
+        Loaded::Streams(_) => {
+            Err(format!("{name}: a plan of flows of frames, which `wirestorm run {name}` runs"))
         }
-        Some(trex::Profile::Stateful(json)) => {
-            let options = StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
-            Ok((read_stateful(&flags.plan, &json, &options, flags.cc.as_deref())?, None))
+        Loaded::Trex(Profile::Stateful(json)) => {
+            Ok((read_stateful(&flags.plan, &json, &options(), flags.cc.as_deref())?, None))
         }
-        Some(trex::Profile::Captures(text)) => {
-            let options = StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
+        Loaded::Trex(Profile::Captures(text)) => {
             let Captures { plan, duration } =
-                read_captures(&flags.plan, &text, &options, flags.cc.as_deref())?;
+                read_captures(&flags.plan, &text, &options(), flags.cc.as_deref())?;
             Ok((plan, duration))
         }
-        Some(trex::Profile::Streams(_)) => {
-            let name = flags.plan.display();
+        Loaded::Trex(Profile::Streams(_) | Profile::Python) => {
             Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"))
         }
     }
@@ -285,7 +276,7 @@ pub(crate) fn read_stateful(
     configuration: Option<&Path>,
 ) -> Result<EmulationPlan, String> {
     let plan = stateful::read(json, options);
-    let mut plan = plan.map_err(|errors| listed(path, &errors))?;
+    let mut plan = plan.map_err(|errors| listed(path, errors))?;
     configure(&mut plan, configuration)?;
     Ok(plan)
 }
@@ -297,16 +288,17 @@ pub(crate) fn read_captures(
     options: &StatefulOptions,
     configuration: Option<&Path>,
 ) -> Result<Captures, String> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let captures = emulation::read_captures(text, folder, options);
-    let mut captures = captures.map_err(|errors| listed(path, &errors))?;
+    let captures =
+        plan::load::trex_captures(text, plan::load::folder_of(path), &CommandLineFiles, options);
+    let mut captures = captures.map_err(|errors| listed(path, errors))?;
     configure(&mut captures.plan, configuration)?;
     Ok(captures)
 }
 
 fn configure(plan: &mut EmulationPlan, configuration: Option<&Path>) -> Result<(), String> {
     let Some(path) = configuration else { return Ok(()) };
-    stateful::configure(plan, &read_text(path)?).map_err(|errors| listed(path, &errors))
+    let text = plan::load::read_text(path, &CommandLineFiles).map_err(|error| error.to_string())?;
+    stateful::configure(plan, &text).map_err(|errors| listed(path, errors))
 }
 
 /// Pairs of ports that a profile's flows are shared among: `clients2` is of the third.

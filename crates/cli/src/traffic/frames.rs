@@ -1,17 +1,20 @@
 //! `wirestorm frames`: the frames of a plan, to be looked at.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Instant;
+use wirestorm_control::plan;
+use wirestorm_control::plan::load::Loaded;
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::traffic::{Preview, preview};
 use wirestorm_control::wire::capture::LinkType;
 use wirestorm_control::wire::print::{HexDump, Summary};
 
-use super::{SPEED, read_plan, read_speed, usage};
+use super::{SPEED, of_clients, read_speed, usage};
+use crate::files::CommandLineFiles;
 use crate::status;
 
 const EXAMPLES: &str = "\
@@ -43,7 +46,7 @@ pub(crate) struct FramesFlags {
 
 /// Runs the command.
 pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
-    let shown = read_plan(&flags.plan).and_then(|plan| {
+    let shown = load(&flags.plan).and_then(|plan| {
         let speed = read_speed("--speed", &flags.speed)?;
         let unknown = |name: &&String| !plan.flows.iter().any(|flow| flow.stream.name == **name);
         if let Some(name) = flags.flow.iter().find(unknown) {
@@ -63,6 +66,22 @@ pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
         Err(error) => {
             eprintln!("wirestorm: cannot write the frames: {error}");
             ExitCode::from(status::FAILED)
+        }
+    }
+}
+
+/// Reads a plan of flows.
+fn load(path: &Path) -> Result<TrafficPlan, String> {
+    let loaded = plan::load::load(path, &CommandLineFiles);
+    match loaded.map_err(|error| error.to_string())? {
+        Loaded::Streams(plan) => Ok(plan),
+        Loaded::Emulation(_) => Err(of_clients(path)),
+        Loaded::Trex(_) => {
+            let name = path.display();
+            Err(format!(
+                "{name}: a TRex profile, expected a plan with `flows`; `wirestorm sim {name} --output \
+                 FILE` writes its frames"
+            ))
         }
     }
 }

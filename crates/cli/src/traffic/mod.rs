@@ -11,118 +11,43 @@ mod table;
 pub(crate) mod trex;
 
 use std::fmt::Display;
-use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::Multiplier;
-use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::traffic::{
-    PlanError, PlanErrors, Port, TrafficPlan, parse_time, read_document,
-};
-use wirestorm_control::{emulation, traffic};
+use wirestorm_control::files::Files;
+use wirestorm_control::plan::load::{LoadError, Loaded};
+use wirestorm_control::plan::traffic::{PlanErrors, Port, parse_time};
+use wirestorm_control::plan::{self, Multiplier};
 
 pub(crate) use live::bar;
 pub(crate) use table::{clipped, shortened};
 
+use crate::files::CommandLineFiles;
 use crate::status;
 
 /// The speed of ports that nobody told: what percentages and bit rates are of in `sim` and
 /// `frames`.
 const SPEED: &str = "10G";
 
-/// A plan of either kind.
-enum AnyPlan {
-    /// Of flows of frames.
-    Traffic(TrafficPlan),
-    /// Of clients and servers.
-    Emulation(EmulationPlan),
-}
-
-/// Reads a plan from a file, or from standard input for `-`. What the plan names is found from
-/// where it is itself.
-fn read_any_plan(path: &Path) -> Result<AnyPlan, String> {
-    let text = read_text(path)?;
-    let failed = |errors: PlanErrors| listed(path, &errors);
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let document = read_document(&text);
-    if document.as_ref().is_ok_and(EmulationPlan::is_meant) {
-        return emulation::read_plan(&text, folder).map(AnyPlan::Emulation).map_err(failed);
-    }
-    if document.is_ok_and(|document| document.is_null()) {
-        return Err(format!(
-            "{}: found nothing, expected a plan: fields `ports` and `flows` of frames to be sent, \
-             or `ports` and `templates` of clients and servers",
-            path.display()
-        ));
-    }
-    traffic::read_plan(&text, folder).map(AnyPlan::Traffic).map_err(failed)
-}
-
-/// Whether a text is, or means to be, a plan of flows of frames.
-pub(crate) fn is_of_flows(text: &str) -> bool {
-    read_document(text).is_ok_and(|document| {
-        document.get("flows").is_some() && !EmulationPlan::is_meant(&document)
-    })
-}
-
-/// Reads a plan of flows of frames.
-fn read_plan(path: &Path) -> Result<TrafficPlan, String> {
-    match read_any_plan(path)? {
-        AnyPlan::Traffic(plan) => Ok(plan),
-        AnyPlan::Emulation(_) => {
-            let name = path.display();
-            Err(format!(
-                "{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs"
-            ))
-        }
+/// Reads a plan of any kind. `asked`: how a Python profile of TRex is run.
+pub(crate) fn load(path: &Path, asked: &trex::Asked<'_>) -> Result<Loaded, String> {
+    match plan::load::load(path, &CommandLineFiles).map_err(|error| error.to_string())? {
+        Loaded::Trex(profile) => trex::run(path, profile, asked).map(Loaded::Trex),
+        plan => Ok(plan),
     }
 }
 
 /// What is wrong with a plan, a line each.
-pub(crate) fn listed(path: &Path, errors: &PlanErrors) -> String {
-    let line = |error: &PlanError| match error.is_of_whole() {
-        true => format!("{}: {}", path.display(), error.message),
-        false => format!("{}: {error}", path.display()),
-    };
-    errors.iter().map(line).collect::<Vec<_>>().join("\n")
+pub(crate) fn listed(path: &Path, errors: PlanErrors) -> String {
+    LoadError::Wrong { name: CommandLineFiles.name(path), errors }.to_string()
 }
 
-/// Reads a file, or standard input for `-`.
-pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+/// Why `wirestorm run` does not take a plan of clients and servers.
+fn of_clients(path: &Path) -> String {
     let name = path.display();
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    let bytes = bytes.map_err(|error| match error.kind() {
-        ErrorKind::IsADirectory => format!("{name}: a directory, expected a file"),
-        _ => format!("{name}: {error}"),
-    })?;
-    if is_capture(&bytes) {
-        return Err(format!(
-            "{name}: a capture, which `wirestorm replay {name}` sends; flows in it are what \
-             `conversation` of a plan plays"
-        ));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!("{name}: found bytes that are no UTF-8 at offset {at}, expected a text")
-    })
-}
-
-/// Whether a file begins as pcap or pcapng does, in either order of bytes.
-fn is_capture(bytes: &[u8]) -> bool {
-    const PCAPNG: u32 = 0x0a0d_0d0a;
-    /// With microseconds, and with nanoseconds.
-    const PCAP: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
-    let Some(first) = bytes.first_chunk() else { return false };
-    let orders = [u32::from_le_bytes(*first), u32::from_be_bytes(*first)];
-    orders.contains(&PCAPNG) || PCAP.iter().any(|magic| orders.contains(magic))
+    format!("{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs")
 }
 
 /// The interface of each port, where `--port` says it.

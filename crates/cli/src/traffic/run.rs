@@ -7,16 +7,18 @@ use std::sync::Arc;
 use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::load::{Loaded, Profile};
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
+use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::port::OpenError;
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_trex};
 
 use super::live::Live;
 use super::table::Table;
-use super::{bind, control, read_multiplier, read_plan, read_time, trex, usage};
+use super::{bind, control, of_clients, read_multiplier, read_time, trex, usage};
+use crate::files::CommandLineFiles;
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::{foreground, status};
@@ -118,22 +120,7 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     if flags.plan == standard && flags.how.control.as_deref() == Some(standard) {
         return usage("standard input (-) is the plan and --control: it can be one of them only");
     }
-    if let Some(plan) = trex_plan(flags) {
-        // Its rates are multiplied already.
-        return match plan {
-            Ok(plan) => {
-                let interfaces = vec![None; plan.ports.len()];
-                conduct(plan, interfaces, &flags.how, Multiplier::ONE, source(&flags.plan))
-            }
-            Err(message) => usage(message),
-        };
-    }
-    let unused = trex::Unused { tunables: !flags.tunables.is_empty(), ..Default::default() };
-    let prepared = unused.refuse(&flags.plan).and_then(|()| read_plan(&flags.plan));
-    let prepared = prepared.and_then(|plan| {
-        let interfaces = bind(&plan.ports, &flags.port)?;
-        Ok((plan, interfaces, read_multiplier("--multiplier", &flags.how.multiplier)?))
-    });
+    let prepared = prepare(flags);
     match prepared {
         Ok((plan, interfaces, multiplier)) => {
             conduct(plan, interfaces, &flags.how, multiplier, source(&flags.plan))
@@ -142,37 +129,48 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     }
 }
 
-/// The plan of a profile of TRex's on the ports that are bound; none of a plan of ours.
-fn trex_plan(flags: &RunFlags) -> Option<Result<TrafficPlan, String>> {
-    if !trex::is_profile(&flags.plan) {
-        return None;
+/// The plan, the interfaces of its ports, and the multiplier of its rates.
+fn prepare(flags: &RunFlags) -> Result<(TrafficPlan, Vec<Option<String>>, Multiplier), String> {
+    let loaded = plan::load::load(&flags.plan, &CommandLineFiles);
+    let multiplier = || read_multiplier("--multiplier", &flags.how.multiplier);
+    match loaded.map_err(|error| error.to_string())? {
+        Loaded::Streams(plan) => {
+            let tunables = !flags.tunables.is_empty();
+            trex::Unused { tunables, ..Default::default() }.refuse(&flags.plan)?;
+            let interfaces = bind(&plan.ports, &flags.port)?;
+            Ok((plan, interfaces, multiplier()?))
+        }
+        Loaded::Trex(profile) => {
+            let ports = trex_ports(flags, &profile)?;
+            let plan = plan_of_trex(&ports, multiplier()?).map_err(|error| error.to_string())?;
+            let interfaces = vec![None; plan.ports.len()];
+            // Its rates are multiplied already.
+            Ok((plan, interfaces, Multiplier::ONE))
+        }
+        Loaded::Emulation(_) => Err(of_clients(&flags.plan)),
     }
-    let ports = || -> Result<Vec<TrexPort>, String> {
-        let expected = "expected NUMBER=INTERFACE, for TRex numbers its ports";
-        let mut ports = Vec::new();
-        for binding in &flags.port {
-            let parts = binding.split_once('=');
-            let parts = parts.and_then(|(number, name)| Some((number.parse().ok()?, name)));
-            let (number, interface) =
-                parts.ok_or_else(|| format!("--port {binding:?}: {expected}"))?;
-            let asked = trex::Asked {
-                tunables: &flags.tunables,
-                direction: (number & 1) as u8,
-                port_id: number,
-            };
-            let streams = trex::streams(&flags.plan, &asked).transpose()?;
-            ports.push(TrexPort { number, interface: interface.to_owned(), streams });
-        }
-        if ports.is_empty() {
-            return Err("a profile needs ports: --port 0=INTERFACE --port 1=INTERFACE".into());
-        }
-        Ok(ports)
-    };
-    let plan = ports().and_then(|ports| {
-        let multiplier = read_multiplier("--multiplier", &flags.how.multiplier)?;
-        plan_of_trex(&ports, multiplier).map_err(|error| error.to_string())
-    });
-    Some(plan)
+}
+
+/// The ports of a TRex profile, with the streams of each.
+fn trex_ports(flags: &RunFlags, profile: &Profile) -> Result<Vec<TrexPort>, String> {
+    let expected = "expected NUMBER=INTERFACE, for TRex numbers its ports";
+    let mut ports = Vec::new();
+    for binding in &flags.port {
+        let parts = binding.split_once('=');
+        let parts = parts.and_then(|(number, name)| Some((number.parse().ok()?, name)));
+        let (number, interface) = parts.ok_or_else(|| format!("--port {binding:?}: {expected}"))?;
+        let asked = trex::Asked {
+            tunables: &flags.tunables,
+            direction: (number & 1) as u8,
+            port_id: number,
+        };
+        let streams = Some(trex::streams(&flags.plan, profile, &asked)?);
+        ports.push(TrexPort { number, interface: interface.to_owned(), streams });
+    }
+    if ports.is_empty() {
+        return Err("a profile needs ports: --port 0=INTERFACE --port 1=INTERFACE".into());
+    }
+    Ok(ports)
 }
 
 /// The name of a plan's file, for the result.

@@ -8,6 +8,7 @@ use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{Part, SimulationOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
+use wirestorm_control::plan::load::{Loaded, Profile};
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
 use wirestorm_control::plan::trex::stateful::StatefulOptions;
@@ -15,7 +16,8 @@ use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
 };
 
-use super::{AnyPlan, SPEED, read_any_plan, read_multiplier, read_speed, read_time, trex, usage};
+use super::{SPEED, load, read_multiplier, read_speed, read_time, trex, usage};
+use crate::files::CommandLineFiles;
 use crate::number::{grouped, several};
 use crate::wrap::wrapped;
 use crate::{emulate, status};
@@ -186,36 +188,38 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         direction: flags.trex.direction.unwrap_or(0),
         port_id: flags.trex.port_id.unwrap_or(0),
     };
-    let outcome = match trex::profile(&flags.plan, &asked) {
-        Some(Ok(trex::Profile::Streams(json))) => run_streams(flags, &json),
-        Some(Ok(trex::Profile::Stateful(json))) => {
-            let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
-            emulate::read_stateful(&flags.plan, &json, &options, flags.trex.cc.as_deref())
-                .and_then(|plan| run_emulation(flags, plan, PROFILE_DURATION))
-        }
-        Some(Ok(trex::Profile::Captures(text))) => {
-            let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
-            emulate::read_captures(&flags.plan, &text, &options, flags.trex.cc.as_deref()).and_then(
-                |captures| {
-                    // One flow of each capture is over when the capture is.
-                    let usual = match captures.duration {
-                        _ if !flags.is_full() => CAPTURES_DURATION_MAX,
-                        usual => usual.unwrap_or(EMULATION_DURATION),
-                    };
-                    run_emulation(flags, captures.plan, usual)
-                },
-            )
-        }
-        Some(Err(message)) => Err(message),
-        None => match refuse(&flags.trex, &flags.plan).and_then(|()| read_any_plan(&flags.plan)) {
-            Ok(AnyPlan::Traffic(plan)) => {
-                refuse_profile(flags).and_then(|()| run_plan(flags, &plan))
-            }
-            Ok(AnyPlan::Emulation(plan)) => run_emulation(flags, plan, EMULATION_DURATION),
-            Err(message) => Err(message),
-        },
-    };
+    let outcome = load(&flags.plan, &asked).and_then(|plan| match plan {
+        Loaded::Streams(plan) => refuse(&flags.trex, &flags.plan)
+            .and_then(|()| refuse_profile(flags))
+            .and_then(|()| run_plan(flags, &plan)),
+        Loaded::Emulation(plan) => refuse(&flags.trex, &flags.plan)
+            .and_then(|()| run_emulation(flags, plan, EMULATION_DURATION)),
+        Loaded::Trex(profile) => run_profile(flags, profile),
+    });
     outcome.unwrap_or_else(usage)
+}
+
+/// Runs a TRex profile.
+fn run_profile(flags: &SimFlags, profile: Profile) -> Result<ExitCode, String> {
+    let options = StatefulOptions { ipv6: flags.trex.ipv6, pairs: 1 };
+    let clients = flags.trex.cc.as_deref();
+    match profile {
+        Profile::Python => unreachable!("a program was run"),
+        Profile::Streams(json) => run_streams(flags, &json),
+        Profile::Stateful(json) => {
+            let plan = emulate::read_stateful(&flags.plan, &json, &options, clients)?;
+            run_emulation(flags, plan, PROFILE_DURATION)
+        }
+        Profile::Captures(text) => {
+            let captures = emulate::read_captures(&flags.plan, &text, &options, clients)?;
+            // One flow of each capture is over when the capture is.
+            let usual = match captures.duration {
+                _ if !flags.is_full() => CAPTURES_DURATION_MAX,
+                usual => usual.unwrap_or(EMULATION_DURATION),
+            };
+            run_emulation(flags, captures.plan, usual)
+        }
+    }
 }
 
 /// Refuses what a plan of ours has no use for.
@@ -326,6 +330,7 @@ fn run_emulation(
     let interval = interval.as_deref().unwrap_or(emulate::INTERVAL);
     let options = SimulationOptions {
         folder: flags.plan.parent().unwrap_or(Path::new("")).to_owned(),
+        files: CommandLineFiles::shared(),
         output: flags.output(),
         part: if flags.is_full() { Part::Full } else { Part::One },
         limit: *limit,

@@ -1,10 +1,9 @@
-//! TRex's profiles: Python, run with the package `wirestorm-trex`, or the JSON that it becomes.
+//! TRex profiles in Python: the package `wirestorm-trex` turns them into JSON.
 
 use std::path::Path;
 use std::process::Command;
 
-use wirestorm_control::plan::traffic::read_document;
-use wirestorm_control::plan::trex::{self as streams, captures, stateful};
+use wirestorm_control::plan::load::Profile;
 
 /// How a profile is asked for what it is.
 pub(crate) struct Asked<'a> {
@@ -55,65 +54,22 @@ fn refuse_tunables(path: &Path, asked: &Asked<'_>) -> Result<(), String> {
     unused.refuse(path)
 }
 
-/// What a profile is.
-pub(crate) enum Profile {
-    /// A stateless one: the JSON of its streams.
-    Streams(String),
-    /// A stateful one: the JSON of its templates.
-    Stateful(String),
-    /// An older stateful one: the YAML of its captures.
-    Captures(String),
-}
-
-/// What a profile is; `None` for a file that is no profile of TRex's.
-pub(crate) fn profile(path: &Path, asked: &Asked<'_>) -> Option<Result<Profile, String>> {
-    if !is_python(path) {
-        let written = written(path)?;
-        return Some(written.and_then(|it| refuse_tunables(path, asked).map(|()| it)));
+/// Runs a profile in Python; other profiles stay as they are.
+pub(super) fn run(path: &Path, profile: Profile, asked: &Asked<'_>) -> Result<Profile, String> {
+    match profile {
+        Profile::Python => dump(path, asked).map(Profile::of_python),
+        profile => refuse_tunables(path, asked).map(|()| profile),
     }
-    Some(dump(path, asked).map(|text| match text.trim_start().starts_with('{') {
-        true => Profile::Stateful(text),
-        false => Profile::Streams(text),
-    }))
 }
 
-/// The JSON of a profile's streams; `None` for a file that is no profile of TRex's.
-pub(super) fn streams(path: &Path, asked: &Asked<'_>) -> Option<Result<String, String>> {
-    Some(profile(path, asked)?.and_then(|profile| match profile {
+/// The JSON of a profile's streams on a port.
+pub(super) fn streams(path: &Path, profile: &Profile, asked: &Asked<'_>) -> Result<String, String> {
+    match run(path, profile.clone(), asked)? {
         Profile::Streams(text) => Ok(text),
-        Profile::Stateful(_) | Profile::Captures(_) => {
+        _ => {
             let path = path.display();
             Err(format!("{path}: a stateful profile, which `wirestorm emulate {path}` runs"))
         }
-    }))
-}
-
-/// Whether a file is a profile of TRex's, or the JSON of one.
-pub(super) fn is_profile(path: &Path) -> bool {
-    is_python(path) || written(path).is_some()
-}
-
-fn is_python(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "py")
-}
-
-/// The JSON of streams, which is a list, or of a stateful profile, or the YAML of captures; a plan
-/// is none of them.
-fn written(path: &Path) -> Option<Result<Profile, String>> {
-    let is_file = path.is_file();
-    let text = is_file.then(|| std::fs::read_to_string(path).ok()).flatten()?;
-    let document = read_document(&text).ok()?;
-    match &document {
-        it if captures::is_meant(it) => Some(Ok(Profile::Captures(text))),
-        it if streams::is_meant(it) => Some(Ok(Profile::Streams(text))),
-        it if stateful::is_meant(it) => Some(Ok(Profile::Stateful(text))),
-        it if stateful::is_configuration(it) => {
-            let path = path.display();
-            Some(Err(format!(
-                "{path}: a configuration of clients, which goes with a profile: --cc"
-            )))
-        }
-        _ => None,
     }
 }
 

@@ -6,7 +6,6 @@
 //!                                                             simulate (wires in memory) ^
 //! ```
 
-mod captured;
 mod details;
 mod error;
 mod found;
@@ -33,7 +32,6 @@ mod tunnels;
 mod watch;
 mod way;
 
-pub use captured::{read_captures, read_plan};
 pub use details::FlowChoice;
 pub use error::EmulationError;
 pub use run::EmulationOptions;

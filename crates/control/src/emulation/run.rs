@@ -168,7 +168,7 @@ pub(crate) fn run(
     let controls = context.controls();
     let backend = context.receiving_backend(options.backend)?;
     let names = interface_names(plan, &options.interfaces)?;
-    let sessions = sessions(plan, &options.folder)?;
+    let sessions = sessions(plan, &options.folder, &*context.files)?;
     let used: Vec<usize> = (0..names.len()).filter(|&port| names[port].is_some()).collect();
     let opened: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
     controls.load.know_tunnels(plan.ports.iter().any(|port| port.tunnels.is_some()))?;

@@ -1,12 +1,14 @@
 //! A run in virtual time, over wires in memory.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::pcap::PcapTransmit;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::files::Files;
 use wirestorm_sim::network::{self, NetworkOptions, NodeOptions, Seen};
 use wirestorm_stack::Host;
 use wirestorm_stack::endpoint::{EndpointOptions, LinkHeader};
@@ -33,6 +35,8 @@ use crate::traffic::with_name;
 pub struct SimulationOptions {
     /// Where the files are that the plan names by relative paths.
     pub folder: PathBuf,
+    /// Files that the plan names.
+    pub files: Arc<dyn Files>,
     /// Capture files, one for each port with its name before the extension, of what leaves it and
     /// what arrives there; `None`: none.
     pub output: Option<PathBuf>,
@@ -75,7 +79,7 @@ pub fn simulate(
     let plan = &part(plan, options);
     let used: Vec<usize> = (0..plan.ports.len()).filter(|port| plan.uses(*port)).collect();
     let clients = clients(plan)?;
-    let sessions = sessions(plan, &options.folder)?;
+    let sessions = sessions(plan, &options.folder, &*options.files)?;
     let (mut nodes, mut owners, mut connects) = (Vec::new(), Vec::new(), Vec::new());
     for &port in &used {
         let mac = mac(port);

@@ -7,6 +7,7 @@ use wirestorm_http2::{Http2Clients, Http2Servers, Http2Settings};
 use wirestorm_plan::emulation::{
     EmulationPlan, HTTP2_STREAMS_MAX, HTTP2_WINDOW_MAX, Http2, Template, Tls, TlsFiles, TlsVersion,
 };
+use wirestorm_plan::files::{self, Files};
 use wirestorm_stack::content::Sessions;
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsError, TlsServers, TlsSettings, Version};
 
@@ -23,6 +24,7 @@ pub(super) struct TemplateSessions {
 pub(super) fn sessions(
     plan: &EmulationPlan,
     folder: &Path,
+    files: &dyn Files,
 ) -> Result<Vec<TemplateSessions>, EmulationError> {
     let mut all: Vec<TemplateSessions> = Vec::new();
     for (place, template) in plan.templates.iter().enumerate() {
@@ -32,7 +34,7 @@ pub(super) fn sessions(
             // and what those remember holds for all of them. Servers of FTP ask data connections to
             // resume the session of the control connection.
             (Some(before), Some(same)) if is_same(before, template) => same.clone(),
-            _ => of(template, folder)?,
+            _ => of(template, folder, files)?,
         };
         all.push(sessions);
     }
@@ -45,9 +47,13 @@ fn is_same(one: &Template, other: &Template) -> bool {
     one.path == other.path && one.tls == other.tls && asked(one) == asked(other)
 }
 
-fn of(template: &Template, folder: &Path) -> Result<TemplateSessions, EmulationError> {
+fn of(
+    template: &Template,
+    folder: &Path,
+    files: &dyn Files,
+) -> Result<TemplateSessions, EmulationError> {
     let sessions = match &template.tls {
-        Some(asked) => tls(template, asked, folder)?,
+        Some(asked) => tls(template, asked, folder, files)?,
         None => TemplateSessions::default(),
     };
     Ok(match template.http2 {
@@ -73,9 +79,10 @@ fn tls(
     template: &Template,
     asked: &Tls,
     folder: &Path,
+    files: &dyn Files,
 ) -> Result<TemplateSessions, EmulationError> {
     let path = format!("{}.tls", template.path);
-    let settings = settings(asked, folder, &path)?;
+    let settings = settings(asked, folder, files, &path)?;
     let wrong = |reason| EmulationError::Tls { path: path.clone(), reason };
     let mut sessions = TemplateSessions::default();
     if template.client.is_some() {
@@ -87,10 +94,15 @@ fn tls(
     Ok(sessions)
 }
 
-fn settings(asked: &Tls, folder: &Path, path: &str) -> Result<TlsSettings, EmulationError> {
+fn settings(
+    asked: &Tls,
+    folder: &Path,
+    files: &dyn Files,
+    path: &str,
+) -> Result<TlsSettings, EmulationError> {
     let read = |name: &str| {
         let file = folder.join(name);
-        std::fs::read(&file).map_err(|reason| EmulationError::File {
+        files::read(files, &file).map_err(|reason| EmulationError::File {
             path: path.to_owned(),
             file: file.clone(),
             reason,

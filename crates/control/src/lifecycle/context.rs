@@ -10,6 +10,7 @@ use wirestorm_io::clock::{self, RealtimeOffset};
 use super::snapshot::Snapshot;
 use super::state::{Controls, RunState, StartAt, Supervised};
 use crate::backend::{AF_PACKET, Backend};
+use crate::files::Files;
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
 use crate::port::{Interfaces, OpenError};
 use crate::receive::Need;
@@ -19,6 +20,8 @@ use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
 pub(crate) struct Context {
     pub(crate) host: Host,
     pub(crate) access: Access,
+    /// Files that the plan names.
+    pub(crate) files: Arc<dyn Files>,
     run: Arc<Supervised>,
 }
 
@@ -35,8 +38,13 @@ impl fmt::Display for Abandoned {
 impl std::error::Error for Abandoned {}
 
 impl Context {
-    pub(crate) fn new(host: Host, access: Access, run: Arc<Supervised>) -> Self {
-        Self { host, access, run }
+    pub(crate) fn new(
+        host: Host,
+        access: Access,
+        files: Arc<dyn Files>,
+        run: Arc<Supervised>,
+    ) -> Self {
+        Self { host, access, files, run }
     }
 
     /// What the workers look at.

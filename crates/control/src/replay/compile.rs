@@ -6,6 +6,7 @@ use wirestorm_engine::replay::{
     IndexerOptions, RenderOptions, SideSource, Unique, UniqueAddresses, WorkerOptions,
 };
 use wirestorm_engine::sides::CacheFile;
+use wirestorm_plan::files::{self, Files};
 use wirestorm_plan::replay::{ReplayPlan, SideChoice, Target};
 
 use super::error::ReplayError;
@@ -21,6 +22,7 @@ use crate::work::HORIZON;
 pub(super) fn reader_options(
     plan: &ReplayPlan,
     inputs: Vec<Input>,
+    files: &dyn Files,
 ) -> Result<ReaderOptions, ReplayError> {
     Ok(ReaderOptions {
         inputs,
@@ -32,7 +34,7 @@ pub(super) fn reader_options(
             flows: plan.flows.is_some(),
             flow_expiry: plan.flows.and_then(|flows| flows.expiry),
             flows_max: plan.flows.map_or(0, |flows| flows.flows_max),
-            sides: side_source(plan)?,
+            sides: side_source(plan, files)?,
             needs_offsets: plan.unique.is_some() || plan.edits != Default::default(),
             only: plan.only.clone(),
             except: plan.except.clone(),
@@ -57,19 +59,19 @@ pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> 
     (2 * bytes).min(STORE_BYTES_MAX) as usize
 }
 
-fn side_source(plan: &ReplayPlan) -> Result<SideSource, ReplayError> {
+fn side_source(plan: &ReplayPlan, files: &dyn Files) -> Result<SideSource, ReplayError> {
     Ok(match &plan.sides {
         SideChoice::One => SideSource::One,
         SideChoice::Pairs => SideSource::Interface,
-        SideChoice::Cache(path) => SideSource::Cache(cache_file(path)?),
+        SideChoice::Cache(path) => SideSource::Cache(cache_file(path, files)?),
         SideChoice::Rules(rules) => SideSource::Rules(rules.clone()),
     })
 }
 
-fn cache_file(path: &Path) -> Result<CacheFile, ReplayError> {
-    let name = || path.display().to_string();
+fn cache_file(path: &Path, files: &dyn Files) -> Result<CacheFile, ReplayError> {
+    let name = || files.name(path);
     let file =
-        std::fs::read(path).map_err(|error| ReplayError::CacheFile { path: name(), error })?;
+        files::read(files, path).map_err(|error| ReplayError::CacheFile { path: name(), error })?;
     CacheFile::parse(&file).map_err(|error| ReplayError::Cache { path: name(), error })
 }
 

@@ -266,7 +266,7 @@ impl Reading {
     }
 
     fn reads_standard_input(&self) -> bool {
-        self.options.inputs.contains(&Input::Standard)
+        self.options.inputs.iter().any(Input::is_stream)
     }
 
     fn pass(&mut self) -> Result<(), ReadError> {
@@ -296,7 +296,7 @@ impl Reading {
         file: usize,
         reader: &mut (dyn Read + Send),
     ) -> Result<Option<()>, ReadError> {
-        let waits_for_little = self.options.inputs[file] == Input::Standard;
+        let waits_for_little = self.options.inputs[file].is_stream();
         let mut shared = self.spare_chunk();
         // A spare chunk is new, or was seen to have no other owner and was taken from the pool.
         let chunk = Arc::get_mut(&mut shared).expect("nobody else has a spare chunk");

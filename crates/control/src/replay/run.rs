@@ -44,7 +44,7 @@ pub(crate) fn run(
     let lease = context.lease_request();
     let names = target::interfaces(plan);
     let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(backend))?;
-    let inputs = expand_inputs(&plan.captures)?;
+    let inputs = expand_inputs(&plan.captures, &context.files)?;
     if plan.sides == SideChoice::Pairs && !inputs.len().is_multiple_of(2) {
         return Err(PlanConflict::OddCaptures { captures: inputs.len() }.into());
     }
@@ -62,8 +62,8 @@ pub(crate) fn run(
     let senders = interfaces.links.len() * usize::from(plan.workers);
     let cpus = context.host.cpus().reserve(backend, senders);
     cpus.apply();
-    let (reader, feeds) =
-        Reader::start(compile::reader_options(plan, inputs)?).map_err(ReplayError::Thread)?;
+    let (reader, feeds) = Reader::start(compile::reader_options(plan, inputs, &*context.files)?)
+        .map_err(ReplayError::Thread)?;
     let read = reader.counters().bytes.load(Ordering::Relaxed);
     let store_bytes = compile::store_bytes(plan, extent, read);
     let show = hooks.show.map(|show| Arc::new(Mutex::new(show)));
@@ -87,8 +87,15 @@ pub(crate) fn run(
             let alive = tell.clone();
             let (interfaces, cpus) = (&interfaces, &cpus);
             move || {
-                let ports =
-                    target::open_ports(plan, backend, interfaces, cpus, index, store_bytes)?;
+                let ports = target::open_ports(
+                    plan,
+                    backend,
+                    interfaces,
+                    cpus,
+                    index,
+                    store_bytes,
+                    &*context.files,
+                )?;
                 Ok(move |start| {
                     let outcome = worker.work(feed, ports, start);
                     // The observer has nothing to wait for when all workers have let go of it.

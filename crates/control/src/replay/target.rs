@@ -4,6 +4,7 @@ use wirestorm_base::pace::Pace;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
 use crate::backend::{self, Backend, TransmitPort};
+use crate::files::Files;
 use crate::host::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions};
 
@@ -25,17 +26,16 @@ pub(super) fn open_ports(
     cpus: &CpuPlan,
     worker: usize,
     store_bytes: usize,
+    files: &dyn Files,
 ) -> Result<Vec<(TransmitPort, Choice)>, OpenError> {
     match &plan.target {
         Target::Memory { .. } => {
             return Ok((0..plan.target.outputs()).map(|_| backend::memory()).collect());
         }
         Target::File(path) => {
-            let port = backend::create_file(path).map_err(|reason| OpenError::Port {
-                interface: path.display().to_string(),
-                reason,
-            })?;
-            return Ok(vec![port]);
+            let failed = |reason| OpenError::Port { interface: files.name(path), reason };
+            let path = files.output(path).map_err(|error| failed(error.to_string()))?;
+            return Ok(vec![backend::create_file(&path).map_err(failed)?]);
         }
         Target::Interfaces { .. } => {}
     }

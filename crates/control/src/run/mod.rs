@@ -20,6 +20,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 
 use crate::backend::Backend;
 use crate::emulation::{self, EmulationError, EmulationOptions};
+use crate::files::{Files, HostFiles};
 use crate::host::{Access, Host};
 use crate::impair::{self, ImpairError, ImpairOptions};
 use crate::lifecycle::{
@@ -83,7 +84,7 @@ impl Plan {
 }
 
 /// How a host runs a plan.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Whether other runs may use the same interfaces at the same time.
     pub access: Access,
@@ -91,6 +92,20 @@ pub struct Options {
     pub owner: String,
     /// The plan's file, for the result; empty where there is none.
     pub source: String,
+    /// Files that the plan names. The default reads and writes those of this machine; a plan from
+    /// elsewhere gets [`AttachedFiles`](crate::files::AttachedFiles).
+    pub files: Arc<dyn Files>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            access: Access::default(),
+            owner: String::new(),
+            source: String::new(),
+            files: Arc::new(HostFiles),
+        }
+    }
 }
 
 /// Prepares runs.
@@ -119,11 +134,11 @@ impl Run {
         host: &Host,
         delivery: Delivery,
     ) -> (Preparing, Subscription) {
-        let Options { access, owner, source } = options;
+        let Options { access, owner, source, files } = options;
         let (kind, flows) = (plan.kind(), plan.flows());
         let run = host.registry().add(|id| Supervised::new(id, kind, owner, flows));
         let snapshots = run.subscribe(delivery);
-        let context = Arc::new(Context::new(host.clone(), access, Arc::clone(&run)));
+        let context = Arc::new(Context::new(host.clone(), access, files, Arc::clone(&run)));
         let supervised = Arc::clone(&run);
         let name = format!("run-{}", run.id());
         let spawned = std::thread::Builder::new().name(name).spawn(move || {

@@ -8,7 +8,6 @@
 //! receiver threads   one for each port where measured flows arrive
 //! ```
 
-mod captured;
 mod error;
 mod flow_follower;
 mod lane;
@@ -21,7 +20,6 @@ mod run;
 mod simulate;
 mod trex;
 
-pub use captured::read_plan;
 pub use error::TrafficError;
 pub use preview::{Preview, preview};
 pub use run::StreamOptions;

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wirestorm_base::time::{Duration, Instant};
-use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, read_plan, simulate};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::files::HostFiles;
 use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::load;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::require_shared_captures;
 use wirestorm_wire::capture::Records;
@@ -20,6 +22,7 @@ const NO_TIME: Duration = Duration::ZERO;
 /// captured.
 fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf {
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
         part: Part::One,
         limit: None,
@@ -86,7 +89,7 @@ fn replayed(capture: &Path, flow: usize) -> Duration {
          \x20   server: {{tx: right}}\n",
         capture.canonicalize().expect("a path")
     );
-    let plan = read_plan(&text, Path::new("")).expect("a plan");
+    let plan = load::emulation(&text, Path::new(""), &HostFiles).expect("a plan");
     let captured = run(&plan, NO_TIME, &scratch);
     let durations: Vec<_> = durations(&captured).into_values().collect();
     let [duration] = durations.as_slice() else { panic!("{durations:?}") };

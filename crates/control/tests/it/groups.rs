@@ -12,6 +12,7 @@ use wirestorm_plan::emulation::EmulationPlan;
 fn run(text: &str) -> RunResult {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: None,
         part: Part::Full,
         limit: None,

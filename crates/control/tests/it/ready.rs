@@ -21,6 +21,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         limit: None,

@@ -162,7 +162,7 @@ fn impairment(interfaces: [&str; 2]) -> Plan {
 }
 
 fn prepare(plan: Plan, host: &Host, access: Access) -> Prepared {
-    let options = Options { access, owner: "test".into(), source: String::new() };
+    let options = Options { access, owner: "test".into(), ..Options::default() };
     Run::prepare(plan, options, host).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -139,6 +139,7 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
         stateful::configure(&mut plan, configuration).expect("a configuration");
     }
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         limit: None,

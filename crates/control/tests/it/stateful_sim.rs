@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    FlowChoice, Part, SimulationOptions, WatchOptions, read_plan, simulate,
-};
+use wirestorm_control::emulation::{FlowChoice, Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::result::{FlowSeries, RunResult};
 use wirestorm_plan::emulation::EmulationPlan;
+use wirestorm_plan::load;
 use wirestorm_plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
@@ -15,6 +15,7 @@ use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
 fn options(output: &Path) -> SimulationOptions {
     SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(output.to_owned()),
         part: Part::Full,
         limit: None,
@@ -383,7 +384,7 @@ fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
          10.0.0.1, servers: 10.0.1.1, load: {{rate: 30}}, limit: 30}}\n    server: {{tx: right}}\n",
         files[0]
     );
-    let plan = read_plan(&text, Path::new("")).unwrap();
+    let plan = load::emulation(&text, Path::new(""), &HostFiles).unwrap();
     let (result, flows) = run(&plan, Part::Full);
     assert_eq!(
         (

@@ -16,6 +16,7 @@ fn run(plan: &str) -> (RunResult, Vec<Vec<Vec<u8>>>) {
     let plan = EmulationPlan::parse(plan).unwrap();
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output: Some(scratch.file("out.pcap")),
         part: Part::Full,
         duration: Duration::from_millis(500),

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
-use wirestorm_control::emulation::{
-    Part, SimulationOptions, WatchOptions, read_captures, simulate,
-};
+use wirestorm_control::emulation::{Part, SimulationOptions, WatchOptions, simulate};
+use wirestorm_control::files::HostFiles;
 use wirestorm_control::result::RunResult;
+use wirestorm_plan::load;
 use wirestorm_plan::trex::captures::Captures;
 use wirestorm_plan::trex::stateful::StatefulOptions;
 use wirestorm_testkit::Scratch;
@@ -41,6 +41,7 @@ const PROFILE: &str = "
 /// What of a profile is simulated, for so long.
 fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
     let options = SimulationOptions {
+        files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
         output,
         part,
         limit: None,
@@ -60,7 +61,8 @@ fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
 }
 
 fn read(text: &str, folder: &Path) -> Result<Captures, String> {
-    read_captures(text, folder, &StatefulOptions::default()).map_err(|errors| errors.to_string())
+    load::trex_captures(text, folder, &HostFiles, &StatefulOptions::default())
+        .map_err(|errors| errors.to_string())
 }
 
 fn conversations(capture: &Path) -> Vec<Conversation> {

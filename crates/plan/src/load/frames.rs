@@ -1,28 +1,20 @@
-//! Plans with frames out of captures.
+//! Frames of captures.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wirestorm_base::count::counted;
-use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_wire::capture::RecordHeader;
 use wirestorm_wire::capture::link::ethernet_conversion;
 
-use crate::records;
+use super::records;
+use crate::files::Files;
 
-/// Reads a plan; captures in it are named from `folder`, where the plan is.
-///
-/// # Errors
-/// All that is wrong with it, each with its path.
-pub fn read_plan(text: &str, folder: &Path) -> Result<TrafficPlan, PlanErrors> {
-    TrafficPlan::parse_with(text, |file, number| frame(folder.join(file), number))
-}
-
-/// The packet of this number, from 1, as an Ethernet frame.
-fn frame(path: PathBuf, number: u64) -> Result<Vec<u8>, String> {
-    let name = path.display().to_string();
+/// The packet of this number, from 1, as an Ethernet frame without FCS.
+pub(super) fn frame(files: &dyn Files, path: &Path, number: u64) -> Result<Vec<u8>, String> {
+    let name = files.name(path);
     let mut packets = 0;
-    let found = records::for_each(path, |record, data| {
+    let found = records::for_each(files, path, |record, data| {
         packets += 1;
         if packets < number {
             return ControlFlow::Continue(());
@@ -38,7 +30,7 @@ fn frame(path: PathBuf, number: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The Ethernet frame of a record; without addresses where the record has no Ethernet header.
+/// The Ethernet frame of a record. If the record has no Ethernet header, the addresses are zero.
 fn ethernet(record: &RecordHeader, data: &[u8]) -> Result<Vec<u8>, String> {
     if record.captured_length < record.original_length {
         let (found, expected) = (record.captured_length, record.original_length);
@@ -56,6 +48,9 @@ fn ethernet(record: &RecordHeader, data: &[u8]) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::{Entry, NoFiles};
+    use std::io::{self, Read};
+    use std::path::PathBuf;
     use wirestorm_wire::capture::{LinkType, PcapWriter};
 
     /// A capture of packets, as long on the wire as said.
@@ -69,12 +64,30 @@ mod tests {
         file
     }
 
+    /// One capture, whatever its path.
+    #[derive(Debug)]
+    struct OneFile(Vec<u8>);
+
+    impl Files for OneFile {
+        fn open(&self, _: &Path) -> io::Result<Box<dyn Read + Send>> {
+            Ok(Box::new(io::Cursor::new(self.0.clone())))
+        }
+
+        fn open_capture(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+            self.open(path)
+        }
+
+        fn entry(&self, path: &Path) -> io::Result<Entry> {
+            NoFiles.entry(path)
+        }
+
+        fn output(&self, path: &Path) -> io::Result<PathBuf> {
+            NoFiles.output(path)
+        }
+    }
+
     fn read(file: &[u8], number: u64) -> Result<Vec<u8>, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.pcap");
-        std::fs::write(&path, file).unwrap();
-        let name = path.display().to_string();
-        frame(path, number).map_err(|error| error.replace(&name, "a.pcap"))
+        frame(&OneFile(file.to_vec()), Path::new("a.pcap"), number)
     }
 
     #[test]
@@ -100,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told() {
-        let missing = frame("no/such.pcap".into(), 1).unwrap_err();
+        let missing = frame(&NoFiles, Path::new("no/such.pcap"), 1).unwrap_err();
         assert!(missing.starts_with("no/such.pcap: cannot open:"), "{missing}");
         assert!(read(b"no capture at all", 1).unwrap_err().starts_with("a.pcap: "));
     }

@@ -1,28 +1,30 @@
-//! The packets of a capture file, one after the other.
+//! The records of a capture, one after the other.
 
 use std::fmt::Display;
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 
 use wirestorm_wire::capture::{Decoder, RecordHeader, Step};
 
-use crate::replay::Input;
+use crate::files::Files;
 
-/// How much of a capture is read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 1 << 16;
 
-/// Hands on the packets of a file, until one breaks. Returns what it broke with.
+/// Calls `take` for each record until it breaks. Returns the value it broke with.
 ///
 /// # Errors
-/// Where the file cannot be read, with its name.
-pub(crate) fn for_each<B>(
-    path: PathBuf,
+/// The file does not open or read; the message names it.
+pub(super) fn for_each<B>(
+    files: &dyn Files,
+    path: &Path,
     mut take: impl FnMut(&RecordHeader, &[u8]) -> ControlFlow<B>,
 ) -> Result<Option<B>, String> {
-    let name = path.display().to_string();
+    let name = files.name(path);
     let at_file = |reason: &dyn Display| format!("{name}: {reason}");
-    let mut reader = Input::File(path).open().map_err(|error| error.to_string())?;
+    let mut reader =
+        files.open_capture(path).map_err(|error| format!("{name}: cannot open: {error}"))?;
     let mut decoder = Decoder::new();
     let (mut buffer, mut at, mut is_end) = (Vec::new(), 0, false);
     loop {

@@ -1,0 +1,200 @@
+//! Files that plans name: those of this machine, or those that a plan brings along.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+pub use wirestorm_plan::files::{Entry, Files};
+
+/// Files of this machine. A relative path starts at the working directory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostFiles;
+
+impl Files for HostFiles {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn open_capture(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        let file = File::open(path)?;
+        advise_sequential(&file);
+        decompressed(Box::new(file))
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        let metadata = fs::metadata(path)?;
+        if metadata.is_dir() {
+            let paths = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+            let mut paths = paths.collect::<io::Result<Vec<PathBuf>>>()?;
+            paths.sort();
+            return Ok(Entry::Directory(paths));
+        }
+        // Pipes have no length.
+        Ok(match metadata.is_file() {
+            true => Entry::File { length: metadata.len() },
+            false => Entry::Stream,
+        })
+    }
+
+    fn output(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+}
+
+/// Files that a plan from elsewhere brings along: nothing else can be read, and nothing written.
+#[derive(Clone, Debug, Default)]
+pub struct AttachedFiles(BTreeMap<PathBuf, Arc<[u8]>>);
+
+impl AttachedFiles {
+    /// The files of a plan, by the paths that it uses. `./a` and `b/../a` are `a`.
+    pub fn new(files: impl IntoIterator<Item = (PathBuf, Arc<[u8]>)>) -> Self {
+        Self(files.into_iter().map(|(path, bytes)| (normalized(&path), bytes)).collect())
+    }
+
+    fn bytes(&self, path: &Path) -> io::Result<&Arc<[u8]>> {
+        self.0.get(&normalized(path)).ok_or_else(|| {
+            let message = "not among the files that came with the plan";
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })
+    }
+}
+
+impl Files for AttachedFiles {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(Cursor::new(Arc::clone(self.bytes(path)?))))
+    }
+
+    fn open_capture(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+        decompressed(self.open(path)?)
+    }
+
+    fn entry(&self, path: &Path) -> io::Result<Entry> {
+        let folder = normalized(path);
+        let below = |file: &&PathBuf| **file != folder && file.starts_with(&folder);
+        let paths: Vec<_> = self.0.keys().filter(below).cloned().collect();
+        if !paths.is_empty() && !self.0.contains_key(&folder) {
+            return Ok(Entry::Directory(paths));
+        }
+        self.bytes(path).map(|bytes| Entry::File { length: bytes.len() as u64 })
+    }
+
+    fn output(&self, _: &Path) -> io::Result<PathBuf> {
+        let message = "a plan from elsewhere may not write files here";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+    }
+}
+
+/// A path without `.`, and without `..` as far as there is something to leave.
+fn normalized(path: &Path) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if parts.file_name().is_some() => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// Compression of a file, by its first bytes.
+#[derive(Clone, Copy)]
+enum Compression {
+    Gzip,
+    Zstandard,
+}
+
+/// RFC 1952 section 2.3.1; RFC 8878 section 3.1.1 (a skippable frame may come first).
+fn compression(start: &[u8]) -> Option<Compression> {
+    match start {
+        [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Some(Compression::Zstandard)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a file that starts with these bytes is compressed.
+pub(crate) fn is_compressed(start: &[u8]) -> bool {
+    compression(start).is_some()
+}
+
+/// Decompresses what a file holds, if it is compressed.
+///
+/// # Errors
+/// The file does not read, or the decompressor does not start.
+pub fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut start = Vec::with_capacity(4);
+    plain.by_ref().take(4).read_to_end(&mut start)?;
+    let compression = compression(&start);
+    let whole = Cursor::new(start).chain(plain);
+    Ok(match compression {
+        None => Box::new(whole),
+        Some(Compression::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        Some(Compression::Zstandard) => Box::new(zstd::stream::read::Decoder::new(whole)?),
+    })
+}
+
+/// Tells the kernel to read ahead twice as far.
+fn advise_sequential(file: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open for the length of the call; the advice changes no data.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_SEQUENTIAL) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn read(files: &dyn Files, path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        files.open_capture(Path::new(path))?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn compressed_files_are_decompressed() {
+        let folder = tempfile::tempdir().unwrap();
+        let gzip = folder.path().join("a.pcap.gz");
+        let mut encoder =
+            flate2::write::GzEncoder::new(File::create(&gzip).unwrap(), Default::default());
+        encoder.write_all(b"a capture").unwrap();
+        encoder.finish().unwrap();
+        let zstandard = folder.path().join("a.pcap.zst");
+        fs::write(&zstandard, zstd::encode_all(&b"a capture"[..], 0).unwrap()).unwrap();
+        for path in [gzip, zstandard] {
+            assert_eq!(read(&HostFiles, path.to_str().unwrap()).unwrap(), b"a capture");
+        }
+    }
+
+    #[test]
+    fn files_shorter_than_a_magic_number_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let short = folder.path().join("short");
+        fs::write(&short, [1, 2]).unwrap();
+        assert_eq!(read(&HostFiles, short.to_str().unwrap()).unwrap(), [1, 2]);
+    }
+
+    #[test]
+    fn attached_files_are_all_that_a_plan_can_read() {
+        let files = AttachedFiles::new([
+            ("plans/a.pcap".into(), Arc::from(*b"first")),
+            ("./b/c.pcap".into(), Arc::from(*b"second")),
+        ]);
+        assert_eq!(read(&files, "plans/a.pcap").unwrap(), b"first");
+        assert_eq!(read(&files, "plans/../b/./c.pcap").unwrap(), b"second");
+        for other in ["/etc/passwd", "../etc/passwd", "plans", "c.pcap", "-"] {
+            let error = read(&files, other).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{other}");
+        }
+        assert_eq!(files.entry(Path::new("b")).unwrap(), Entry::Directory(vec!["b/c.pcap".into()]));
+        assert_eq!(files.entry(Path::new("b/c.pcap")).unwrap(), Entry::File { length: 6 });
+        assert!(files.output(Path::new("out.pcap")).is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! Reads a plan of any kind, with the captures that it names.
+//!
+//! ```text
+//! path -> text -> document -> what kind is it? -> TrafficPlan | EmulationPlan | Profile
+//! ```
+
+mod conversations;
+mod frames;
+mod profile;
+mod records;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use wirestorm_wire::conversation::Gaps;
+
+pub use profile::Profile;
+
+use crate::document;
+use crate::document::error::PlanErrors;
+use crate::emulation::EmulationPlan;
+use crate::files::{self, Files};
+use crate::traffic::TrafficPlan;
+use crate::trex::captures::{self, Captures};
+use crate::trex::stateful::{self, StatefulOptions};
+
+/// A plan of any kind.
+#[derive(Debug)]
+pub enum Loaded {
+    /// Flows of frames.
+    Streams(TrafficPlan),
+    /// Clients and servers.
+    Emulation(EmulationPlan),
+    /// A profile of TRex. It becomes a plan once its ports are known.
+    Trex(Profile),
+}
+
+/// Why a plan does not load. The message names the file.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file does not read.
+    Read {
+        /// Name of the file.
+        name: String,
+        /// Reason from the system.
+        error: io::Error,
+    },
+    /// The file is no plan; the reason says what it is instead.
+    NotAPlan {
+        /// Name of the file.
+        name: String,
+        /// What the file is, and what to do with it.
+        reason: String,
+    },
+    /// The plan has mistakes.
+    Wrong {
+        /// Name of the file.
+        name: String,
+        /// All mistakes.
+        errors: PlanErrors,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { name, error } if error.kind() == io::ErrorKind::IsADirectory => {
+                write!(f, "{name}: a directory, expected a file")
+            }
+            Self::Read { name, error } => write!(f, "{name}: {error}"),
+            Self::NotAPlan { name, reason } => write!(f, "{name}: {reason}"),
+            Self::Wrong { name, errors } => {
+                for (index, error) in errors.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { "\n" };
+                    match error.is_of_whole() {
+                        true => write!(f, "{separator}{name}: {}", error.message)?,
+                        false => write!(f, "{separator}{name}: {error}")?,
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Reads a plan, whatever kind it is. Paths in the plan are relative to its folder.
+///
+/// # Errors
+/// See [`LoadError`].
+pub fn load(path: &Path, files: &dyn Files) -> Result<Loaded, LoadError> {
+    if path.extension().is_some_and(|extension| extension == "py") {
+        return Ok(Loaded::Trex(Profile::Python));
+    }
+    let text = read_text(path, files)?;
+    let wrong = |errors| LoadError::Wrong { name: files.name(path), errors };
+    let no_plan = |reason: String| LoadError::NotAPlan { name: files.name(path), reason };
+    // A mistake in the syntax is reported by the reader below.
+    let document = document::read(&text).unwrap_or_default();
+    if stateful::is_configuration(&document) {
+        let reason = "a configuration of TRex clients; give it beside a profile: --cc FILE";
+        return Err(no_plan(reason.into()));
+    }
+    if let Some(profile) = Profile::of_document(&document, text.clone()) {
+        return Ok(Loaded::Trex(profile));
+    }
+    if EmulationPlan::is_meant(&document) {
+        return emulation(&text, folder_of(path), files).map(Loaded::Emulation).map_err(wrong);
+    }
+    if document::read(&text).is_ok_and(|document| document.is_null()) {
+        return Err(no_plan(
+            "found nothing, expected a plan: fields `ports` and `flows` of frames to be sent, or \
+             `ports` and `templates` of clients and servers"
+                .into(),
+        ));
+    }
+    streams(&text, folder_of(path), files).map(Loaded::Streams).map_err(wrong)
+}
+
+/// Reads a plan of flows from YAML or JSON. Captures in it are relative to `folder`.
+///
+/// # Errors
+/// All mistakes, each with its path in the plan.
+pub fn streams(text: &str, folder: &Path, files: &dyn Files) -> Result<TrafficPlan, PlanErrors> {
+    TrafficPlan::parse_with(text, |file, number| frames::frame(files, &folder.join(file), number))
+}
+
+/// Reads a plan of clients and servers from YAML or JSON. Captures in it are relative to `folder`.
+///
+/// # Errors
+/// All mistakes, each with its path in the plan.
+pub fn emulation(
+    text: &str,
+    folder: &Path,
+    files: &dyn Files,
+) -> Result<EmulationPlan, PlanErrors> {
+    let load =
+        |file: &str| conversations::conversations(files, &folder.join(file), Gaps::AsCaptured);
+    EmulationPlan::parse_with(text, load)
+}
+
+/// Reads a TRex profile of captures that lies in `folder`. Its captures are looked up as they are
+/// named, from `folder`, and from the folder above.
+///
+/// # Errors
+/// All mistakes, each with its path in the profile.
+pub fn trex_captures(
+    text: &str,
+    folder: &Path,
+    files: &dyn Files,
+    options: &StatefulOptions,
+) -> Result<Captures, PlanErrors> {
+    captures::read(text, options, |file, gaps| {
+        let path = conversations::find(files, file, folder)?;
+        conversations::conversations(files, &path, gaps)
+    })
+}
+
+/// Reads a text file that is no capture.
+///
+/// # Errors
+/// The file does not read, is a capture, or is not UTF-8.
+pub fn read_text(path: &Path, files: &dyn Files) -> Result<String, LoadError> {
+    let name = || files.name(path);
+    let no_plan = |reason| LoadError::NotAPlan { name: name(), reason };
+    let bytes =
+        files::read(files, path).map_err(|error| LoadError::Read { name: name(), error })?;
+    if is_capture(&bytes) {
+        return Err(no_plan(format!(
+            "a capture, which `wirestorm replay {}` sends; flows in it are what `conversation` of a \
+             plan plays",
+            name()
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        no_plan(format!("found bytes that are no UTF-8 at offset {at}, expected a text"))
+    })
+}
+
+/// The folder of a plan's file.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// Whether bytes begin as pcap or pcapng does, in either byte order.
+fn is_capture(bytes: &[u8]) -> bool {
+    const PCAPNG: u32 = 0x0a0d_0d0a;
+    /// With microseconds, and with nanoseconds.
+    const PCAP: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
+    let Some(first) = bytes.first_chunk() else { return false };
+    let orders = [u32::from_le_bytes(*first), u32::from_be_bytes(*first)];
+    orders.contains(&PCAPNG) || PCAP.iter().any(|magic| orders.contains(magic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Entry, NoFiles};
+    use std::io::Read;
+    use std::path::PathBuf;
+
+    /// One text, whatever its path.
+    #[derive(Debug)]
+    struct Text(&'static [u8]);
+
+    impl Files for Text {
+        fn open(&self, _: &Path) -> io::Result<Box<dyn Read + Send>> {
+            Ok(Box::new(self.0))
+        }
+
+        fn open_capture(&self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
+            NoFiles.open_capture(path)
+        }
+
+        fn entry(&self, path: &Path) -> io::Result<Entry> {
+            NoFiles.entry(path)
+        }
+
+        fn output(&self, path: &Path) -> io::Result<PathBuf> {
+            NoFiles.output(path)
+        }
+    }
+
+    fn kind(text: &'static [u8]) -> Result<&'static str, String> {
+        match load(Path::new("a.yaml"), &Text(text)) {
+            Ok(Loaded::Streams(_)) => Ok("streams"),
+            Ok(Loaded::Emulation(_)) => Ok("emulation"),
+            Ok(Loaded::Trex(Profile::Python)) => Ok("python"),
+            Ok(Loaded::Trex(Profile::Streams(_))) => Ok("trex streams"),
+            Ok(Loaded::Trex(Profile::Stateful(_))) => Ok("trex stateful"),
+            Ok(Loaded::Trex(Profile::Captures(_))) => Ok("trex captures"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn fields_decide_the_kind_of_a_plan() {
+        let streams =
+            b"ports: [{name: a}]\nflows: [{name: f, tx: a, rate: 1pps, packet: [ethernet: {}]}]";
+        assert_eq!(kind(streams), Ok("streams"));
+        let emulation =
+            b"ports: [{name: a}]\ntemplates: [{name: t, server: {tx: a, port: 80, program: []}}]";
+        assert_eq!(kind(emulation), Ok("emulation"));
+        assert_eq!(kind(b"[{stream: {}}]"), Ok("trex streams"));
+        assert_eq!(
+            kind(b"{\"buf_list\": [], \"program_list\": [], \"templates\": []}"),
+            Ok("trex stateful")
+        );
+        assert_eq!(kind(b"- cap_info: []"), Ok("trex captures"));
+        assert!(matches!(load(Path::new("a.py"), &NoFiles), Ok(Loaded::Trex(Profile::Python))));
+    }
+
+    #[test]
+    fn other_files_are_named_for_what_they_are() {
+        for (text, expected) in [
+            (&b""[..], "a.yaml: found nothing, expected a plan"),
+            (
+                b"\xd4\xc3\xb2\xa1 and more",
+                "a.yaml: a capture, which `wirestorm replay a.yaml` sends",
+            ),
+            (b"a\xff", "a.yaml: found bytes that are no UTF-8 at offset 1"),
+            (b"ports: [{name: a}]", "a.yaml: flows"),
+            (b"ports: [", "a.yaml: "),
+        ] {
+            let found = kind(text).unwrap_err();
+            assert!(found.contains(expected), "{found}");
+        }
+        let found = load(Path::new("b.yaml"), &NoFiles).unwrap_err().to_string();
+        assert_eq!(found, "b.yaml: this plan may not use files");
+    }
+}

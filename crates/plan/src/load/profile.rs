@@ -1,0 +1,43 @@
+//! Profiles of TRex.
+
+use serde_json::Value;
+
+use crate::document;
+use crate::trex::{self, captures, stateful};
+
+/// A profile of TRex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// A Python program. The package `wirestorm-trex` turns it into one of the others.
+    Python,
+    /// A stateless profile: the JSON of its streams.
+    Streams(String),
+    /// An advanced stateful profile: the JSON of its templates.
+    Stateful(String),
+    /// A stateful profile: the YAML of its captures.
+    Captures(String),
+}
+
+impl Profile {
+    /// The profile that a Python program printed.
+    pub fn of_python(text: String) -> Self {
+        match text.trim_start().starts_with('{') {
+            true => Self::Stateful(text),
+            false => Self::Streams(text),
+        }
+    }
+
+    /// The profile that a text is; `None` if it is none.
+    pub fn of_text(text: String) -> Option<Self> {
+        Self::of_document(&document::read(&text).ok()?, text)
+    }
+
+    pub(super) fn of_document(document: &Value, text: String) -> Option<Self> {
+        match document {
+            it if captures::is_meant(it) => Some(Self::Captures(text)),
+            it if trex::is_meant(it) => Some(Self::Streams(text)),
+            it if stateful::is_meant(it) => Some(Self::Stateful(text)),
+            _ => None,
+        }
+    }
+}
