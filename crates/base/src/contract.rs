@@ -1,11 +1,11 @@
-//! What every port must do, as one suite of tests.
+//! Test suite for the port contract, shared by all backends.
 //!
-//! [`port_contract!`](crate::port_contract) makes the tests for one backend. Each begins with
-//! two ports that are joined anew ([`Connected`]), by whatever the backend is joined with: a
-//! pair of rings, a veth pair, a file. Nothing else may be on that wire.
+//! [`port_contract!`](crate::port_contract) creates the tests for one backend. Each test begins
+//! with two newly connected ports ([`Connected`]): over a pair of rings, a veth pair or a file. No
+//! other frames may be on that wire.
 //!
-//! The checks wait for what must come by looking again and again, at most [`PATIENCE`] long by
-//! the ports' own clock; a clock that stands still is noticed after [`LOOKS_MAX`] looks.
+//! The checks poll for at most [`PATIENCE`] by the ports' clock. After [`LOOKS_MAX`] polls they
+//! report a clock that stands still.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,29 +15,29 @@ use core::any::Any;
 use crate::port::{FrameId, Receive, Received, StampPoint, Transmit};
 use crate::time::{Duration, Instant};
 
-/// How long a check waits for something at most.
+/// Longest wait of a check.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it looks at most.
+/// Largest number of polls of a check.
 pub const LOOKS_MAX: u64 = 1 << 34;
 
-/// A transmitting and a receiving port, joined by a wire.
+/// A transmitting and a receiving port, connected by a wire.
 pub struct Connected<T, R> {
-    /// Where frames go in.
+    /// Sending side.
     pub transmit: T,
-    /// Where they come out.
+    /// Receiving side.
     pub receive: R,
-    /// The clock of both.
+    /// Clock of both ports.
     pub now: fn() -> Instant,
-    /// Frames that may be under way, sent and not received yet, without any being lost.
+    /// Frames that may be in transit, sent and not yet received, without loss.
     pub window: usize,
-    /// Whatever the wire needs to stay alive; dropped last.
+    /// Resources that keep the wire alive; dropped last.
     pub wire: Box<dyn Any>,
 }
 
-/// Makes a module `$name` of tests that hold a backend to the contract.
+/// Creates a module `$name` with the contract tests for a backend.
 ///
-/// `$connect` is a path to a function that returns `Option<Connected<T, R>>`: `None` where the
-/// backend cannot be tested here, after it has said why.
+/// `$connect` is a path to a function that returns `Option<Connected<T, R>>`. It prints the reason
+/// and returns `None` if the backend cannot be tested here.
 ///
 /// ```text
 /// wirestorm_base::port_contract!(memory, connect);
@@ -46,7 +46,7 @@ pub struct Connected<T, R> {
 macro_rules! port_contract {
     ($name:ident, $connect:path) => {
         mod $name {
-            // The path was written for the place where the macro is called.
+            // `$connect` is relative to the module that calls the macro.
             #[allow(unused_imports)]
             use super::*;
 
@@ -55,14 +55,14 @@ macro_rules! port_contract {
                 every_buffer_can_be_taken_and_no_more
                 many_more_frames_than_buffers_arrive_in_order
                 released_buffers_come_back
-                frames_may_be_sent_in_another_order_than_taken
+                frames_leave_in_send_order
                 every_frame_is_in_exactly_one_counter
-                an_abort_ends_what_is_queued
+                an_abort_drops_queued_frames
                 departure_times_are_kept
-                the_room_is_respected
+                receive_respects_the_room
                 frames_in_use_are_not_overwritten
-                arrival_times_lie_between_sending_and_receiving
-                what_is_stored_leaves_as_it_was_stored
+                arrival_times_are_between_send_and_receive
+                stored_frames_leave_unchanged
             );
 
             #[test]
@@ -92,8 +92,8 @@ macro_rules! port_contract {
     };
 }
 
-/// Frames of 14, 15, 60, 61, 511 and 1,514 bytes and the longest possible, with a VLAN tag and
-/// without, arrive byte for byte.
+/// Checks that frames of 14, 15, 60, 61, 511 and 1,514 bytes arrive unchanged. So must the longest
+/// frames with and without a VLAN tag.
 pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     let (untagged_longest, longest) = (exchange.untagged_length_max(), exchange.frame_length_max());
@@ -107,7 +107,7 @@ pub fn frames_of_every_length_arrive_whole<T: Transmit, R: Receive>(connected: C
     exchange.finish();
 }
 
-/// As many buffers as the capabilities say, then `None`, then again as many.
+/// Checks that `take` returns as many buffers as the capabilities state, then `None`, repeatedly.
 pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     let frames = exchange.transmit.capabilities().frames;
@@ -115,7 +115,7 @@ pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected:
         let mut taken = exchange.take_all();
         assert_eq!(taken.len(), frames, "buffers");
         assert_eq!(exchange.transmit.take(), None);
-        // One is given back: exactly one can be taken.
+        // After the release of one buffer, exactly one can be taken.
         let released = taken.pop().expect("a port has buffers");
         exchange.transmit.release(released);
         taken.extend(exchange.transmit.take());
@@ -129,7 +129,7 @@ pub fn every_buffer_can_be_taken_and_no_more<T: Transmit, R: Receive>(connected:
     exchange.finish();
 }
 
-/// Four times as many frames as buffers, without a pause.
+/// Sends more than four times as many frames as there are buffers, without a pause.
 pub fn many_more_frames_than_buffers_arrive_in_order<T: Transmit, R: Receive>(
     connected: Connected<T, R>,
 ) {
@@ -142,7 +142,7 @@ pub fn many_more_frames_than_buffers_arrive_in_order<T: Transmit, R: Receive>(
     exchange.finish();
 }
 
-/// Giving buffers back unsent neither loses nor sends them.
+/// Checks that `release` neither loses nor sends buffers.
 pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     let frames = exchange.transmit.capabilities().frames;
@@ -160,11 +160,9 @@ pub fn released_buffers_come_back<T: Transmit, R: Receive>(connected: Connected<
     exchange.finish();
 }
 
-/// The order on the wire is that of `send`, whatever the order of `take`; releasing one from
-/// the middle changes nothing.
-pub fn frames_may_be_sent_in_another_order_than_taken<T: Transmit, R: Receive>(
-    connected: Connected<T, R>,
-) {
+/// Checks that frames leave in the order of `send`, not of `take`. The release of a buffer in
+/// between has no effect.
+pub fn frames_leave_in_send_order<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     for _ in 0..10 {
         let mut taken: Vec<_> = (0..8).filter_map(|_| exchange.transmit.take()).collect();
@@ -179,7 +177,7 @@ pub fn frames_may_be_sent_in_another_order_than_taken<T: Transmit, R: Receive>(
     exchange.finish();
 }
 
-/// What was given to `send` is sent, failed, unsent or in flight, at any time and in bytes.
+/// Checks at any time that each frame is counted as sent, failed, unsent or in flight.
 pub fn every_frame_is_in_exactly_one_counter<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     for number in 0..500 {
@@ -197,17 +195,17 @@ pub fn every_frame_is_in_exactly_one_counter<T: Transmit, R: Receive>(connected:
     exchange.finish();
 }
 
-/// After an abort nothing is in flight, and what did not leave is unsent.
-pub fn an_abort_ends_what_is_queued<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+/// Checks that an abort leaves nothing in flight and counts queued frames as unsent.
+pub fn an_abort_drops_queued_frames<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
-    // Where the port holds departures, these would leave long after the test.
+    // If the port holds departures, these frames would leave long after the test.
     let departure = (exchange.now)() + Duration::from_secs(3_600);
     let count = exchange.window.min(32);
     for _ in 0..count {
         let frame = exchange.transmit.take().expect("a port has buffers");
         exchange.give(frame, 60, departure);
     }
-    // In simulated time they would leave with the flush.
+    // In simulated time the flush would send them.
     let is_virtual = exchange.transmit.capabilities().departure_stamp == StampPoint::Virtual;
     if exchange.transmit.capabilities().holds_departure && !is_virtual {
         exchange.flush();
@@ -222,17 +220,17 @@ pub fn an_abort_ends_what_is_queued<T: Transmit, R: Receive>(connected: Connecte
         let record = exchange.transmit.departures();
         assert_eq!(record.map(|record| record.frames), Some(0), "departures of unsent frames");
     }
-    // What did leave arrives, in order; the rest never does.
+    // Frames that left arrive in order; the others never arrive.
     exchange.expected_until = exchange.next_expected + transmitted.sent;
     exchange.receive_all();
     let arrived = exchange.receive.receive(64, &mut exchange.batch).expect("the port works");
-    assert_eq!(arrived, 0, "frames that were given up arrived");
+    assert_eq!(arrived, 0, "aborted frames arrived");
 }
 
-/// A port that holds departures lets nothing leave early, keeps the order, and has a record. In
-/// simulated time nothing is late either.
+/// Checks that a port that holds departures sends no frame early, keeps the order and records
+/// departures. In simulated time no frame is late either.
 pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T, R>) {
-    /// The conversion between clocks, and their resolution.
+    /// Tolerance for the conversion between clocks and for their resolution.
     const EARLY: Duration = Duration::from_micros(20);
     const GAP: Duration = Duration::from_micros(200);
     let mut exchange = Exchange::new(connected);
@@ -265,14 +263,14 @@ pub fn departure_times_are_kept<T: Transmit, R: Receive>(connected: Connected<T,
         assert_eq!((record.first, record.last), (Some(first), Some(last)), "departures");
         assert_eq!(exchange.last_arrival, last, "the last arrival");
     }
-    // One that is due as soon as possible does not go back behind those before it.
+    // A frame that is due as soon as possible must not overtake earlier ones.
     exchange.send(60);
     exchange.receive_all();
     exchange.finish();
 }
 
-/// `receive` appends at most as many frames as there is room for.
-pub fn the_room_is_respected<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+/// Checks that `receive` appends at most `room` frames.
+pub fn receive_respects_the_room<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     for _ in 0..10 {
         let frame = exchange.transmit.take().expect("a port has buffers");
@@ -286,7 +284,7 @@ pub fn the_room_is_respected<T: Transmit, R: Receive>(connected: Connected<T, R>
         let before = batch.len();
         let count = exchange.receive.receive(3, &mut batch).expect("the port works");
         assert!(count <= 3, "{count} frames with room for 3");
-        assert_eq!(batch.len(), before + count, "what was returned is what was appended");
+        assert_eq!(batch.len(), before + count, "the result is the number of appended frames");
         exchange.flush();
         if batch.len() == 10 {
             break;
@@ -298,7 +296,7 @@ pub fn the_room_is_respected<T: Transmit, R: Receive>(connected: Connected<T, R>
     exchange.finish();
 }
 
-/// Frames that are kept stay as they are while others come and go.
+/// Checks that other frames do not overwrite received frames that are not released.
 pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     let mut exchange = Exchange::new(connected);
     let kept_count = exchange.window.min(exchange.receive.capabilities().frames / 4).min(32);
@@ -333,18 +331,18 @@ pub fn frames_in_use_are_not_overwritten<T: Transmit, R: Receive>(connected: Con
     exchange.finish();
 }
 
-/// An arrival is neither before the frame was given to `send` nor after it was received, and
-/// arrivals of a queue do not go back.
-pub fn arrival_times_lie_between_sending_and_receiving<T: Transmit, R: Receive>(
+/// Checks that a frame arrives after its `send` and before its `receive`. Arrival times of one
+/// queue never decrease.
+pub fn arrival_times_are_between_send_and_receive<T: Transmit, R: Receive>(
     connected: Connected<T, R>,
 ) {
-    /// The conversion between clocks.
+    /// Tolerance for the conversion between clocks.
     const TOLERANCE: Duration = Duration::from_micros(20);
     let mut exchange = Exchange::new(connected);
     let stamp = exchange.receive.capabilities().arrival_stamp;
     if matches!(stamp, StampPoint::Hardware | StampPoint::Virtual) {
-        // The interface's own clock cannot be compared with this one, and simulated time is what
-        // the frames' departures say.
+        // A hardware clock is not comparable with this one, and simulated time follows the
+        // departure times.
         return;
     }
     for _ in 0..20 {
@@ -359,15 +357,15 @@ pub fn arrival_times_lie_between_sending_and_receiving<T: Transmit, R: Receive>(
     exchange.finish();
 }
 
-/// Frames from the port's own memory leave as they were stored, among others, until that memory
-/// is full; ports that store nothing say so.
-pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected: Connected<T, R>) {
+/// Checks that stored frames leave unchanged and in order among other frames, until the port's
+/// memory is full. If the port stores nothing, the check sends nothing.
+pub fn stored_frames_leave_unchanged<T: Transmit, R: Receive>(connected: Connected<T, R>) {
     const PIECE_FRAMES: u64 = 10;
     const PIECES_MAX: u64 = 200;
     let mut exchange = Exchange::new(connected);
     let length_max = exchange.untagged_length_max();
-    // None with a tag: Linux gives tagged frames to packet sockets before untagged ones that
-    // arrived with them.
+    // Without tags: Linux passes tagged frames to packet sockets before untagged ones that arrived
+    // together with them.
     let length = |number: u64| 14 + (number * 131) as usize % (length_max - 13);
     let mut places = Vec::new();
     for piece in 0..PIECES_MAX {
@@ -381,7 +379,7 @@ pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected
             start += frame.len();
         }
     }
-    // Numbers must rise on the wire, so a frame that was stored is the next one, or none is.
+    // Numbers must rise on the wire: each frame is either the next stored one or an ordinary one.
     for (number, (stored, range)) in places.iter().enumerate() {
         if number % 7 == 3 {
             exchange.send(length(number as u64));
@@ -393,7 +391,7 @@ pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected
                 None => exchange.receive_all(),
             }
         };
-        // What is in the buffer does not count.
+        // The port must ignore the contents of the buffer.
         exchange.transmit.frame_mut(&frame)[..14].fill(0xee);
         exchange.transmit.send_stored(frame, *stored, range.clone(), Instant::ZERO);
         exchange.note_given(range.len());
@@ -403,7 +401,7 @@ pub fn what_is_stored_leaves_as_it_was_stored<T: Transmit, R: Receive>(connected
     exchange.finish();
 }
 
-/// Takes a buffer and sends it with a length made from the longest. For lengths that must
+/// Takes a buffer and sends a frame of `length(frame_length_max)` bytes, for lengths that must
 /// panic.
 pub fn send_of_length<T: Transmit, R: Receive>(
     mut connected: Connected<T, R>,
@@ -414,22 +412,22 @@ pub fn send_of_length<T: Transmit, R: Receive>(
     connected.transmit.send(frame, length, Instant::ZERO);
 }
 
-/// Sends numbered frames and expects them at the other end.
+/// Sends numbered frames and checks that they arrive.
 struct Exchange<T, R> {
     transmit: T,
     receive: R,
     now: fn() -> Instant,
     window: usize,
-    /// Frames given to `send`.
+    /// Frames passed to `send`.
     given: u64,
     sent_bytes: u64,
-    /// Their lengths.
+    /// Lengths of all frames, by number.
     lengths: Vec<usize>,
-    /// The frame that must arrive next.
+    /// Number of the next frame that must arrive.
     next_expected: u64,
-    /// The frame that must not arrive.
+    /// First number that must not arrive.
     expected_until: u64,
-    /// For frames that must not arrive before some time, by number: that time.
+    /// Earliest arrival of a frame, by number; only for frames that have one.
     due: Vec<Instant>,
     last_arrival: Instant,
     batch: Vec<Received>,
@@ -439,7 +437,7 @@ struct Exchange<T, R> {
 impl<T: Transmit, R: Receive> Exchange<T, R> {
     fn new(connected: Connected<T, R>) -> Self {
         let Connected { transmit, receive, now, window, wire } = connected;
-        assert!(window > 0, "a wire that carries no frame");
+        assert!(window > 0, "the window of the wire is zero");
         Self {
             transmit,
             receive,
@@ -471,7 +469,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         (self.now)() + PATIENCE
     }
 
-    /// Sends the next frame as soon as a buffer is free and the window allows it.
+    /// Sends the next frame once a buffer is free and the window allows it.
     fn send(&mut self, length: usize) {
         let deadline = self.deadline();
         for _ in 0..LOOKS_MAX {
@@ -526,7 +524,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         self.transmit.flush().expect("the port works");
     }
 
-    /// Waits until nothing is in flight.
+    /// Flushes until no frame is in flight.
     fn settle(&mut self) {
         let deadline = self.deadline();
         for _ in 0..LOOKS_MAX {
@@ -539,7 +537,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         panic!("the clock stands still");
     }
 
-    /// Waits until everything that was sent has arrived.
+    /// Polls until all sent frames have arrived.
     fn receive_all(&mut self) {
         let deadline = self.deadline();
         for _ in 0..LOOKS_MAX {
@@ -565,7 +563,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         self.check_batch();
     }
 
-    /// Compares what arrived with what was sent, and gives it back.
+    /// Compares the received frames with the sent ones and releases them.
     fn check_batch(&mut self) {
         for received in core::mem::take(&mut self.batch) {
             let number = self.next_expected;
@@ -592,7 +590,7 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
         assert_eq!(done + in_flight, self.given, "{counters:?}, {in_flight} in flight");
     }
 
-    /// At the end of a test: nothing was lost, and no buffer is missing.
+    /// Checks at the end of a test that no frame and no buffer is lost.
     fn finish(mut self) {
         assert_eq!(self.next_expected, self.expected_until, "frames that arrived");
         self.settle();
@@ -605,11 +603,11 @@ impl<T: Transmit, R: Receive> Exchange<T, R> {
     }
 }
 
-/// Frame `number`: all its bytes follow from its number and length, so that any two differ.
+/// Returns test frame `number`. Its bytes follow from its number and length, so that no two frames
+/// are equal.
 ///
-/// The number is in the destination address, which every frame has; the Ethernet type is one
-/// for local experiments (IEEE 802, 0x88B5). Where it is too long to go without a VLAN tag, it has
-/// one.
+/// The destination address holds the number, since every frame has one. The Ethernet type is for
+/// local experiments (IEEE 802, 0x88B5). A frame that exceeds the untagged maximum has a VLAN tag.
 fn test_frame(number: u64, length: usize, untagged_length_max: usize) -> Vec<u8> {
     let mut frame = vec![0; length];
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ length as u64;

@@ -1,15 +1,15 @@
-//! Numbers in sentences.
+//! Numbers with their nouns, for messages.
 
 use core::fmt::{self, Display, Formatter};
 
-/// A number with what follows it, which depends on whether it is one.
+/// A number and the words that follow it, singular or plural.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted<'a> {
     number: u64,
     words: &'a str,
 }
 
-/// `1 frame was` or `3 frames were`: a number, and the words for one or for several.
+/// Returns a number with `one` if it is 1, else with `several`: `1 frame was`, `3 frames were`.
 ///
 /// ```
 /// use wirestorm_base::count::counted;

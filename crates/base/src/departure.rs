@@ -1,119 +1,118 @@
-//! When a frame may leave, what happens when it is late, and what is known of it afterwards.
+//! Departure of frames: the schedule, the policy for late frames, and the record.
 //!
-//! The schedule says when each frame is due. A worker that was held up finds frames that are
-//! past due; [`CatchUp`] is what the user wants then. [`Departures`] decides frame by frame and
+//! The schedule gives the due time of each frame. After a delay the worker has frames that are past
+//! due, and [`CatchUp`] selects what it does with them. [`Departures`] decides about each frame and
 //! keeps the record. The in-kernel sender follows the same rules (`bpf/send.bpf.c` in the io
-//! crate); the port contract holds both to them.
+//! crate). The port contract tests both.
 
 use crate::histogram::{Histogram, bucket_of};
 use crate::time::{Duration, Instant};
 
-/// What to do with frames that are past due.
+/// Policy for frames that are past due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatchUp {
-    /// Send every frame, and return to the schedule without a long burst. Frames that are late
-    /// by the backlog at most leave at once. What is later than that shares the delay: gaps are
-    /// shorter until the schedule is kept again, by as much as [`gap_part`] returns. The total
-    /// and the average rate of a run are kept.
+    /// Sends every frame and returns to the schedule without a long burst. Frames that are late by
+    /// at most the backlog leave at once. A longer delay shortens the gaps by [`gap_part`] until
+    /// the schedule is met again. The total and the average rate of a run stay the same.
     #[default]
     Bounded,
-    /// Never closer than the gap; a frame later than the backlog is left out as unsent.
+    /// Never closes a gap. Drops a frame that is later than the backlog and counts it as unsent.
     Strict,
-    /// Never closer than the gap; the rest of the schedule moves. Nothing is left out.
+    /// Never closes a gap and never drops a frame. The rest of the schedule moves.
     Stretch,
 }
 
-/// [`CatchUp`] and its bound.
+/// [`CatchUp`] with its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeparturePolicy {
-    /// What to do with late frames.
+    /// Policy for late frames.
     pub catch_up: CatchUp,
-    /// How late a frame may be to leave at once under `Bounded`, and to leave at all under
-    /// `Strict`. With `Duration::MAX` all late frames leave at once under `Bounded`, as with
-    /// tcpreplay.
+    /// Lateness limit: under `Bounded`, frames up to it leave at once; under `Strict`, later frames
+    /// are dropped. `Duration::MAX` under `Bounded` sends all late frames at once, as tcpreplay
+    /// does.
     pub backlog: Duration,
 }
 
 impl Default for DeparturePolicy {
-    /// Bounded by 1 ms: long enough to bridge a scheduler's tick, short enough not to be a burst
-    /// that a device under test would be blamed for.
+    /// `Bounded` with 1 ms. This bridges a scheduler tick, but the burst stays too short to distort
+    /// the test of a device.
     fn default() -> Self {
         Self { catch_up: CatchUp::Bounded, backlog: Duration::from_millis(1) }
     }
 }
 
-/// The part of a gap that `Strict` and `Stretch` may close: a tenth, so that the granularity
-/// of a port's clock does not add up to a lower rate.
+/// Divisor for the part of a gap that `Strict` and `Stretch` may close. A tenth keeps the
+/// granularity of a port's clock from lowering the rate.
 pub const GAP_TOLERANCE_DIVISOR: u64 = 10;
 
-/// Under `Bounded` gaps are shorter by the part of them that the delay is of this time, so that
-/// a delay shrinks by two thirds in so much time.
+/// Time constant of `Bounded`. Each gap shrinks by the fraction delay / `REGAIN_SPAN`, so a delay
+/// falls by about two thirds within this time.
 pub const REGAIN_SPAN: Duration = Duration::from_nanos(1 << REGAIN_SPAN_SHIFT);
 const REGAIN_SPAN_SHIFT: u32 = 25;
 
-/// What `Bounded` leaves of a gap at least: an eighth of it. A machine that is busy enough to take
-/// the sender away most of the time leaves it no more time than that.
+/// Divisor for the part of a gap that `Bounded` always leaves: an eighth. On a busy machine the
+/// sender may not get more CPU time than that.
 pub const GAP_DIVISOR_MAX: u64 = 8;
 
-/// The smallest part of a gap that it closes: 0.8 %, less than what counts as off the target rate.
+/// Divisor for the smallest reduction of a gap: 0.8 %, below the tolerance of the target rate.
 pub const REGAIN_DIVISOR_MAX: u64 = 128;
 
-/// The longest gap that the part is computed of: 9 minutes.
+/// Longest gap for which the reduction is computed, in ns: 9 minutes.
 const REGAIN_GAP_MAX: u64 = 1 << 39;
 
-/// How much shorter `Bounded` makes a gap while the schedule is `delay` late.
+/// Returns how much shorter `Bounded` makes a gap while the schedule is `delay` late.
 ///
-/// A hole of some milliseconds, which every virtual machine has, costs a few percent of the rate
-/// for some tens of milliseconds; only a stall of tens of milliseconds multiplies the rate.
+/// A stall of some milliseconds, common on virtual machines, raises the rate by a few percent for
+/// some tens of milliseconds. Only a stall of tens of milliseconds multiplies the rate.
 #[inline]
 pub fn gap_part(gap: Duration, delay: Duration) -> Duration {
     const SPAN: u64 = REGAIN_SPAN.as_nanos();
     let share_max = SPAN - SPAN / GAP_DIVISOR_MAX;
     let share = delay.as_nanos().clamp(SPAN / REGAIN_DIVISOR_MAX, share_max);
-    // At least the clock's smallest step, so that short gaps regain as well.
+    // The clock's smallest step at least, so that short gaps regain time too.
     let part = ((gap.as_nanos().min(REGAIN_GAP_MAX) * share) >> REGAIN_SPAN_SHIFT) + 1;
     Duration::from_nanos(part.min(delay.as_nanos()))
 }
 
-/// What may be done with the frame that is next.
+/// Decision about the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It leaves now, and was noted as departed.
+    /// The frame leaves now. It is already in the record.
     Send,
-    /// Not before this instant.
+    /// The frame leaves no earlier than this instant.
     Wait(Instant),
-    /// Too late under `Strict`: it is left out and was counted as unsent.
+    /// The frame is too late under `Strict`. It is already counted as unsent.
     Drop,
 }
 
-/// The record of what left a port, and when.
+/// Record of the frames that left a port, and of their departure times.
 #[derive(Clone, Debug, Default)]
 pub struct DepartureRecord {
-    /// Frames with a departure time that left.
+    /// Frames that left and had a departure time.
     pub frames: u64,
-    /// Departure of the first frame; `None` before it.
+    /// Departure of the first frame, or `None` if none has left.
     pub first: Option<Instant>,
-    /// Departure of the last frame; `None` before the first.
+    /// Departure of the last frame, or `None` if none has left.
     pub last: Option<Instant>,
-    /// Frames left out because they were late (`Strict`).
+    /// Frames dropped because they were late (`Strict`).
     pub unsent: u64,
-    /// How much later than planned the first frame left, and the whole schedule with it.
+    /// Delay of the first frame. It moves the whole schedule.
     pub start_delay: Duration,
-    /// How far the schedule was moved after that, in all.
+    /// Total time by which the schedule moved after the first frame.
     pub shifted: Duration,
-    /// How much of that shorter gaps have made up for (`Bounded`).
+    /// Part of `shifted` that shorter gaps have made up (`Bounded`).
     pub regained: Duration,
-    /// The latest that a frame left after it was due.
+    /// Largest lateness of a frame.
     pub lateness_max: Duration,
     /// Time between consecutive departures.
     pub gaps: Histogram,
-    /// How far each of those gaps was from the one scheduled, either way.
+    /// Absolute difference between each of those gaps and the scheduled gap.
     pub gap_errors: Histogram,
 }
 
 impl DepartureRecord {
-    /// Notes frames that left exactly when they were due, as in simulated time. One without a due
-    /// time ([`Instant::ZERO`]) is not in the record.
+    /// Records frames that left exactly when due, as in simulated time. Skips frames without a due
+    /// time ([`Instant::ZERO`]).
     #[inline]
     pub fn note_exact(&mut self, departures: impl IntoIterator<Item = Instant>) {
         let gaps_before = self.gaps.count();
@@ -150,22 +149,22 @@ impl DepartureRecord {
     }
 }
 
-/// Decides about frames in the order of their schedule, and keeps the record.
+/// Decides about frames in schedule order and keeps the record.
 #[derive(Clone, Debug)]
 pub struct Departures {
     policy: DeparturePolicy,
     record: DepartureRecord,
-    /// Due time of the frame before, schedule shifts included.
+    /// Due time of the previous frame, schedule shifts included.
     due_before: Instant,
 }
 
 impl Departures {
-    /// Nothing has left yet.
+    /// Creates a decider with an empty record.
     pub fn new(policy: DeparturePolicy) -> Self {
         Self { policy, record: DepartureRecord::default(), due_before: Instant::ZERO }
     }
 
-    /// Decides about the next frame of the schedule, `due` as scheduled, at the time `now`.
+    /// Decides at time `now` about the next frame, whose scheduled time is `due`.
     pub fn admit(&mut self, now: Instant, due: Instant) -> Admission {
         let moved = self.record.shifted.saturating_sub(self.record.regained);
         let due = due.saturating_add(self.record.start_delay).saturating_add(moved);
@@ -174,7 +173,7 @@ impl Departures {
         }
         let lateness = now.saturating_since(due);
         let Some(last) = self.record.last else {
-            // The schedule begins with the first frame: there is no gap yet to be closed.
+            // The schedule begins with the first frame, so there is no gap to close yet.
             self.record.start_delay = lateness;
             self.departed(now, now, Duration::ZERO);
             return Admission::Send;
@@ -191,8 +190,8 @@ impl Departures {
                     let delay = self.record.shifted.saturating_sub(self.record.regained);
                     let part = gap_part(gap, delay);
                     self.record.regained += part;
-                    // The next gap stays the one of the schedule: what is missing of it counts
-                    // as its error.
+                    // The next scheduled gap keeps its length, so the reduction counts as a gap
+                    // error.
                     self.due_before = self.due_before.saturating_sub(part);
                 }
             }
@@ -213,7 +212,7 @@ impl Departures {
         Admission::Send
     }
 
-    /// What has left so far.
+    /// Returns the record so far.
     pub fn record(&self) -> &DepartureRecord {
         &self.record
     }
@@ -245,8 +244,9 @@ mod tests {
 
     const MICROSECOND: u64 = 1_000;
 
-    /// Frames due every 10 us; the worker looks every microsecond, but not from 30 to 3,030 us.
-    /// Returns when each of the first 1,000 frames left, `None` for one that was left out.
+    /// Simulates frames due every 10 us and a worker that runs each microsecond, except from 30 to
+    /// 3,030 us. Returns the departure of each of the first 1,000 frames, or `None` if it was
+    /// dropped.
     fn departures_around_a_stall(policy: DeparturePolicy) -> (Vec<Option<u64>>, Departures) {
         let mut departures = Departures::new(policy);
         let mut left = Vec::new();
@@ -257,7 +257,7 @@ mod tests {
                 Admission::Send => left.push(Some(now)),
                 Admission::Drop => left.push(None),
                 Admission::Wait(until) => {
-                    assert!(until.as_nanos() > now, "a wait is for the future");
+                    assert!(until.as_nanos() > now, "a wait ends in the future");
                     now += MICROSECOND;
                     if (30 * MICROSECOND..3_030 * MICROSECOND).contains(&now) {
                         now = 3_030 * MICROSECOND;
@@ -272,8 +272,8 @@ mod tests {
         DeparturePolicy { catch_up, ..DeparturePolicy::default() }
     }
 
-    /// A worker with frames due every `gap`, which is away for `stall` before frame `at` and
-    /// sends every other frame when it may. By how much each of `frames` left late, in ns.
+    /// Simulates frames due every `gap` and a worker that stalls for `stall` before frame `at`. All
+    /// other frames leave as soon as allowed. Returns the lateness of each frame in ns.
     fn delays(gap: u64, stall: u64, at: u64, frames: u64) -> (Vec<u64>, Departures) {
         let mut departures = Departures::new(policy(CatchUp::Bounded));
         let (mut now, mut delays) = (0, Vec::new());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_keeps_the_average_whatever_the_gap_and_the_stall() {
+    fn bounded_keeps_the_average_rate_for_any_gap_and_stall() {
         const SECOND: u64 = 1_000_000_000;
         for (gap, stall) in [
             (SECOND / 1_000, SECOND / 2),
@@ -310,7 +310,8 @@ mod tests {
             (SECOND / 1_000_000, SECOND / 2),
             (67, 300_000),
         ] {
-            // As much time again as the stall took, and what the last part of it takes.
+            // Twice the stall, for a recovery of the same length, and half a second for its slow
+            // end.
             let frames = (2 * stall + SECOND / 2) / gap;
             let (delays, departures) = delays(gap, stall, 3, frames);
             let context = format!("gap {gap}, stall {stall}");
@@ -318,7 +319,7 @@ mod tests {
             let record = departures.record();
             assert_eq!(record.frames, frames, "{context}");
             assert_eq!(record.regained, record.shifted, "{context}");
-            // Nothing leaves at once but the backlog: an eighth of each gap is left.
+            // After the backlog has left at once, at least an eighth of each gap remains.
             let backlog = (MICROSECOND * 1_000 / gap + 1) as usize;
             let closed = delays.windows(2).skip(4 + 9 * backlog);
             let closed = closed.map(|pair| pair[0].saturating_sub(pair[1])).max().unwrap();
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_makes_up_for_a_short_stall_gently() {
+    fn bounded_shortens_gaps_little_after_a_short_stall() {
         let gap = 10 * MICROSECOND;
         let (delays, _) = delays(gap, 3_000 * MICROSECOND, 30, 60_000);
         let closed = delays.windows(2).skip(500);
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_of_a_gap_is_left_at_least_and_no_more_than_the_delay_taken() {
+    fn gap_part_leaves_an_eighth_of_the_gap_and_never_exceeds_the_delay() {
         let of = |gap, delay| {
             gap_part(Duration::from_nanos(gap), Duration::from_nanos(delay)).as_nanos()
         };
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_keeps_every_gap_and_counts_what_it_leaves_out() {
+    fn strict_keeps_every_gap_and_counts_dropped_frames() {
         let (left, departures) = departures_around_a_stall(policy(CatchUp::Strict));
         let sent: Vec<u64> = left.iter().flatten().copied().collect();
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9 * MICROSECOND));
@@ -392,7 +393,7 @@ mod tests {
         let record = departures.record();
         assert_eq!(record.frames, 1_000);
         assert_eq!(record.gaps.count(), 999);
-        // The worker looks every microsecond.
+        // The worker runs each microsecond.
         assert!(record.gap_errors.quantile(0.5) <= Some(Duration::from_nanos(1_100)));
         assert_eq!(record.first, Some(Instant::ZERO));
     }

@@ -1,22 +1,22 @@
 //! A histogram of durations with a bounded relative error, in a fixed amount of memory.
 //!
-//! Log-linear: values below 32 have a bucket each, above that every power of two is cut into
-//! 32 equal buckets, so a bucket is at most 1/32 (3.2 %) wide. The in-kernel sender fills the
-//! same layout (`bpf/histogram.h` in the io crate), which is why the layout is public.
+//! The buckets are log-linear: values below 32 have one bucket each. Above, each power of two is
+//! divided into 32 equal buckets, so a bucket is at most 1/32 (3.2 %) wide. The layout is public
+//! because the in-kernel sender uses it too (`bpf/histogram.h` in the io crate).
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use crate::time::Duration;
 
-/// Buckets in one power of two, as a power of two.
+/// Log2 of the number of buckets in one power of two.
 pub const SUB_BUCKET_BITS: u32 = 5;
 const SUB_BUCKETS: u64 = 1 << SUB_BUCKET_BITS;
 
-/// Buckets that cover 0 to 2^40 - 1 ns (18 minutes); what is longer counts in the last one.
+/// Number of buckets. They cover 0 to 2^40 - 1 ns (18 minutes); the last one counts longer values.
 pub const BUCKETS: usize = ((40 - SUB_BUCKET_BITS as usize) + 1) << SUB_BUCKET_BITS;
 
-/// The bucket that counts `value`.
+/// Returns the bucket that counts `value`.
 #[inline]
 pub const fn bucket_of(value: u64) -> usize {
     if value < SUB_BUCKETS {
@@ -28,7 +28,7 @@ pub const fn bucket_of(value: u64) -> usize {
     if bucket < BUCKETS as u64 { bucket as usize } else { BUCKETS - 1 }
 }
 
-/// The smallest value that `bucket` counts.
+/// Returns the smallest value that `bucket` counts.
 pub const fn bucket_start(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < SUB_BUCKETS {
@@ -38,12 +38,12 @@ pub const fn bucket_start(bucket: usize) -> u64 {
     (SUB_BUCKETS + (bucket & (SUB_BUCKETS - 1))) << shift
 }
 
-/// The greatest value that `bucket` counts; the last one counts all that are longer, too.
+/// Returns the greatest value that `bucket` counts; the last bucket has no upper bound.
 const fn bucket_last(bucket: usize) -> u64 {
     if bucket + 1 < BUCKETS { bucket_start(bucket + 1) - 1 } else { u64::MAX }
 }
 
-/// Counts of durations by [`bucket_of`] their nanoseconds.
+/// Counts of durations, in nanoseconds, by [`bucket_of`].
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64]>,
@@ -58,7 +58,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram; the only allocation it ever makes.
+    /// Creates an empty histogram. This is its only allocation.
     pub fn new() -> Self {
         Self { counts: vec![0; BUCKETS].into_boxed_slice(), count: 0, max: 0 }
     }
@@ -71,7 +71,7 @@ impl Histogram {
         self.max = self.max.max(value.as_nanos());
     }
 
-    /// Adds what another histogram counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
@@ -80,7 +80,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Adds `count` values that fell into `bucket`, as counted elsewhere in the same layout.
+    /// Adds `count` values to `bucket`, for values that were counted elsewhere in the same layout.
     pub fn add_bucket(&mut self, bucket: usize, count: u64) {
         if count == 0 {
             return;
@@ -91,29 +91,30 @@ impl Histogram {
         self.max = self.max.max(bucket_start(bucket));
     }
 
-    /// Raises the maximum to one that was kept elsewhere.
+    /// Raises the maximum to `value`, for a maximum that was kept elsewhere.
     pub fn note_max(&mut self, value: Duration) {
         self.max = self.max.max(value.as_nanos());
     }
 
-    /// How many values were counted.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest value, exactly.
+    /// Returns the largest value, exactly.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 
-    /// A value that at least `quantile` (0 to 1) of all values do not exceed: the least such one, or
-    /// up to 3.2 % more (a bucket's end), but no more than the largest; `None` of an empty histogram.
+    /// Returns a value that at least the share `quantile` (0 to 1) of all values do not exceed. The
+    /// result is the least such value or up to 3.2 % more (the bucket's end), but never above the
+    /// largest value. `None` if the histogram is empty.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
         let share = quantile.clamp(0.0, 1.0) * self.count as f64;
-        // Rounded up, but one at least.
+        // Rounded up, and at least 1.
         let whole = share as u64;
         let rank = (whole + u64::from((whole as f64) < share)).max(1);
         let mut seen = 0;
@@ -126,7 +127,7 @@ impl Histogram {
         Some(self.max())
     }
 
-    /// The buckets that counted anything: start of the bucket and its count, ascending.
+    /// Returns the start and count of each bucket that is not empty, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.counts
             .iter()
@@ -173,7 +174,7 @@ mod tests {
         };
         let one = of(&[500_010_000]);
         assert_eq!([0.0, 0.5, 0.999, 1.0].map(one), [500_010_000; 4]);
-        // 99 of 100 are at most this, and so nine of ten are not enough.
+        // The value 9 covers nine of ten values: enough for 0.9, but not for 0.91.
         let ten = of(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000]);
         assert_eq!([0.1, 0.5, 0.9, 0.91, 0.99].map(ten), [1, 5, 9, 1_000_000, 1_000_000]);
         let long = of(&[u64::MAX - 5]);

@@ -1,7 +1,7 @@
-//! What every other crate of Wirestorm agrees on: time, rates, the port contract, histograms.
+//! Base of all Wirestorm crates: time, rates, the port contract, histograms.
 //!
-//! This crate is pure: no socket, thread, clock or environment. Time comes in as an argument,
-//! frames go in and out through a [`port::Transmit`] or a [`port::Receive`].
+//! This crate is pure: it uses no socket, thread, clock or environment. Time comes in as an
+//! argument. Frames pass through a [`port::Transmit`] or a [`port::Receive`].
 #![no_std]
 #![forbid(unsafe_code)]
 

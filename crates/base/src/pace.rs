@@ -1,32 +1,32 @@
-//! How fast a capture or a stream is to be sent.
+//! Send rate of a capture or a stream.
 
 use crate::rate::{Decimal, Layer, Rate};
 use crate::time::Duration;
 
-/// How due times follow from records.
+/// How to compute due times from records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// No due times: as fast as the port takes them.
+    /// No due times: as fast as the port accepts frames.
     TopSpeed,
-    /// As in the capture, `multiplier` times as fast, no gap longer than `gap_max`.
+    /// The timestamps of the capture, `multiplier` times as fast, with gaps limited to `gap_max`.
     Capture {
-        /// Speed-up as a decimal fraction greater than zero; 1 is the capture's own pace.
+        /// Speed-up as a decimal fraction greater than zero; 1 is the speed of the capture.
         multiplier: Decimal,
-        /// A longer gap is cut to this, after the multiplier.
+        /// Longest gap, applied after the multiplier.
         gap_max: Duration,
     },
-    /// `group` records at once, so many records a second on average.
+    /// A packet rate. `group` records are due at the same time.
     Packets {
         /// Records a second.
         rate: Rate,
         /// Records that are due at the same time; 1 or more.
         group: u32,
     },
-    /// So many bits a second, counted as `layer` says.
+    /// A bit rate.
     Bits {
         /// Bits a second.
         rate: Rate,
-        /// Which bytes of a frame count.
+        /// Bytes of a frame that count.
         layer: Layer,
     },
 }

@@ -1,10 +1,9 @@
-//! The contract between the data plane and whatever carries frames.
+//! The contract between the data plane and the backends that carry frames.
 //!
-//! A port is one queue of one interface. It never blocks, works in batches and has no clock of
-//! its own. Frame memory stays in the port and is reached through a [`FrameId`], which is owned
-//! and cannot be cloned: whoever holds it may use the buffer, and gives it back by sending or
-//! releasing it. So nothing above a port needs `unsafe`, and a frame that is in flight cannot
-//! be touched.
+//! A port is one queue of one interface. It never blocks, works in batches and has no clock. The
+//! port owns the frame memory and lends a buffer as a [`FrameId`], which cannot be cloned. Its
+//! holder may use the buffer and returns it with `send` or `release`. So code above a port needs no
+//! `unsafe` and cannot touch a frame in flight.
 //!
 //! ```text
 //! take -> frame_mut -> send | send_stamped | release ... flush
@@ -18,97 +17,97 @@ use core::ops::Range;
 use crate::departure::DepartureRecord;
 use crate::time::Instant;
 
-/// One frame buffer of one port. Ports make these; everyone else passes them on.
+/// Handle of one frame buffer of one port. Only ports create it.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a frame that is neither sent nor released is lost to its port"]
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// For ports: the handle of buffer `index`. At most one may exist at a time.
+    /// Creates the handle of buffer `index`. Only for ports; at most one may exist at a time.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
 
-    /// For ports: which buffer this is.
+    /// Returns the number of the buffer. Only for ports.
     pub const fn index(&self) -> u32 {
         self.0
     }
 }
 
-/// Bytes that a port keeps; see [`Transmit::store`].
+/// Handle of bytes that a port stores; see [`Transmit::store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored(u32);
 
 impl Stored {
-    /// For ports: the handle of what is stored under `index`.
+    /// Creates the handle of the bytes stored under `index`. Only for ports.
     pub const fn from_index(index: u32) -> Self {
         Self(index)
     }
 
-    /// For ports: what this is stored under.
+    /// Returns the index of the stored bytes. Only for ports.
     pub const fn index(self) -> u32 {
         self.0
     }
 }
 
-/// How a long frame of TCP is to be cut: each piece has its headers, and the next bytes of its data.
-/// Lengths, identifications, sequence numbers, checksums and flags follow from the first one's, as
-/// Linux has them in `tcp_gso_segment`.
+/// How to segment a long TCP frame. Each segment has the headers and the next bytes of the data.
+/// Lengths, identifications, sequence numbers, checksums and flags follow from the long frame, as
+/// in Linux (`tcp_gso_segment`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
-    /// Whether its packet is one of IPv6.
+    /// Whether the packet is IPv6; otherwise it is IPv4.
     pub is_ipv6: bool,
-    /// Where the header of TCP begins. Its checksum is that of the pseudo header alone, with the
-    /// whole length.
+    /// Offset of the TCP header. Its checksum field covers only the pseudo-header with the whole
+    /// length.
     pub transport: u16,
-    /// Where the data begins.
+    /// Offset of the data, in bytes.
     pub headers: u16,
-    /// Bytes of data of a piece; the last one has what is left.
+    /// Data bytes of a segment (the MSS); the last segment has the rest.
     pub data: u16,
 }
 
-/// Where a time stamp is taken.
+/// Place where a timestamp is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StampPoint {
-    /// In this process, beside the system call that hands over or fetches the frame.
+    /// In this process, next to the system call that sends or receives the frame.
     Process,
     /// In the kernel, where a socket buffer enters or leaves the interface.
     Kernel,
     /// In the XDP program, one step from the driver.
     Xdp,
-    /// By the interface itself.
+    /// In the network interface.
     Hardware,
-    /// In simulated time, which waits for nobody: frames leave with the flush however far ahead
-    /// their departure times are, and have left exactly then.
+    /// In simulated time. Frames leave with the flush, even if their departure times are far ahead,
+    /// and their departure is exactly on time.
     Virtual,
 }
 
-/// What a port can do; constant from the moment it is open.
+/// Capabilities of a port; constant once the port is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The longest frame it takes, in bytes without FCS, link-layer header included.
+    /// Longest frame, in bytes without FCS, link-layer header included.
     pub frame_length_max: usize,
-    /// The longest of those without a VLAN tag: on an interface a tag comes on top of the MTU.
+    /// Longest frame without a VLAN tag. On an interface the tag may exceed the MTU.
     pub untagged_length_max: usize,
-    /// Frames that may be taken or in flight at once.
+    /// Buffers: frames that may be taken or in flight at once.
     pub frames: usize,
-    /// Frames worth queueing before a flush.
+    /// Recommended number of frames to queue before a flush.
     pub burst: usize,
-    /// Whether [`Transmit::send`]'s departure time is kept by the port itself. Where not,
-    /// frames leave with the flush and the caller waits.
+    /// Whether the port itself waits for the departure time of [`Transmit::send`]. If not, frames
+    /// leave with the flush and the caller waits.
     pub holds_departure: bool,
-    /// Where departures are stamped.
+    /// Where departures are timestamped.
     pub departure_stamp: StampPoint,
-    /// Where arrivals are stamped.
+    /// Where arrivals are timestamped.
     pub arrival_stamp: StampPoint,
 }
 
 impl Capabilities {
-    /// Whether such a frame can be sent: it has an Ethernet header, and it is no longer than the
-    /// port takes, with a VLAN tag or without.
+    /// Returns whether the port can send this frame. It must have an Ethernet header and must not
+    /// exceed the maximum length for tagged or untagged frames.
     ///
-    /// It is the rule of Linux (`packet_snd` of `net/packet/af_packet.c`), which the fast paths of
-    /// some ports get past, and which is widened to service tags.
+    /// This is the rule of Linux (`packet_snd` in `net/packet/af_packet.c`), extended to service
+    /// tags. The fast paths of some ports bypass the check in Linux.
     #[inline]
     pub fn accepts(&self, frame: &[u8]) -> bool {
         let length = frame.len();
@@ -117,10 +116,10 @@ impl Capabilities {
                 && has_vlan_tag(frame)
     }
 
-    /// For ports: holds [`Transmit::send`]'s caller to its part.
+    /// Checks the length that a caller passes to [`Transmit::send`]. Only for ports.
     ///
     /// # Panics
-    /// Where `length` is zero or greater than `frame_length_max`.
+    /// If `length` is zero or greater than `frame_length_max`.
     #[inline]
     #[track_caller]
     pub fn assert_length(&self, length: usize) {
@@ -134,33 +133,33 @@ impl Capabilities {
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// Whether an Ethernet header is followed by a VLAN tag: a customer's (IEEE 802.1Q, 0x8100) or a
-/// service provider's (IEEE 802.1ad, 0x88a8).
+/// Returns whether a VLAN tag follows the Ethernet addresses: a customer tag (IEEE 802.1Q, 0x8100)
+/// or a service tag (IEEE 802.1ad, 0x88a8).
 #[inline]
 pub fn has_vlan_tag(frame: &[u8]) -> bool {
     matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]))
 }
 
-/// What a transmitting port has done so far. Every frame that was given to `send` is in
-/// exactly one of `sent`, `failed`, `unsent` or still in flight.
+/// Counters of a transmitting port. Every frame passed to `send` is in exactly one of `sent`,
+/// `failed` and `unsent`, or still in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitCounters {
     /// Frames sent, without ARP, ND, echo replies and latency probes.
     pub sent: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of those frames, without FCS.
     pub sent_bytes: u64,
-    /// Frames the interface refused for good.
+    /// Frames that the interface rejected permanently.
     pub failed: u64,
-    /// Frames left out because they were too late under a strict policy.
+    /// Frames dropped because they were too late under a strict policy.
     pub unsent: u64,
-    /// Attempts that were repeated because a queue was full (`ENOBUFS`).
+    /// Send attempts repeated because a queue was full (`ENOBUFS`).
     pub retried_no_buffers: u64,
-    /// Attempts that were repeated because the interface was busy (`EAGAIN`).
+    /// Send attempts repeated because the interface was busy (`EAGAIN`).
     pub retried_again: u64,
 }
 
 impl TransmitCounters {
-    /// Adds another port's.
+    /// Adds the counters of another port.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.sent_bytes += other.sent_bytes;
@@ -171,49 +170,49 @@ impl TransmitCounters {
     }
 }
 
-/// What a receiving port has seen so far.
+/// Counters of a receiving port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {
-    /// Frames that arrived, those it had no room for included where the port knows of them.
+    /// Frames that arrived. Includes dropped frames if the port can count them.
     pub received: u64,
-    /// Their bytes, without FCS, as long as they were on the wire.
+    /// Bytes of those frames on the wire, without FCS.
     pub received_bytes: u64,
-    /// Frames that arrived and that the port had no room for: missed by the measurement, not
-    /// lost on the way.
+    /// Frames that arrived but were dropped because the port had no buffer. They were not lost on
+    /// the path.
     pub missed: u64,
 }
 
-/// Why a port stopped working.
+/// Error that stops a port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
-    /// The interface is down; it may come up again.
+    /// The interface is down. It may come up again.
     #[error("interface {interface} went down; bring it up with: {command}")]
     Down {
-        /// File name.
+        /// Name of the interface.
         interface: String,
-        /// What brings it up again.
+        /// Command that brings the interface up.
         command: String,
     },
     /// The interface no longer exists.
     #[error("interface {interface} is gone: it was removed or moved to another namespace")]
     Gone {
-        /// File name.
+        /// Name of the interface.
         interface: String,
     },
-    /// Anything else the operating system said.
+    /// Any other error of the operating system.
     #[error("{interface}: {operation} failed: {reason}")]
     System {
-        /// The interface's or file's name.
+        /// Name of the interface or file.
         interface: String,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system answered.
+        /// Error of the operating system.
         reason: String,
     },
 }
 
 impl PortError {
-    /// The name of the interface or file.
+    /// Returns the name of the interface or file.
     pub fn interface(&self) -> &str {
         match self {
             Self::Down { interface, .. }
@@ -225,47 +224,44 @@ impl PortError {
 
 /// The sending half of a port.
 pub trait Transmit {
-    /// What the port can do.
+    /// Returns the capabilities of the port.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Takes a free buffer; `None` while all are taken or in flight.
+    /// Takes a free buffer, or returns `None` if all are taken or in flight.
     fn take(&mut self) -> Option<FrameId>;
 
-    /// The buffer, `frame_length_max` bytes or more. Its contents are unspecified.
+    /// Returns the buffer: at least `frame_length_max` bytes with unspecified contents.
     fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8];
 
-    /// Queues the first `length` bytes to leave not before `departure` ([`Instant::ZERO`]: as
-    /// soon as possible), after everything sent before. They move with the next flush. A port
-    /// that does not hold departures ignores the time.
+    /// Queues the first `length` bytes behind all earlier frames, for the next flush. They leave no
+    /// earlier than `departure` ([`Instant::ZERO`]: as soon as possible). A port that does not hold
+    /// departures ignores the time.
     ///
-    /// What [`Capabilities::accepts`] says no to is for the caller to leave out; a port that is
-    /// given it may count it as failed.
+    /// The caller must not send a frame that [`Capabilities::accepts`] rejects. The port may count
+    /// such a frame as failed.
     ///
-    /// # Panics
-    /// Where `length` is zero or greater than `frame_length_max`: the caller checks.
+    /// # Panics If `length` is zero or greater than `frame_length_max`.
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant);
 
-    /// As [`Transmit::send`], for a frame that ends in the time of its departure: nanoseconds
-    /// modulo 2^48 in six bytes, and a word by which the one's complement sum of these eight
-    /// bytes stays the same whatever the time is. A port that knows better when the frame leaves
-    /// writes both anew; any other one sends it as it is.
+    /// As [`Transmit::send`], for a frame that ends in its departure time. These eight bytes are
+    /// nanoseconds modulo 2^48 (six bytes) and a word that keeps their one's complement sum
+    /// constant. A port that knows the departure time better rewrites them. The default sends the
+    /// frame unchanged.
     fn send_stamped(&mut self, frame: FrameId, length: usize, departure: Instant) {
         self.send(frame, length, departure);
     }
 
-    /// Keeps a copy of bytes in the port's own memory, as long as the port lives, so that frames
-    /// in them can be sent any number of times without being copied here again. `None` where the
-    /// port has no such memory or it is full.
+    /// Copies bytes into the port's own memory for the lifetime of the port. Frames in them can
+    /// then be sent many times without a copy. `None` if the port has no such memory or it is full.
     fn store(&mut self, _bytes: &[u8]) -> Option<Stored> {
         None
     }
 
-    /// As [`Transmit::send`], for the frame that lies at `range` in what was stored; the buffer
-    /// that `frame` names is not read.
+    /// As [`Transmit::send`], for the frame at `range` of the stored bytes. The port ignores the
+    /// contents of the buffer that `frame` names.
     ///
-    /// # Panics
-    /// Where the range is not within what was stored, is empty or longer than
-    /// `frame_length_max`, or on a port that stores nothing.
+    /// # Panics If the range is outside the stored bytes, empty or longer than `frame_length_max`,
+    /// or if the port stores nothing.
     fn send_stored(
         &mut self,
         _frame: FrameId,
@@ -273,20 +269,19 @@ pub trait Transmit {
         _range: Range<usize>,
         _departure: Instant,
     ) {
-        unreachable!("this port never gave out a handle of stored bytes");
+        unreachable!("this port stores no bytes");
     }
 
-    /// The longest frame that [`Transmit::send_segments`] takes, for which buffers have room then;
-    /// `None` where the port cuts none.
+    /// Returns the longest frame that [`Transmit::send_segments`] takes. Buffers then have room for
+    /// it. `None` if the port does not segment frames.
     fn segmented_length_max(&self) -> Option<usize> {
         None
     }
 
-    /// As [`Transmit::send`], for a long frame of TCP, which the port cuts into frames as others
-    /// are. It counts as one.
+    /// As [`Transmit::send`], for a long TCP frame that the port cuts into segments. It counts as
+    /// one frame.
     ///
-    /// # Panics
-    /// Where `length` is greater than [`Transmit::segmented_length_max`].
+    /// # Panics If `length` is greater than [`Transmit::segmented_length_max`].
     fn send_segments(
         &mut self,
         _frame: FrameId,
@@ -294,48 +289,47 @@ pub trait Transmit {
         _segments: &Segmentation,
         _departure: Instant,
     ) {
-        unreachable!("this port said that it cuts no frames");
+        unreachable!("this port does not segment frames");
     }
 
-    /// Gives a buffer back unsent.
+    /// Returns a buffer to the port without sending it.
     fn release(&mut self, frame: FrameId);
 
-    /// Hands what is queued to the interface and collects buffers it is done with. Never
-    /// blocks: what does not fit stays queued.
+    /// Hands queued frames to the interface and collects the buffers of sent ones. Never blocks:
+    /// frames that do not fit stay queued.
     ///
-    /// # Errors
-    /// When the interface does not work any more. Counters stay valid.
+    /// # Errors If the interface no longer works. Counters stay valid.
     fn flush(&mut self) -> Result<(), PortError>;
 
-    /// Frames sent that have not left yet.
+    /// Returns the number of frames passed to `send` that have not left yet.
     fn in_flight(&self) -> usize;
 
-    /// What was done so far.
+    /// Returns the counters.
     fn transmitted(&self) -> TransmitCounters;
 
-    /// When frames left, where the port itself holds departures.
+    /// Returns the record of departures if the port holds departures.
     fn departures(&self) -> Option<DepartureRecord> {
         None
     }
 
-    /// Gives up on what is queued, which counts as unsent, and collects what has left. For an
-    /// interrupted run: transmission ends at once.
+    /// Drops all queued frames, counts them as unsent, and collects the buffers of sent frames. An
+    /// interrupted run uses this to stop at once.
     fn abort(&mut self);
 }
 
-/// What was done to a frame on its way beside carrying it, or left for others to do.
+/// Work that the kernel or the interface did on a received frame, or left to the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloads {
-    /// The checksum of its transport was looked at and is right, or was never filled in, because
-    /// the frame has met no wire.
+    /// The transport checksum is correct, or was never filled in because the frame did not cross a
+    /// wire.
     pub is_verified: bool,
-    /// Bytes of data of the segments of TCP that it was put together of, the last one perhaps less;
-    /// 0: it is as it was sent.
+    /// Data bytes of each merged TCP segment; the last segment may have fewer. 0: the frame was not
+    /// merged.
     pub segment_data: u16,
 }
 
 impl Offloads {
-    /// How many segments it was, with so many bytes of data in all; at least 1.
+    /// Returns the number of segments that carried `data` bytes in total; at least 1.
     #[inline]
     pub fn segments(&self, data: u32) -> u16 {
         match self.segment_data {
@@ -345,42 +339,41 @@ impl Offloads {
     }
 }
 
-/// A frame that arrived.
+/// A received frame.
 #[derive(Debug)]
 pub struct Received {
-    /// Its buffer; to be released.
+    /// Its buffer; the receiver must release it.
     pub frame: FrameId,
     /// Bytes in the buffer.
     pub length: usize,
-    /// Bytes on the wire without FCS; more than `length` where the port cut it short.
+    /// Bytes on the wire without FCS; more than `length` if the port truncated the frame.
     pub original_length: usize,
-    /// When it arrived, at the point that the capabilities name.
+    /// Arrival time, taken at [`Capabilities::arrival_stamp`].
     pub arrival: Instant,
-    /// The queue or CPU it arrived on.
+    /// Queue or CPU on which it arrived.
     pub queue: u32,
-    /// What others have done to it.
+    /// Offloads that apply to the frame.
     pub offloads: Offloads,
 }
 
 /// The receiving half of a port.
 pub trait Receive {
-    /// What the port can do.
+    /// Returns the capabilities of the port.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Appends frames that have arrived, at most `room`, in order of arrival for each queue;
-    /// returns how many.
+    /// Appends at most `room` received frames and returns how many. Frames of one queue are in
+    /// order of arrival.
     ///
-    /// # Errors
-    /// When the interface does not work any more. Counters stay valid.
+    /// # Errors If the interface no longer works. Counters stay valid.
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError>;
 
-    /// The bytes of a frame that arrived.
+    /// Returns the bytes of a received frame.
     fn frame(&self, received: &Received) -> &[u8];
 
-    /// Gives its buffer back.
+    /// Returns the buffer of a received frame to the port.
     fn release(&mut self, received: Received);
 
-    /// What was seen so far.
+    /// Returns the counters.
     fn received(&self) -> ReceiveCounters;
 }
 
@@ -399,7 +392,7 @@ mod tests {
     };
 
     #[test]
-    fn a_vlan_tag_may_be_on_top_of_the_longest_untagged_frame() {
+    fn a_vlan_tag_may_exceed_the_untagged_maximum() {
         let mut frame = [0; 119];
         assert!(CAPABILITIES.accepts(&frame[..114]));
         assert!(!CAPABILITIES.accepts(&frame[..115]));
@@ -412,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn less_than_a_header_is_no_frame() {
+    fn frames_shorter_than_an_ethernet_header_are_rejected() {
         assert!(CAPABILITIES.accepts(&[0; 14]));
         assert!(!CAPABILITIES.accepts(&[0; 13]));
         assert!(!CAPABILITIES.accepts(&[]));

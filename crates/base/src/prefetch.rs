@@ -1,9 +1,9 @@
-//! Asking for memory before it is needed.
+//! Prefetch of cache lines.
 
-/// Asks for the cache line that holds the first byte of `place`, and waits for nothing.
+/// Prefetches the cache line that holds the first byte of `place`, without waiting for it.
 ///
-/// A read that misses the cache holds up all that comes some hundred instructions behind it; this
-/// does not. Where the processor has no such instruction, nothing happens.
+/// A read that misses the cache stalls the instructions behind it; a prefetch does not. On other
+/// processors than x86-64 it does nothing.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]

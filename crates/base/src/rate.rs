@@ -14,19 +14,19 @@ pub const FRAME_CHECK_SEQUENCE_BYTES: u64 = 4;
 /// delimiter (8), minimum inter-packet gap (12) (IEEE 802.3 clauses 3.2.1, 3.2.2, 4.4.2).
 pub const PREAMBLE_AND_GAP_BYTES: u64 = 20;
 
-/// Which bytes of a frame a bit rate counts.
+/// Layer whose bytes a bit rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// The frame as a capture holds it, without FCS: what tcpreplay calls Mbps.
+    /// The frame as in a capture, without FCS. tcpreplay's Mbps counts these bytes.
     Frame,
-    /// The frame with its FCS: a layer-2 rate in RFC 2544's sense.
+    /// The frame with its FCS: a layer-2 rate as in RFC 2544.
     FrameWithFcs,
-    /// All the wire carries: FCS, preamble and inter-packet gap included (layer 1).
+    /// All bytes on the wire (layer 1): FCS, preamble and inter-packet gap included.
     Wire,
 }
 
 impl Layer {
-    /// Bytes this layer counts beyond the frame without FCS.
+    /// Returns the bytes that this layer counts beyond the frame without FCS.
     pub const fn overhead(self) -> u64 {
         match self {
             Self::Frame => 0,
@@ -36,7 +36,7 @@ impl Layer {
     }
 }
 
-/// A rate of countable things as the exact fraction `units / nanoseconds`, in lowest terms.
+/// A rate as the exact fraction `units / nanoseconds`, in lowest terms.
 ///
 /// Both parts are from 1 to 10^18, so products with a frame's bits stay within 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +48,10 @@ pub struct Rate {
 /// The largest numerator and denominator of a [`Rate`].
 const RATE_PART_MAX: u64 = 1_000_000_000_000_000_000;
 
-/// Why a text or a pair of numbers is no rate.
+/// Why a text or a pair of numbers is not a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
-    /// Nothing would ever be sent.
+    /// The rate is zero.
     #[error("a rate must be greater than zero")]
     Zero,
     /// The text is not a decimal number.
@@ -63,10 +63,9 @@ pub enum RateError {
 }
 
 impl Rate {
-    /// `units` things in `span`.
+    /// Creates the rate of `units` in each `span`.
     ///
-    /// # Errors
-    /// [`RateError::Zero`] where either is zero, [`RateError::OutOfRange`] beyond 10^18.
+    /// # Errors [`RateError::Zero`] if either is zero, [`RateError::OutOfRange`] beyond 10^18.
     pub const fn new(units: u64, span: Duration) -> Result<Self, RateError> {
         let nanoseconds = span.as_nanos();
         if units == 0 || nanoseconds == 0 {
@@ -80,13 +79,13 @@ impl Rate {
         Ok(Self { units, nanoseconds })
     }
 
-    /// Ten thousand million a second: in bits, the line rate of 10 Gigabit Ethernet.
+    /// 10^10 units a second: in bits, the line rate of 10 Gigabit Ethernet.
     pub const TEN_GIGA: Self = Self { units: 10, nanoseconds: 1 };
 
-    /// Reads a decimal number of units a second: `0.5`, `100000`, `1.5M`, `7G`.
+    /// Parses a decimal number of units a second: `0.5`, `100000`, `1.5M`, `7G`.
     ///
-    /// `scale` multiplies what was written (1,000,000 for an option in Mbit/s). The value is kept
-    /// exactly; it never passes through floating point.
+    /// The result is multiplied by `scale` (1,000,000 for an option in Mbit/s). It is exact,
+    /// without floating point.
     ///
     /// # Errors
     /// As [`Rate::new`], and [`RateError::NotANumber`].
@@ -102,8 +101,8 @@ impl Rate {
         let units = u128::from(decimal.digits) * u128::from(scale) * u128::from(suffix);
         let mut nanoseconds = u128::from(decimal.denominator) * u128::from(NANOSECONDS_PER_SECOND);
         let mut units = units;
-        // Bring both within 64 bits before the exact reduction: powers of ten are all that
-        // a decimal text can add to both sides.
+        // The reduction needs 64-bit values. Only powers of ten need removal, since a decimal text
+        // adds no other common factor.
         while units % 10 == 0 && nanoseconds % 10 == 0 && units > 0 {
             units /= 10;
             nanoseconds /= 10;
@@ -114,15 +113,14 @@ impl Rate {
         }
     }
 
-    /// This rate times `numerator / denominator`.
+    /// Returns this rate times `numerator / denominator`.
     ///
-    /// # Errors
-    /// As [`Rate::new`], where the exact result has no place.
+    /// # Errors As [`Rate::new`], if the exact result is out of range.
     pub const fn scaled(self, numerator: u64, denominator: u64) -> Result<Self, RateError> {
         if numerator == 0 || denominator == 0 {
             return Err(RateError::Zero);
         }
-        // Crosswise, so that the products are in lowest terms.
+        // Cancel crosswise first, so that the products are in lowest terms.
         let upper = greatest_common_divisor(numerator, self.nanoseconds);
         let lower = greatest_common_divisor(denominator, self.units);
         let outer = greatest_common_divisor(numerator / upper, denominator / lower);
@@ -146,17 +144,18 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A decimal number as it was written: `digits / denominator`, the denominator a power of ten.
+/// A decimal number as the exact fraction `digits / denominator`. The denominator is a power of
+/// ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// All digits, the point left out.
+    /// All digits, without the decimal point.
     pub digits: u64,
-    /// 10 to the number of digits behind the point; at most 10^9.
+    /// 10 to the power of the number of decimals; at most 10^9.
     pub denominator: u64,
 }
 
 impl Decimal {
-    /// Reads digits with at most one point and at most nine digits behind it.
+    /// Parses digits with at most one decimal point and at most nine decimals.
     ///
     /// # Errors
     /// [`RateError::NotANumber`] or [`RateError::OutOfRange`].
@@ -182,26 +181,26 @@ impl Decimal {
     }
 }
 
-/// Walks along a [`Rate`] without drift: each step says how many whole nanoseconds the units
-/// take, and what is left over counts towards the next step.
+/// Steps along a [`Rate`] without drift. Each step returns whole nanoseconds and carries the
+/// remainder to the next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticker {
     rate: Rate,
-    /// Left over from earlier steps, in 1/`rate.units` nanoseconds; always below `rate.units`.
+    /// Remainder of earlier steps, in 1/`rate.units` nanoseconds; always below `rate.units`.
     remainder: u64,
 }
 
 impl Ticker {
-    /// A ticker that has not moved.
+    /// Creates a ticker with no remainder.
     pub const fn new(rate: Rate) -> Self {
         Self { rate, remainder: 0 }
     }
 
-    /// The time from the last step to `units` further on.
+    /// Returns the time that the next `units` take.
     #[inline]
     pub fn step(&mut self, units: u64) -> Duration {
-        // 64-bit division is several times cheaper than 128-bit, and enough for every rate a
-        // capture is usually replayed at.
+        // A 64-bit division is several times cheaper than a 128-bit one and suffices for usual
+        // replay rates.
         if let Some(scaled) =
             units.checked_mul(self.rate.nanoseconds).and_then(|v| v.checked_add(self.remainder))
         {
@@ -217,12 +216,12 @@ impl Ticker {
     }
 }
 
-/// A [`Ticker`] whose steps are all of the same number of units: it divides once, when it is made.
+/// A [`Ticker`] with a constant number of units per step. It divides only once, in `new`.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyTicker {
     /// Whole nanoseconds of a step.
     nanoseconds: u64,
-    /// What a step takes beyond that, in 1/`units` nanoseconds.
+    /// Remainder of a step, in 1/`units` nanoseconds.
     rest: u64,
     units: u64,
     remainder: u64,
@@ -232,7 +231,7 @@ impl SteadyTicker {
     /// A ticker whose steps take no time.
     pub const STANDING: Self = Self { nanoseconds: 0, rest: 0, units: 1, remainder: 0 };
 
-    /// A ticker for steps of `units` that has not moved.
+    /// Creates a ticker for steps of `units`, with no remainder.
     pub const fn new(rate: Rate, units: u64) -> Self {
         let scaled = units as u128 * rate.nanoseconds as u128;
         let whole = scaled / rate.units as u128;
@@ -241,16 +240,16 @@ impl SteadyTicker {
         Self { nanoseconds, rest, units: rate.units, remainder: 0 }
     }
 
-    /// This ticker as far along as `other`, whose steps are of other units of the same rate.
+    /// Returns this ticker with the remainder of `other`, which has other steps of the same rate.
     #[inline]
     #[must_use]
     pub const fn at_phase_of(self, other: Self) -> Self {
         Self { remainder: other.remainder, ..self }
     }
 
-    /// How many steps from here take less than `span` together.
+    /// Returns how many steps from here take less than `span` in total.
     pub const fn steps_before(&self, span: Duration) -> u64 {
-        // In 1/`units` nanoseconds; all of it is below 2^124.
+        // In 1/`units` nanoseconds; all values are below 2^124.
         let span = span.as_nanos() as u128 * self.units as u128;
         let step = self.nanoseconds as u128 * self.units as u128 + self.rest as u128;
         let room = span.saturating_sub(self.remainder as u128 + 1);
@@ -260,12 +259,12 @@ impl SteadyTicker {
         }
     }
 
-    /// The time from the last step to the next.
+    /// Returns the time of the next step.
     #[inline]
     pub const fn step(&mut self) -> Duration {
         // Both are below `units`, which is at most 10^18: the sum fits.
         let rest = self.remainder + self.rest;
-        // Without a branch: of most rates no processor foresees which steps are longer.
+        // Branch-free, since for most rates the processor cannot predict the carry.
         let carry = (rest >= self.units) as u64;
         self.remainder = rest - self.units * carry;
         let nanoseconds = self.nanoseconds.saturating_add(carry);
@@ -285,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ticker_has_no_drift_over_a_billion_steps_worth() {
+    fn a_ticker_has_no_drift_over_three_million_steps() {
         let rate = Rate::parse_per_second("3M", 1).unwrap();
         let mut ticker = Ticker::new(rate);
         let total: u64 = (0..3_000_000).map(|_| ticker.step(1).as_nanos()).sum();
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_steps_are_the_same_as_any_others() {
+    fn a_steady_ticker_steps_as_a_ticker() {
         for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
             let rate = Rate::parse_per_second(rate, 1).unwrap();
             let (mut ticker, mut steady) = (Ticker::new(rate), SteadyTicker::new(rate, units));
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_before_a_time_are_those_that_take_less() {
+    fn steps_before_counts_the_steps_that_take_less() {
         for (rate, units) in [("3M", 1), ("14880952.380952381", 1), ("10G", 672), ("0.5", 3)] {
             let mut ticker = SteadyTicker::new(Rate::parse_per_second(rate, 1).unwrap(), units);
             ticker.step();
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_other_units_go_on_where_the_first_ones_were() {
+    fn at_phase_of_continues_with_other_units() {
         let rate = Rate::parse_per_second("3M", 1).unwrap();
         let mut ticker = Ticker::new(rate);
         let (mut one, mut four) = (SteadyTicker::new(rate, 1), SteadyTicker::new(rate, 4));
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_gigabits_a_second_take_their_time_by_bits() {
+    fn a_bit_rate_steps_by_bits() {
         let mut ticker = Ticker::new(Rate::parse_per_second("7000", 1_000_000).unwrap());
         let total: u64 = (0..7_000_000).map(|_| ticker.step(1_000).as_nanos()).sum();
         assert_eq!(total, NANOSECONDS_PER_SECOND);
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn invalid_rates_are_rejected() {
         for text in ["", ".", "x", "-1", "1e3", "1.2.3", "k", " 1"] {
             assert_eq!(Rate::parse_per_second(text, 1), Err(RateError::NotANumber), "{text}");
         }

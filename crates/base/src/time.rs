@@ -8,8 +8,8 @@ pub const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A point in time: nanoseconds since the epoch of the clock that the value came from.
 ///
-/// Real ports use `CLOCK_MONOTONIC`, captures use the Unix epoch, the simulator starts at zero.
-/// Values of different clocks are never compared; nothing in the type prevents it.
+/// Real ports use `CLOCK_MONOTONIC`, captures use the Unix epoch, the simulator starts at zero. Do
+/// not compare values of different clocks: the type does not prevent it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -20,7 +20,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The clock's epoch. As a departure time it means "as soon as possible".
     pub const ZERO: Self = Self(0);
-    /// The last instant that can be told; as a limit it means "never".
+    /// The last representable instant; as a limit it means "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `nanoseconds` after the epoch.
@@ -33,24 +33,24 @@ impl Instant {
         self.0
     }
 
-    /// The time from `earlier` to `self`, zero where `earlier` is the later of the two.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is the later one.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self + span`, or the last instant where that would overflow.
+    /// Returns `self + span`, or the last instant on overflow.
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 
-    /// `self - span`, or the epoch where that would be before it.
+    /// Returns `self - span`, or the epoch if the result would be before it.
     pub const fn saturating_sub(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(span.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Self = Self(0);
     /// The longest span; as a limit it means "without limit".
     pub const MAX: Self = Self(u64::MAX);
@@ -85,12 +85,12 @@ impl Duration {
         self.0 as f64 / NANOSECONDS_PER_SECOND as f64
     }
 
-    /// `self + other`, or the longest span where that would overflow.
+    /// Returns `self + other`, or the longest span on overflow.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// `self - other`, or no time where `other` is the longer.
+    /// Returns `self - other`, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
@@ -130,7 +130,7 @@ impl AddAssign for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// The largest unit that leaves a whole part, with up to three decimals: `1.500 ms`.
+    /// Formats with the largest unit that leaves a whole part, with three decimals: `1.500 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = match self.0 {
             0..1_000 => return write!(f, "{} ns", self.0),

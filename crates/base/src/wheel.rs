@@ -1,9 +1,8 @@
-//! A timing wheel: timers for millions of flows, each set and cancelled in the same few steps
-//! however many there are.
+//! A timing wheel: timers for millions of flows. To set or cancel a timer takes constant time.
 //!
-//! Ticks are numbers of eleven digits in base 64, and each digit is a level of 64 slots. A timer
-//! stands on the level of the first digit in which its tick differs from the present, in the slot
-//! of that digit:
+//! A tick is a number of eleven digits in base 64, and each digit is a level of 64 slots. A timer
+//! is on the level of the highest digit in which its tick differs from the present. Its slot there
+//! is the value of that digit:
 //!
 //! ```text
 //! level 2   slots of 4096 ticks   [ ][ ][x][ ] ...    an hour from now
@@ -11,42 +10,42 @@
 //! level 0   slots of one tick     [ ][ ][ ][x] ...    exact
 //! ```
 //!
-//! So what stands on a lower level is due before anything on a higher one, and the first slot in
-//! use of the lowest level in use is the next to look at. When the present reaches a slot of a
-//! higher level, its timers move down to where they then belong. Each level has one word that says
-//! which slots are in use, so a jump over any time visits only slots with timers in them.
+//! So timers on a lower level are due before those on a higher one. The first used slot of the
+//! lowest used level is the next to expire. When the present reaches a slot of a higher level, its
+//! timers move down. A bit mask for each level marks the used slots, so a jump over any time visits
+//! only used slots.
 //!
-//! Deadlines of retransmissions are mostly moved before they are due, and then never go down a
-//! level: with ticks of 1 ms they begin on level 1.
+//! Most retransmission deadlines move before they are due and then never go down a level: with
+//! ticks of 1 ms they begin on level 1.
 
 use alloc::vec::Vec;
 
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
-/// As many digits as 64 bits have.
+/// As many digits as a 64-bit tick has.
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT_BITS) as usize;
 
-/// No timer: the end of a list, and the link of a timer that is not set.
+/// End of a list, and the link of a timer that is not set.
 const NONE: u32 = u32::MAX;
 
-/// Timers by small numbers, those of flows, each set to a tick of any unit.
+/// Timers with small numbers, such as flow numbers, each set to a tick of any unit.
 ///
-/// Memory: 12 bytes for each number up to the greatest one used, and 3 KB.
+/// Memory: 3 KB, and 12 bytes for each number up to the greatest one used.
 #[derive(Clone, Debug)]
 pub struct Wheel {
-    /// The tick up to which everything due has been handed out.
+    /// Tick up to which all due timers have expired.
     present: u64,
-    /// Which slots of a level hold timers, a bit each.
+    /// Bit mask of the used slots of each level.
     used: [u64; LEVELS],
-    /// The first timer of each slot.
+    /// First timer of each slot.
     first: [[u32; SLOTS]; LEVELS],
     timers: Vec<Timer>,
 }
 
-/// A timer in the ring of its slot, whose last one is before the first.
+/// A timer in the circular list of its slot.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// The lower half of its tick: the upper one follows from the present.
+    /// Lower half of the tick. The upper half follows from the present.
     tick: u32,
     next: u32,
     previous: u32,
@@ -63,25 +62,24 @@ impl Timer {
 }
 
 impl Wheel {
-    /// A wheel without timers, at the tick `now`.
+    /// Creates a wheel without timers, at the tick `now`.
     pub fn new(now: u64) -> Self {
         Self { present: now, used: [0; LEVELS], first: [[NONE; SLOTS]; LEVELS], timers: Vec::new() }
     }
 
-    /// How far ahead of the present a timer can be set, in ticks.
+    /// Greatest distance of a timer from the present, in ticks.
     pub const AHEAD_MAX: u64 = u32::MAX as u64;
 
-    /// Makes room for the timers below `timers`, so that setting them allocates nothing.
+    /// Reserves memory for the timers below `timers`, so that setting them allocates nothing.
     pub fn reserve(&mut self, timers: u32) {
         self.timers.reserve((timers as usize).saturating_sub(self.timers.len()));
     }
 
-    /// Sets a timer to a tick, wherever it was set before. A tick that has passed is due at once:
-    /// the next [`Self::expire`] hands it out; one that is further ahead than [`Self::AHEAD_MAX`]
-    /// counts as being just that far. Allocates only for a number greater than all
-    /// before it and than what was reserved.
+    /// Sets a timer to a tick and replaces its earlier setting. A tick in the past is due at the
+    /// next [`Self::expire`]. A tick further ahead than [`Self::AHEAD_MAX`] is limited to that.
+    /// Allocates only if `timer` exceeds all earlier numbers and the reserved ones.
     ///
-    /// Panics where `timer` is `u32::MAX`, which is no number of a timer.
+    /// # Panics If `timer` is `u32::MAX`, which is not a timer number.
     #[inline]
     pub fn set(&mut self, timer: u32, tick: u64) {
         if timer as usize >= self.timers.len() {
@@ -94,7 +92,7 @@ impl Wheel {
         self.link(timer);
     }
 
-    /// Unsets a timer, if it is set.
+    /// Cancels a timer if it is set.
     #[inline]
     pub fn cancel(&mut self, timer: u32) {
         if self.timers.get(timer as usize).is_some_and(Timer::is_set) {
@@ -103,47 +101,47 @@ impl Wheel {
         }
     }
 
-    /// Appends to `due` the timers set to ticks up to and with `now`, in the order of their ticks,
-    /// those of the same tick in the order in which they were set, and unsets them. Where `now` is
-    /// before that of an earlier call, nothing is due.
+    /// Appends the timers with ticks up to and including `now` to `due` and cancels them. They are
+    /// in tick order; timers of the same tick are in the order in which they were set. If `now` is
+    /// before that of an earlier call, nothing expires.
     pub fn expire(&mut self, now: u64, due: &mut Vec<u32>) {
         while let Some((level, slot)) = self.next_slot() {
             let start = self.start_of(level, slot);
             if start > now {
                 break;
             }
-            // No timer is between the present and this slot, so all others stay where they are.
+            // No timer lies between the present and this slot, so all others keep their slots.
             self.present = start;
             self.empty(level, slot, due);
         }
         self.present = self.present.max(now);
     }
 
-    /// A tick before which nothing is due, no less than that of the last [`Self::expire`]; `None`
-    /// where no timer is set. It is the tick of the first timer where that is within the present
-    /// 64 ticks, else the start of the slot that holds it.
+    /// Returns a tick before which nothing is due, or `None` if no timer is set. It is never before
+    /// that of the last [`Self::expire`]. Within the present 64 ticks it is the tick of the first
+    /// timer, else the start of the slot that holds it.
     pub fn next_tick(&self) -> Option<u64> {
         self.next_slot().map(|(level, slot)| self.start_of(level, slot))
     }
 
-    /// The first slot in use.
+    /// Returns the level and number of the first used slot.
     fn next_slot(&self) -> Option<(usize, usize)> {
         let level = self.used.iter().position(|&slots| slots != 0)?;
         Some((level, self.used[level].trailing_zeros() as usize))
     }
 
-    /// The first tick of a slot: the present's digits above the level, then that of the slot.
+    /// Returns the first tick of a slot: the present's digits above the level, then the slot.
     fn start_of(&self, level: usize, slot: usize) -> u64 {
         let shift = level as u32 * DIGIT_BITS;
         let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
         self.present & above | (slot as u64) << shift
     }
 
-    /// The level and the slot of a tick, of which this is the lower half: it is not before the
-    /// present, and not further ahead than [`Self::AHEAD_MAX`].
+    /// Returns the level and slot for the tick with this lower half. The tick is not before the
+    /// present and at most [`Self::AHEAD_MAX`] ahead.
     fn place_of(&self, tick: u32) -> (usize, usize) {
         let ahead = tick.wrapping_sub(self.present as u32);
-        // No tick is behind the last one of all.
+        // The addition cannot overflow, since no tick exceeds `u64::MAX`.
         let tick = self.present + u64::from(ahead);
         let highest_bit = (tick ^ self.present).checked_ilog2().unwrap_or(0);
         let level = highest_bit / DIGIT_BITS;
@@ -151,7 +149,7 @@ impl Wheel {
         (level as usize, digit)
     }
 
-    /// Takes all timers out of a slot that the present has reached: those of level 0 are due, the
+    /// Removes all timers from a slot that the present has reached. Those of level 0 are due, the
     /// others move down.
     fn empty(&mut self, level: usize, slot: usize, due: &mut Vec<u32>) {
         let first = core::mem::replace(&mut self.first[level][slot], NONE);
@@ -172,7 +170,7 @@ impl Wheel {
         }
     }
 
-    /// Puts a timer, whose tick is set, last into its slot.
+    /// Appends a timer, whose tick is set, to its slot.
     fn link(&mut self, timer: u32) {
         let (level, slot) = self.place_of(self.timers[timer as usize].tick);
         let first = self.first[level][slot];
@@ -189,7 +187,7 @@ impl Wheel {
         (entry.previous, entry.next) = (previous, next);
     }
 
-    /// Takes a timer that is set out of its slot.
+    /// Removes a timer that is set from its slot.
     fn unlink(&mut self, timer: u32) {
         let Timer { tick, next, previous } = self.timers[timer as usize];
         self.timers[previous as usize].next = next;
@@ -236,9 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn timers_of_one_tick_come_in_the_order_in_which_they_were_set() {
+    fn timers_of_one_tick_expire_in_the_order_they_were_set() {
         let mut wheel = Wheel::new(0);
-        // Far away at first: on their way down they keep their order.
+        // They begin on a higher level and must keep their order on the way down.
         for timer in [5, 2, 9, 4] {
             wheel.set(timer, 300_000);
         }
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_makes_nothing_due() {
+    fn a_clock_that_goes_back_expires_nothing() {
         let mut wheel = Wheel::new(100);
         wheel.set(1, 10);
         wheel.set(2, 110);
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tick_of_all_is_reached() {
+    fn timers_at_the_last_tick_expire() {
         let mut wheel = Wheel::new(u64::MAX - 1_000);
         wheel.set(0, u64::MAX);
         wheel.set(1, u64::MAX - 1);
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_what_was_reserved_allocates_nothing() {
+    fn setting_reserved_timers_allocates_nothing() {
         let mut wheel = Wheel::new(0);
         wheel.reserve(1_000);
         let before = wheel.timers.capacity();
@@ -317,13 +315,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_timer_is_due_as_in_a_sorted_map(
+        fn timers_expire_as_in_a_sorted_map(
             start in prop_oneof![0..1_000_u64, any::<u64>()],
             steps in prop::collection::vec(step(), 1..300),
         ) {
             let mut wheel = Wheel::new(start);
             let mut now = start;
-            // By tick and by the order of setting; and where each timer stands there.
+            // Timers by tick and order of setting, and the key of each timer.
             let mut model: BTreeMap<(u64, u64), u32> = BTreeMap::new();
             let mut keys: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
             for (number, step) in (0..).zip(steps) {

@@ -1,4 +1,4 @@
-//! Ports around other ports: what a wrapper does not do itself, the port within does.
+//! Ports that wrap other ports. A wrapper overrides some methods; the inner port does the rest.
 
 use alloc::vec::Vec;
 
@@ -9,19 +9,19 @@ use crate::port::{
 };
 use crate::time::Instant;
 
-/// A port that sends through another one. It is a [`Transmit`] whose methods go to that port, save
-/// those that the wrapper has itself.
+/// A port that sends through an inner port. It implements [`Transmit`]. Each method calls the inner
+/// port unless the wrapper overrides it.
 ///
-/// Every frame passes [`send`](Self::send) or [`send_segments`](Self::send_segments): a wrapper
-/// takes no stored frames, and sends frames with a time of departure as any other.
+/// Every frame passes [`send`](Self::send) or [`send_segments`](Self::send_segments). A wrapper
+/// stores no frames and sends stamped frames without rewriting the stamp.
 pub trait TransmitWrapper {
-    /// The type of the port within.
+    /// Type of the inner port.
     type Port: Transmit;
 
-    /// The port within.
+    /// Returns the inner port.
     fn inner(&self) -> &Self::Port;
 
-    /// The port within.
+    /// Returns the inner port for changes.
     fn inner_mut(&mut self) -> &mut Self::Port;
 
     /// See [`Transmit::capabilities`].
@@ -57,7 +57,7 @@ pub trait TransmitWrapper {
     /// See [`Transmit::flush`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Transmit::flush`].
     #[inline]
     fn flush(&mut self) -> Result<(), PortError> {
         self.inner_mut().flush()
@@ -147,22 +147,22 @@ impl<W: TransmitWrapper> Transmit for W {
     }
 }
 
-/// A port that receives through another one. It is a [`Receive`] whose methods go to that port, save
-/// those that the wrapper has itself.
+/// A port that receives through an inner port. It implements [`Receive`]. Each method calls the
+/// inner port unless the wrapper overrides it.
 pub trait ReceiveWrapper {
-    /// The type of the port within.
+    /// Type of the inner port.
     type Port: Receive;
 
-    /// The port within.
+    /// Returns the inner port.
     fn inner(&self) -> &Self::Port;
 
-    /// The port within.
+    /// Returns the inner port for changes.
     fn inner_mut(&mut self) -> &mut Self::Port;
 
     /// See [`Receive::receive`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Receive::receive`].
     #[inline]
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError> {
         self.inner_mut().receive(room, batch)

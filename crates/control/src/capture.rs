@@ -1,4 +1,4 @@
-//! Capturing what arrives on an interface, as pcapng.
+//! Captures the frames that arrive on an interface, as pcapng.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -12,71 +12,71 @@ use wirestorm_io::clock::{self, RealtimeOffset};
 use wirestorm_io::namespace::{InterfaceName, InterfaceNameError, NamespaceError};
 use wirestorm_wire::capture::{LinkType, PcapngWriter};
 
-/// What is captured.
+/// Options of a capture.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
-    /// Where.
+    /// Interface to capture on.
     pub interface: String,
-    /// Which frames, in tcpdump's words; empty: all.
+    /// Filter in tcpdump syntax; empty for all frames.
     pub filter: String,
     /// Stop after N frames.
     pub packets: u64,
-    /// Time in all.
+    /// Maximum duration.
     pub duration: Duration,
     /// Maximum bytes stored of each frame.
     pub snap_length: usize,
 }
 
-/// What was captured.
+/// Result of a capture.
 #[derive(Clone, Debug, Serialize)]
 pub struct CaptureReport {
-    /// The name and version of this document's form.
+    /// Name and version of the document format.
     pub schema: &'static str,
-    /// Where.
+    /// Interface.
     pub interface: String,
     /// Frames written.
     pub packets: u64,
-    /// Their bytes without FCS, as long as they were on the wire.
+    /// Bytes without FCS, counted with the original frame lengths.
     pub bytes: u64,
-    /// Frames that passed the filter and that there was no room for.
+    /// Frames that passed the filter but were dropped because the socket buffer was full.
     pub missed: u64,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub elapsed_s: f64,
 }
 
-/// Why nothing was captured, or not all.
+/// Error that prevented or ended a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// No interface is named so.
+    /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
-    /// Its namespace does not open.
+    /// The namespace does not open.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// The filter makes no sense.
+    /// The filter is invalid.
     #[error("filter {filter:?}: {reason}")]
     Filter {
-        /// As it was given.
+        /// Filter text.
         filter: String,
-        /// What tcpdump said of it.
+        /// Error message of tcpdump.
         reason: String,
     },
-    /// No packet socket.
+    /// The packet socket does not open.
     #[error(transparent)]
     Open(#[from] AfPacketError),
     /// The interface failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The capture is not written.
+    /// Writing the capture failed.
     #[error("cannot write the capture: {0}")]
     Write(#[from] io::Error),
 }
 
-/// Captures until enough has come, or somebody says stop; whoever reads the output sees each
-/// frame within a tenth of a second. `observe` is called about ten times a second.
+/// Captures until a limit is reached or `stop` is set. A reader of `output` sees each frame within
+/// 100 ms. Calls `observe` with the frames and bytes so far, about ten times a second.
 ///
 /// # Errors
-/// See [`CaptureError`]. What was written before stands.
+/// See [`CaptureError`]. Frames written before the error remain in `output`.
 pub fn capture(
     options: &CaptureOptions,
     output: &mut dyn Write,
@@ -84,7 +84,7 @@ pub fn capture(
     mut observe: impl FnMut(u64, u64),
 ) -> Result<CaptureReport, CaptureError> {
     const ROOM: usize = 256;
-    /// A stop request is noticed within this.
+    /// Maximum time until a stop request takes effect.
     const PATIENCE: Duration = Duration::from_millis(50);
     const OBSERVE_INTERVAL: Duration = Duration::from_millis(100);
     let interface: InterfaceName = options.interface.parse()?;
@@ -104,7 +104,8 @@ pub fn capture(
     let (mut packets, mut length, mut observed) = (0, 0, start);
     let mut batch = Vec::with_capacity(ROOM);
     loop {
-        // Read before the port: what arrived before the stop is still fetched.
+        // Read the flag before the port, so that frames that arrived before the stop are still
+        // fetched.
         let is_last = stop.load(Ordering::Relaxed) || clock::now() >= end;
         let offset = RealtimeOffset::read();
         let fetched = port.receive(ROOM, &mut batch)?;
@@ -151,8 +152,7 @@ pub fn capture(
     })
 }
 
-/// A filter as the kernel takes it: tcpdump knows the language, and what it has to look like on
-/// this interface.
+/// Compiles a filter to a classic BPF program for this interface. tcpdump does the compilation.
 fn compile(
     interface: &InterfaceName,
     filter: &str,
@@ -166,14 +166,14 @@ fn compile(
         command.args(["-ddd", "-i", interface.name(), "--", filter]).stdin(Stdio::null()).output()
     })?;
     let output = output.map_err(|error| {
-        wrong(format!("tcpdump, which compiles it, does not run: {error}; apt-get install tcpdump"))
+        wrong(format!("cannot run tcpdump to compile it: {error}; apt-get install tcpdump"))
     })?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr);
         let last = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no reason");
         return Err(wrong(last.trim_start_matches("tcpdump: ").to_owned()));
     }
-    // A count, then a line for each instruction.
+    // The first line is the number of instructions; each other line is an instruction.
     let text = String::from_utf8_lossy(&output.stdout);
     let instruction = |line: &str| {
         let mut numbers = line.split_whitespace();
@@ -185,5 +185,5 @@ fn compile(
         })
     };
     let program: Option<Vec<_>> = text.lines().skip(1).map(instruction).collect();
-    program.ok_or_else(|| wrong("tcpdump -ddd printed something else than a program".into()))
+    program.ok_or_else(|| wrong("tcpdump -ddd did not print a BPF program".into()))
 }

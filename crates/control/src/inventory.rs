@@ -1,8 +1,8 @@
-//! What this machine and its interfaces can send with, and what is missing.
+//! Lists the interfaces of this machine, the backends they support and what is missing.
 //!
-//! The JSON forms are `wirestorm.ports/1` and `wirestorm.doctor/1`. Backends are judged by what
-//! the kernel tells of an interface, which disturbs nothing, and by a [`Trial`] if asked: a port
-//! is opened and dropped unused.
+//! The JSON forms are `wirestorm.ports/1` and `wirestorm.doctor/1`. By default the facts come from
+//! the kernel, without side effects. A [`Trial`] also opens a port with each backend and closes it
+//! unused.
 
 use std::fs;
 
@@ -19,21 +19,21 @@ use crate::backend::{
 use crate::host;
 use crate::port::try_open;
 
-/// Below this, the frame memory of AF_XDP may not fit into what a process may lock.
+/// Minimum locked-memory limit for AF_XDP frame memory, in bytes.
 const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
 
-/// An interface, and what `auto` would choose for it.
+/// Facts about an interface, and the backend that `auto` chooses for it.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterfaceFacts {
-    /// Its name, as `--intf1` takes it.
+    /// Interface name with its namespace, as `--intf1` takes it.
     pub interface: String,
-    /// Its name within its namespace.
+    /// Interface name within its namespace.
     pub name: String,
     /// `up`, `no carrier` or `down`.
     pub state: &'static str,
     /// `physical`, `loopback`, `veth`, `bridge` and so on.
     pub kind: String,
-    /// Its driver; empty where there is none.
+    /// Driver; empty if there is none.
     pub driver: String,
     /// Longest network-layer packet in bytes.
     pub mtu: u32,
@@ -41,32 +41,32 @@ pub struct InterfaceFacts {
     pub transmit_queues: u32,
     /// Receive queues in use.
     pub receive_queues: u32,
-    /// Bits a second as the driver says.
+    /// Link speed in bit/s, as the driver reports it.
     pub speed_bps: Option<u64>,
-    /// Whether a default route leads through it.
+    /// Whether the interface carries a default route.
     pub default_route: bool,
-    /// What `auto` would choose; none where it cannot send.
+    /// Backend that `auto` chooses; `None` if no backend can send.
     pub auto: Option<&'static str>,
     /// Reason for the choice.
     pub why: String,
 }
 
-/// The interfaces of one namespace.
+/// Interfaces of one network namespace.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamespaceFacts {
-    /// The namespace's name; none for that of this process.
+    /// Name of the namespace; `None` for the namespace of this process.
     pub namespace: Option<String>,
-    /// Its interfaces, by index.
+    /// Interfaces, ordered by index.
     pub interfaces: Vec<InterfaceFacts>,
-    /// Why they could not be listed.
+    /// Error that prevented the listing.
     pub error: Option<String>,
 }
 
-/// How a finding is to be taken.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// As it should be.
+    /// No problem.
     Good,
     /// Works, but could be better.
     Remark,
@@ -74,48 +74,48 @@ pub enum Grade {
     Missing,
 }
 
-/// Whether backends are tried.
+/// Whether to open ports to test backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
-    /// Only what the kernel tells is looked at.
+    /// Read only what the kernel reports.
     None,
-    /// A port is opened with each backend. No frame is sent, but a driver may reset its queues,
-    /// so it is not done on an interface with the default route.
+    /// Open a port with each backend. This sends no frame, but a driver may reset its queues.
+    /// Skipped on an interface with the default route.
     Open,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at: a backend, or a part of the machine.
+    /// Subject of the check: a backend, or a part of the machine.
     pub subject: &'static str,
-    /// How it is to be taken.
+    /// Severity.
     pub grade: Grade,
-    /// Finding.
+    /// Text of the finding.
     pub found: String,
     /// Command that fixes it.
     pub repair: Option<String>,
 }
 
-/// An interface and what each backend can do with it.
+/// An interface and the findings about each backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Examination {
-    /// Byte value.
+    /// Facts about the interface.
     #[serde(flatten)]
     pub facts: InterfaceFacts,
     /// One finding for each backend.
     pub backends: Vec<Finding>,
-    /// What else there is to know.
+    /// Other findings about the interface.
     pub remarks: Vec<Finding>,
 }
 
 /// Why an interface could not be examined.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
-    /// Its name is none.
+    /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
-    /// Nothing could be learnt of it.
+    /// The interface or its namespace does not open.
     #[error(transparent)]
     Link(#[from] LinkError),
 }
@@ -131,7 +131,7 @@ impl Finding {
 }
 
 impl Examination {
-    /// Whether a backend can send on it; `auto` can where any can.
+    /// Returns whether a backend can send on the interface; `auto` can if any backend can.
     pub fn can_send(&self, backend: &str) -> bool {
         let works = |it: &Finding| it.grade != Grade::Missing;
         match backend {
@@ -141,7 +141,7 @@ impl Examination {
     }
 }
 
-/// The interfaces of a namespace; an error stands in the answer.
+/// Lists the interfaces of a namespace. An error is part of the returned value.
 pub fn interfaces(namespace: &Namespace) -> NamespaceFacts {
     let named = match namespace {
         Namespace::Current => None,
@@ -160,10 +160,10 @@ pub fn interfaces(namespace: &Namespace) -> NamespaceFacts {
     }
 }
 
-/// One interface, as [`interfaces`] lists those of its namespace.
+/// Returns one interface in the form of [`interfaces`].
 ///
 /// # Errors
-/// Where there is no such interface or namespace.
+/// Fails if the interface or its namespace does not exist.
 pub fn interface(name: &str) -> Result<NamespaceFacts, InventoryError> {
     let InterfaceName { namespace, .. } = &name.parse()?;
     let link = Link::open(&name.parse()?)?;
@@ -175,10 +175,10 @@ pub fn interface(name: &str) -> Result<NamespaceFacts, InventoryError> {
     Ok(NamespaceFacts { namespace: named, interfaces, error: None })
 }
 
-/// What each backend can do with an interface.
+/// Checks each backend on an interface.
 ///
 /// # Errors
-/// Where there is no such interface or namespace.
+/// Fails if the interface or its namespace does not exist.
 pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryError> {
     let interface: InterfaceName = interface.parse()?;
     let link = Link::open(&interface)?;
@@ -209,7 +209,7 @@ pub fn examine(interface: &str, trial: Trial) -> Result<Examination, InventoryEr
     Ok(Examination { facts, backends, remarks })
 }
 
-/// What opened is known better than what was expected.
+/// Replaces the choice of `auto` by one that considers the results of the trial.
 fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding]) {
     let finding = |backend: &Descriptor| backends.iter().find(|it| it.subject == backend.name);
     (facts.auto, facts.why) = chosen(link, |candidate| match finding(candidate.backend) {
@@ -218,7 +218,8 @@ fn correct_choice(facts: &mut InterfaceFacts, link: &Link, backends: &[Finding])
     });
 }
 
-/// What `auto` chooses of those that nothing stands in the way of, and why; or why nothing.
+/// Returns the first candidate without an obstacle and the reason for it, or `None` and the reasons
+/// against each candidate.
 fn chosen(
     link: &Link,
     obstacle: impl Fn(&Candidate) -> Result<(), String>,
@@ -239,7 +240,7 @@ fn chosen(
     (None, refused.join("; "))
 }
 
-/// What of the machine and the process matters for sending.
+/// Checks the machine and the process: kernel, privileges, CPUs, BPF JIT and memory limits.
 pub fn machine() -> Vec<Finding> {
     vec![
         kernel(),
@@ -287,13 +288,13 @@ fn facts(namespace: &Namespace, link: &Link) -> InterfaceFacts {
     }
 }
 
-/// What `auto` would choose by the facts, and why; or why nothing.
+/// Returns the backend that `auto` chooses by the facts and the reason, or `None` and the obstacle.
 fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) {
     if !link.up {
         let command = namespace.command(&format!("ip link set {} up", link.name));
         return (None, format!("it is down; bring it up with: {command}"));
     }
-    // What even the backend that works everywhere lacks.
+    // If AF_PACKET cannot work, no other backend can.
     if let Some(found) = AF_PACKET.link_layer_obstacle(link) {
         return (None, found);
     }
@@ -307,7 +308,7 @@ fn choice(namespace: &Namespace, link: &Link) -> (Option<&'static str>, String) 
     })
 }
 
-/// Whether a backend works on an interface.
+/// Checks one backend on an interface.
 fn judge(
     backend: &'static Descriptor,
     interface: &InterfaceName,
@@ -343,14 +344,14 @@ fn judge(
     Finding::new(subject, grade, format!("{tried}{found}"))
 }
 
-/// What else there is to know of an interface.
+/// Returns findings about an interface that concern no single backend.
 fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
     let mut remarks = Vec::new();
     if link.up && !link.running {
         let found = if link.kind == LinkKind::Veth {
-            "its peer is down: frames that are sent are lost"
+            "the peer is down: sent frames are lost"
         } else {
-            "no carrier: frames that are sent are lost"
+            "no carrier: sent frames are lost"
         };
         let mut finding = Finding::new("carrier", Grade::Remark, found);
         let peer = link::find_peer(&interface.namespace, link, &Namespace::all());
@@ -364,14 +365,14 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
         remarks.push(Finding::new(
             "route",
             Grade::Remark,
-            "the default route leads through it: sending needs --force-interface",
+            "the interface carries the default route: sending needs --force-interface",
         ));
     }
     if let Some(program) = link.xdp_program {
         let finding = Finding::new(
             "program",
             Grade::Remark,
-            format!("XDP program {program} is attached: --rx with xdp or af_xdp cannot be"),
+            format!("XDP program {program} is attached: --rx cannot use xdp or af_xdp"),
         );
         let command = format!("ip link set {} xdp off", link.name);
         remarks.push(finding.repaired_by(interface.namespace.command(&command)));
@@ -391,7 +392,7 @@ fn remarks(interface: &InterfaceName, link: &Link) -> Vec<Finding> {
     remarks
 }
 
-/// What a backend needs and a process with these capabilities lacks.
+/// Describes the privileges that a backend needs and `capabilities` lacks, if any.
 fn missing_privilege(capabilities: Capabilities, backend: &Descriptor) -> Option<String> {
     let lacking = capabilities.lacking(backend.privileges);
     (!lacking.is_empty()).then(|| format!("no privilege: it needs {}", privilege::names(&lacking)))
@@ -402,7 +403,7 @@ fn privileges(capabilities: Capabilities) -> Finding {
     if lacking.is_empty() {
         return Finding::new("privilege", Grade::Good, "all that every backend needs");
     }
-    // Without raw sockets nothing can send; the others are for speed and other namespaces.
+    // Without CAP_NET_RAW no backend can send. The other capabilities serve speed and namespaces.
     let grade = if capabilities.has(Capability::NetRaw) { Grade::Remark } else { Grade::Missing };
     let found = format!("lacking {}; run as root, or", privilege::names(&lacking));
     Finding::new("privilege", grade, found).repaired_by(privilege::grant(privilege::ALL))
@@ -410,14 +411,14 @@ fn privileges(capabilities: Capabilities) -> Finding {
 
 fn kernel() -> Finding {
     match KernelVersion::running() {
-        None => Finding::new("kernel", Grade::Remark, "its version is unknown"),
+        None => Finding::new("kernel", Grade::Remark, "the kernel version is unknown"),
         Some(version) if version < XDP_KERNEL => Finding::new(
             "kernel",
             Grade::Remark,
             format!("Linux {version}; xdp, the in-kernel sender, needs {XDP_KERNEL} or newer"),
         ),
         Some(version) => {
-            Finding::new("kernel", Grade::Good, format!("Linux {version}; every backend is in it"))
+            Finding::new("kernel", Grade::Good, format!("Linux {version}; supports every backend"))
         }
     }
 }
@@ -433,20 +434,20 @@ fn cpus() -> Finding {
         1 => Finding::new(
             "CPUs",
             Grade::Remark,
-            "1 may be used; xdp, the in-kernel sender, needs one of its own",
+            "1 available; xdp, the in-kernel sender, needs a dedicated CPU",
         ),
-        // Other work on a sender's CPU makes departures late.
-        _ => Finding::new("CPUs", Grade::Good, format!("{allowed} may be used, {isolated}")),
+        // Other work on the CPU of a sender delays departures.
+        _ => Finding::new("CPUs", Grade::Good, format!("{allowed} available, {isolated}")),
     }
 }
 
 fn jit() -> Finding {
-    // A kernel that always compiles has the file too; one without BPF compiler has not.
+    // The file also exists in a kernel that always compiles. It is missing without a BPF compiler.
     match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").as_deref().map(str::trim) {
         Ok("0") => Finding::new(
             "BPF compiler",
             Grade::Remark,
-            "off: the in-kernel sender is interpreted, several times slower",
+            "off: the in-kernel sender is interpreted and several times slower",
         )
         .repaired_by("sysctl -w net.core.bpf_jit_enable=1"),
         Ok(_) => Finding::new("BPF compiler", Grade::Good, "on"),
@@ -472,14 +473,14 @@ fn locked_memory() -> Finding {
         (_, Some(bytes)) if exempt => Finding::new(
             "locked memory",
             Grade::Good,
-            format!("the limit of {} KiB does not hold for this process", bytes >> 10),
+            format!("the limit of {} KiB does not apply to this process", bytes >> 10),
         ),
         (Some(limit), _) => Finding::new("locked memory", Grade::Good, limit),
-        (None, _) => Finding::new("locked memory", Grade::Remark, "its limit is unknown"),
+        (None, _) => Finding::new("locked memory", Grade::Remark, "the limit is unknown"),
     }
 }
 
-/// The number in a file of the kernel's; 0 where there is none.
+/// Reads a number from a /proc or /sys file; returns 0 if that fails.
 fn read_number(path: &str) -> u64 {
     fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
@@ -490,7 +491,7 @@ mod tests {
     use crate::backend::{AF_XDP, XDP};
 
     #[test]
-    fn a_backend_names_the_privileges_it_lacks() {
+    fn missing_privileges_are_listed_by_backend() {
         let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
         let text = missing_privilege;
         assert_eq!(
@@ -511,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_interface_is_listed_and_never_gets_the_in_kernel_sender() {
+    fn loopback_is_listed_and_never_uses_the_in_kernel_sender() {
         let facts = interfaces(&Namespace::Current);
         let loopback = facts.interfaces.iter().find(|it| it.kind == "loopback");
         let loopback = loopback.expect("every namespace has one");
@@ -521,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_namespace_is_said() {
+    fn missing_namespace_is_reported() {
         let facts = interfaces(&Namespace::Named("no-such-namespace".into()));
         assert!(facts.error.is_some_and(|error| error.contains("no-such-namespace")));
     }

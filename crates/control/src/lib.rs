@@ -1,4 +1,5 @@
-//! The life of a run: files opened, threads started and pinned, counters merged, a result made.
+//! Prepares, runs and controls tests: opens ports, starts and pins worker threads, merges their
+//! counters and builds the result.
 
 pub mod backend;
 pub mod capture;

@@ -1,4 +1,4 @@
-//! The JSON Schemas of results, from the structures that are written, and that of plans.
+//! JSON Schemas of results and plans, generated from the Rust types.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -6,20 +6,20 @@ use serde_json::Value;
 
 use crate::result::{RunResult, SCHEMA};
 
-/// Where the schemas can be found.
+/// Base URL of the published schemas.
 const FOLDER: &str = "https://github.com/wirestorm/wirestorm/schemas";
 
-/// The schema of `wirestorm.result/2` (JSON Schema 2020-12), as `schemas/` holds it.
+/// Returns the schema of `wirestorm.result/2` (JSON Schema 2020-12), as stored in `schemas/`.
 pub fn result() -> String {
     schema_of::<RunResult>(SCHEMA)
 }
 
-/// The schema of plans, `wirestorm.plan/1`, as `schemas/` holds it.
+/// Returns the schema of stream plans, `wirestorm.plan/1`, as stored in `schemas/`.
 pub fn plan() -> String {
     written(wirestorm_plan::traffic::schema(), "wirestorm.plan/1")
 }
 
-/// The schema of plans of clients and servers, `wirestorm.emulation-plan/1`, as `schemas/` holds it.
+/// Returns the schema of `wirestorm.emulation-plan/1`, as stored in `schemas/`.
 pub fn emulation_plan() -> String {
     written(wirestorm_plan::emulation::schema(), "wirestorm.emulation-plan/1")
 }
@@ -37,7 +37,7 @@ fn schema_of<T: JsonSchema>(title: &str) -> String {
     format!("{schema:#}\n")
 }
 
-/// Gives a schema its title and the address that follows from it.
+/// Sets the title of a schema and the `$id` derived from it.
 fn named(schema: &mut Value, title: &str) {
     let file = title.replace('/', ".");
     schema["$id"] = format!("{FOLDER}/{file}.json").into();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_schemas_are_those_of_the_structures() {
+    fn published_schemas_match_the_types() {
         let documents =
             [("result", 2, result()), ("plan", 1, plan()), ("emulation-plan", 1, emulation_plan())];
         for (name, version, text) in documents {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_described_and_no_other_is_allowed() {
+    fn each_field_has_a_description_and_no_other_is_allowed() {
         let schema: Value = serde_json::from_str(&result()).unwrap();
         let definitions = schema["$defs"].as_object().unwrap();
         let mut fields = 0;
@@ -82,7 +82,7 @@ mod tests {
             for (field, property) in properties {
                 let description = property["description"].as_str().unwrap_or_default();
                 assert!(!description.is_empty(), "{name}.{field} is not described");
-                // Names of Rust mean nothing to a reader of the schema.
+                // A reader of the schema cannot resolve Rust links.
                 assert!(!description.contains("[`"), "{name}.{field}: {description}");
                 fields += 1;
             }

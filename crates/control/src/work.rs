@@ -1,4 +1,4 @@
-//! What every worker's thread does between and after its breaths.
+//! Common parts of worker threads: waiting between iterations, draining ports at the end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as StdDuration;
@@ -13,14 +13,14 @@ use wirestorm_io::clock;
 use crate::backend::TransmitPort;
 use crate::lifecycle::Controls;
 
-/// How far ahead frames are given to ports that hold departures. It bridges times when the
-/// worker is off its CPU; what is queued is dropped at once when the run is interrupted.
+/// Time that frames are queued ahead in ports that hold departures. It bridges times when the
+/// worker is off its CPU. An interruption drops queued frames at once.
 pub(crate) const HORIZON: Duration = Duration::from_millis(20);
 
-/// How long a port may take to empty its queue without any progress.
+/// Maximum time without progress while a port drains its queue.
 const DRAIN_STALL_MAX: Duration = Duration::from_secs(2);
 
-/// How a worker's generator sends on interfaces.
+/// Returns the options of a worker's generator for sending on interfaces in real time.
 pub(crate) fn generator_options(
     share: Share,
     policy: DeparturePolicy,
@@ -37,15 +37,14 @@ pub(crate) fn generator_options(
     }
 }
 
-/// How much later than its duration a run may end that was held up: enough to catch up with what
-/// takes a machine away for a while, not for a rate that it cannot send. A tenth of the duration,
-/// but at least 1 s and at most 5 s.
+/// Returns how long a delayed run may exceed its duration: a tenth of it, within 1 s to 5 s. This
+/// is enough to catch up after a short stall, but not for a rate that the machine cannot send.
 pub(crate) fn late_end_max(duration: Duration) -> Duration {
     let tenth = Duration::from_nanos(duration.as_nanos() / 10);
     tenth.clamp(Duration::from_secs(1), Duration::from_secs(5))
 }
 
-/// Waits while a run is paused; returns how long that was.
+/// Waits while the run is paused. Returns the time waited.
 #[cold]
 pub(crate) fn wait_while_paused(controls: &Controls) -> Duration {
     const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(5);
@@ -56,11 +55,11 @@ pub(crate) fn wait_while_paused(controls: &Controls) -> Duration {
     clock::now().saturating_since(began)
 }
 
-/// Passes the time until there is something to do, without missing it.
+/// Waits until the worker has something to do. The kind of wait depends on `state`.
 pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
-    /// A wait is cut to this, so that stop requests are noticed.
+    /// Maximum wait, so that the worker sees a stop request in time.
     const WAIT_MAX: Duration = Duration::from_millis(20);
-    /// Being late by less than this costs nothing where the port keeps the time.
+    /// Minimum sleep. The port holds departures, so a wake-up this late does no harm.
     const NAP_MIN: Duration = Duration::from_micros(100);
     match state {
         WorkerState::Active | WorkerState::Held | WorkerState::Done => {}
@@ -77,10 +76,10 @@ pub(crate) fn rest(state: WorkerState, now: Instant, holds_departures: bool) {
     }
 }
 
-/// Leaves a ring to the sender on another core for a moment. At several million frames a second a
-/// full ring has room for 20 or more after this. A sleep would take a hundred microseconds and let
-/// the ring run dry; looking more often would take the ring's counters away from the sender that
-/// writes them.
+/// Leaves a full ring to the sender on another core for 4 microseconds. At several million frames a
+/// second, the ring then has room for 20 frames or more. A sleep takes about 100 microseconds, in
+/// which the ring could run dry. More frequent polling would take the cache line of the ring's
+/// counters away from the sender.
 fn leave_to_sender(now: Instant) {
     const RING_WAIT: Duration = Duration::from_micros(4);
     let until = now.saturating_add(RING_WAIT);
@@ -89,8 +88,8 @@ fn leave_to_sender(now: Instant) {
     }
 }
 
-/// What a port did in the end: what it still holds never left. Where its interface failed, it is
-/// told to give that up first.
+/// Returns the final counters of a port. Frames that it still holds count as unsent. If the
+/// interface failed, this aborts the port first.
 pub(crate) fn settled(port: &mut impl Transmit, has_failed: bool) -> TransmitCounters {
     if has_failed {
         port.abort();
@@ -100,12 +99,12 @@ pub(crate) fn settled(port: &mut impl Transmit, has_failed: bool) -> TransmitCou
     transmitted
 }
 
-/// When frames left, and where that was stamped.
+/// Departures, and the point where they were timestamped.
 pub(crate) type Stamped = (DepartureRecord, StampPoint);
 
-/// When frames left: as the ports know that hold departures, and as the process saw it. Beside
-/// frames without a due time it is the process that waits, and once there are none of those left,
-/// the ports are.
+/// Merges the departures recorded by the ports with those recorded by the process (`own`). While
+/// frames without a due time are pending, the process waits for departures. Otherwise the ports
+/// that hold departures do.
 pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Option<Stamped> {
     let of_port =
         |port: &TransmitPort| Some((port.departures()?, port.capabilities().departure_stamp));
@@ -119,7 +118,7 @@ pub(crate) fn departures(mut own: DepartureRecord, ports: &[TransmitPort]) -> Op
     Some((own, StampPoint::Process))
 }
 
-/// The records of several ports or workers as one; all are stamped alike.
+/// Merges the records of several ports or workers, which all use the same timestamp point.
 pub(crate) fn departures_of_all(records: impl Iterator<Item = Stamped>) -> Option<Stamped> {
     records.reduce(|(mut sum, stamp), (record, _)| {
         sum.merge(&record);
@@ -127,8 +126,8 @@ pub(crate) fn departures_of_all(records: impl Iterator<Item = Stamped>) -> Optio
     })
 }
 
-/// Waits until the ports have sent what they hold; what cannot leave counts as unsent. `look` is
-/// shown the ports again and again.
+/// Waits until the ports have sent their queued frames. Frames that cannot leave count as unsent.
+/// Calls `look` with the ports at each iteration.
 pub(crate) fn drain(
     ports: &mut [TransmitPort],
     stop: &AtomicBool,
@@ -152,7 +151,7 @@ pub(crate) fn drain(
             in_flight = left;
             progressed = now;
         }
-        // A frame held for a far departure is no stall: departures lie within the horizon.
+        // A frame held for its departure time is no stall: departures lie within the horizon.
         let is_stalled = now.saturating_since(progressed) > DRAIN_STALL_MAX;
         if !aborted && (stop.load(Ordering::Relaxed) || is_stalled) {
             aborted = true;

@@ -1,4 +1,4 @@
-//! Worker threads that open their ports by themselves, begin together, and end together.
+//! Worker threads of a run: each opens its own ports, and all start and end together.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,41 +12,42 @@ use wirestorm_io::clock;
 
 use crate::lifecycle::Start;
 
-/// How often an observer is told.
+/// Interval at which observers are called.
 pub(crate) const OBSERVE_INTERVAL: StdDuration = StdDuration::from_millis(100);
 
-/// Time from the moment all threads are ready to the first departure: enough to fill a ring, and
-/// for threads that wait on several CPUs to begin together.
+/// Delay between the readiness of all threads and the first departure. It allows each worker to
+/// fill a ring, and threads that share CPUs to start together.
 const LEAD: Duration = Duration::from_millis(2);
 
-/// Threads that have opened what they work with. Dropped before [`Workers::start`], they end.
+/// Threads that have opened their ports. Dropping this before [`Workers::start`] ends them.
 pub(crate) struct Workers<'scope, T> {
     threads: Vec<ScopedJoinHandle<'scope, Option<T>>>,
-    /// Where each of them waits for the start.
+    /// Sends the start to each worker.
     starts: Vec<mpsc::Sender<Begin>>,
-    /// Nothing comes out of it: it closes when the last of them ends.
+    /// Carries no message. The channel closes when the last worker ends.
     ended: mpsc::Receiver<Infallible>,
 }
 
-/// When a worker begins.
+/// Start of a worker.
 #[derive(Clone, Copy)]
 struct Begin {
-    /// The common start.
+    /// Common start time.
     at: Instant,
-    /// Whether the worker has no schedule that holds frames back until then.
+    /// Whether the worker itself waits for `at`. Paced workers do not: their schedule starts at
+    /// `at`.
     waits: bool,
 }
 
 impl<'scope, T: Send + 'scope> Workers<'scope, T> {
-    /// Starts a thread for each of `openers`, called `name` and its number, and waits until all
-    /// have opened what they need. An opener returns the work that begins at the common start.
-    /// One that panics, then or later, has `stop` set for the others.
+    /// Starts a thread `name-index` for each opener and waits until all openers return. An opener
+    /// opens the ports and returns the work to do from the common start on. A panic in any thread
+    /// sets `stop` for the others.
     ///
     /// # Errors
-    /// What the first opener said that failed, or `no_thread`. No work begins then.
+    /// Returns the error of the first opener that failed, or `no_thread`. No work begins then.
     ///
     /// # Panics
-    /// Where an opener does.
+    /// Panics if an opener panics.
     pub(crate) fn open<Open, Work, Error>(
         scope: &'scope Scope<'scope, '_>,
         name: &str,
@@ -73,7 +74,7 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
                         Ok(work) => (Some(work), Ok(())),
                         Err(error) => (None, Err(error)),
                     };
-                    // Nobody listens any more where another has failed.
+                    // The receiver is gone if another opener has failed.
                     let _ = is_ready.send(outcome);
                     drop(is_ready);
                     let begin: Begin = start.recv().ok()?;
@@ -92,27 +93,27 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
             opened += 1;
         }
         if opened < workers.threads.len() {
-            // One of them panicked, and so does this.
+            // An opener panicked: joining its thread resumes the panic.
             workers.starts.clear();
             join(std::mem::take(&mut workers.threads));
         }
         Ok(workers)
     }
 
-    /// Lets all begin at one instant, which it returns: at the time that was asked for; else at once,
-    /// or with a little time for all of them to get there where departures are `paced`.
+    /// Starts all workers at the same instant and returns it. Without a start time they start at
+    /// once, or after [`LEAD`] if departures are `paced`.
     pub(crate) fn start(&self, start: Start, paced: bool) -> Instant {
         let soon = clock::now().saturating_add(if paced { LEAD } else { Duration::ZERO });
         let at = start.at.map_or(soon, |at| at.max(soon));
         let begin = Begin { at, waits: start.at.is_some() && !paced };
         for worker in &self.starts {
-            // One that has panicked does not listen.
+            // The channel is closed if the worker has panicked.
             let _ = worker.send(begin);
         }
         at
     }
 
-    /// Waits until the last of them ends; `observe` is called about ten times a second, and then.
+    /// Waits until the last worker ends. Calls `observe` about ten times a second and at the end.
     pub(crate) fn watch(&self, mut observe: impl FnMut()) {
         let has_ended = |told| matches!(told, Err(RecvTimeoutError::Disconnected));
         while !has_ended(self.ended.recv_timeout(OBSERVE_INTERVAL)) {
@@ -121,10 +122,10 @@ impl<'scope, T: Send + 'scope> Workers<'scope, T> {
         observe();
     }
 
-    /// What each came back with, in their order.
+    /// Joins the threads and returns their results in order.
     ///
     /// # Panics
-    /// Where one of them did.
+    /// Panics if a worker panicked.
     pub(crate) fn join(self) -> Vec<T> {
         drop(self.starts);
         join(self.threads)
@@ -139,7 +140,7 @@ fn join<T>(threads: Vec<ScopedJoinHandle<'_, Option<T>>>) -> Vec<T> {
     threads.into_iter().filter_map(join).collect()
 }
 
-/// Held by a thread for as long as it runs.
+/// Guard of a running thread: sets `stop` on a panic and signals the end of the thread.
 struct Ending<'scope> {
     stop: &'scope AtomicBool,
     _end: mpsc::Sender<Infallible>,
@@ -174,7 +175,7 @@ mod tests {
         error.to_string()
     }
 
-    /// Works until it is told to stop, for a minute at most; whether it was told.
+    /// Waits for `stop` for at most 60 s. Returns whether it was set.
     fn work_until(stop: &AtomicBool) -> bool {
         let deadline = std::time::Instant::now() + StdDuration::from_secs(60);
         while !stop.load(Ordering::Relaxed) && std::time::Instant::now() < deadline {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn all_begin_at_one_instant_and_come_back_in_their_order() {
+    fn workers_start_together_and_return_results_in_order() {
         let stop = AtomicBool::new(false);
         let openers = (0..3).map(|index| {
             opens(move |start| (index, start, thread::current().name().map(str::to_owned)))
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_does_not_open_none_begins() {
+    fn no_worker_starts_if_an_opener_fails() {
         let (stop, began) = (AtomicBool::new(false), AtomicBool::new(false));
         let fails: Open<'_, ()> = Box::new(|| Err("no such interface".into()));
         let openers = [opens(|_| began.store(true, Ordering::Relaxed)), fails];
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_panics_while_it_opens_none_begins() {
+    fn no_worker_starts_if_an_opener_panics() {
         let (stop, began) = (AtomicBool::new(false), AtomicBool::new(false));
         let panics: Open<'_, ()> = Box::new(|| panic!("a broken invariant"));
         let openers = [opens(|_| began.store(true, Ordering::Relaxed)), panics];
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_panics_at_work_the_others_stop() {
+    fn panic_of_one_worker_stops_the_others() {
         let (stop, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
         let openers = [
             opens(|_| stopped.store(work_until(&stop), Ordering::Relaxed)),
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_observer_is_told_while_they_work_and_when_all_have_ended() {
+    fn observer_is_called_during_the_run_and_at_its_end() {
         let stop = AtomicBool::new(false);
         let (observed, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let mut ended_at_last = 0;
@@ -256,7 +257,7 @@ mod tests {
             ended.fetch_add(1, Ordering::Relaxed);
         };
         let observe = || {
-            // The workers go on until they have been looked at twice.
+            // Stop the workers at the second observation.
             stop.store(observed.fetch_add(1, Ordering::Relaxed) > 0, Ordering::Relaxed);
             ended_at_last = ended.load(Ordering::Relaxed);
         };

@@ -1,7 +1,7 @@
-//! How many frames a second a receiver measures, from a wire in memory: `measure STREAMS FRAMES`
-//! prints one JSON document. No command does this alone, so `./bench` runs it.
+//! Measures the frame rate of a receiver on a wire in memory. `measure STREAMS FRAMES` prints one
+//! JSON document; `./bench` runs it.
 //!
-//! Of a round, which is 512 frames, only the receiving part is timed.
+//! Frames are sent in rounds of 512. Only the receiving part is timed.
 
 use std::time::Instant as Clock;
 
@@ -11,11 +11,11 @@ use wirestorm_engine::measure::*;
 use wirestorm_model::stream::draw;
 use wirestorm_sim::memory::{MemoryReceive, WireOptions, wire};
 
-/// Bytes without FCS.
+/// Length of a frame in bytes without FCS.
 const FRAME_LENGTH: usize = 60;
-/// Frames of one round; the wire's buffers.
+/// Frames in a round, and buffers of the wire.
 const ROUND: u64 = 512;
-/// From one departure to the next.
+/// Gap between two departures in ns.
 const GAP_NS: u64 = 100;
 
 fn main() {
@@ -28,7 +28,7 @@ fn main() {
     };
     let template: Vec<u8> = (0..FRAME_LENGTH as u8).collect();
     let mut mask = vec![0; FRAME_LENGTH];
-    // All of IP and UDP but for time to live and checksums.
+    // Compare IP and UDP except time to live and checksums.
     mask[14..40].fill(0xff);
     mask[22] = 0;
     mask[24..26].fill(0);
@@ -45,7 +45,7 @@ fn main() {
         let signature = Signature {
             stream: (index % streams) as u32,
             sequence: index / streams,
-            // 5 us ago and up to another one.
+            // 5 to 6 us before the arrival.
             departure: arrival - 5_000 - (draw(2, index) >> 54),
         };
         let buffer = transmit.take().expect("as many buffers as frames");

@@ -1,8 +1,8 @@
-//! The stateless data plane: what is to be sent becomes frames in a port's buffers, each with
-//! the time it is due.
+//! Stateless data plane: turns captures and streams into frames in a port's buffers, each with its
+//! due time.
 //!
-//! Pure: time comes in as an argument, captures as chunks of bytes, frames leave through a
-//! [`wirestorm_base::port::Transmit`].
+//! The crate performs no I/O: the caller passes the time as an argument and captures as chunks of
+//! bytes. Frames leave through a [`wirestorm_base::port::Transmit`].
 #![no_std]
 #![forbid(unsafe_code)]
 

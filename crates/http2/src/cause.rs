@@ -1,28 +1,27 @@
-//! Why sessions fail, by name.
+//! Failure causes of HTTP/2 sessions.
 
 use h2::Reason;
 
-/// The name of a cause. There are so many and no more, whatever peers send.
+/// Failure cause by name, from a fixed set: peers cannot add names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cause(pub(crate) &'static str);
 
 impl Cause {
     pub(crate) const NOT_AGREED: Self = Self("http2: peer does not agree on h2 (ALPN)");
-    pub(crate) const NO_MESSAGE: Self =
-        Self("http2: what the program sends is no message of HTTP/1");
+    pub(crate) const NO_MESSAGE: Self = Self("http2: the program's data is not an HTTP/1 message");
     pub(crate) const NO_REQUEST: Self =
-        Self("http2: what the program sends is no request with a Host");
+        Self("http2: the program's message is not a request with a Host");
     pub(crate) const NO_RESPONSE: Self =
-        Self("http2: what the program sends is no response of HTTP/1");
-    pub(crate) const NOT_ASKED: Self = Self("http2: the program answers where nobody asks");
-    pub(crate) const CANCELLED: Self = Self("http2: peer cancelled a request half-way");
+        Self("http2: the program's message is not an HTTP/1 response");
+    pub(crate) const NOT_ASKED: Self = Self("http2: the program responds without a request");
+    pub(crate) const CANCELLED: Self = Self("http2: peer cancelled a partly delivered request");
     pub(crate) const TOO_MANY: Self =
-        Self("http2: peer cancels requests faster than they are answered");
-    pub(crate) const GOING_AWAY: Self = Self("http2: peer takes no more requests (GOAWAY)");
-    pub(crate) const NOT_TAKEN: Self = Self("http2: peer does not take what it asks for");
+        Self("http2: peer cancels requests faster than the program responds");
+    pub(crate) const GOING_AWAY: Self = Self("http2: peer accepts no more requests (GOAWAY)");
+    pub(crate) const NOT_TAKEN: Self = Self("http2: peer does not read the replies to its frames");
     pub(crate) const INTERNAL: Self = Self("http2: internal error");
 
-    /// The cause of what the library says.
+    /// Maps an error of the `h2` crate to a cause.
     pub(crate) fn of(error: &h2::Error) -> Self {
         let Some(reason) = error.reason() else { return Self::INTERNAL };
         Self(match (error.is_remote(), error.is_go_away()) {
@@ -33,7 +32,7 @@ impl Cause {
     }
 }
 
-/// Defines what has a name for each error code of RFC 9113 section 7.
+/// Defines a function that names each error code of RFC 9113 section 7, behind a prefix.
 macro_rules! by_reason {
     ($(#[$comment:meta])* $name:ident, $prefix:literal) => {
         $(#[$comment])*
@@ -60,17 +59,17 @@ macro_rules! by_reason {
 }
 
 by_reason!(
-    /// The peer has ended the connection.
+    /// Cause for a GOAWAY frame from the peer.
     received_goaway,
     "http2: received GOAWAY "
 );
 by_reason!(
-    /// The peer has ended a stream.
+    /// Cause for a RST_STREAM frame from the peer.
     received_reset,
     "http2: received RST_STREAM "
 );
 by_reason!(
-    /// What the peer sent is against the rules.
+    /// Cause for a protocol violation by the peer.
     found,
     "http2: peer misbehaved: "
 );

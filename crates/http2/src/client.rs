@@ -1,4 +1,4 @@
-//! The end of a client: it asks.
+//! Client side of an HTTP/2 session: sends requests.
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -18,26 +18,26 @@ use crate::pipe::{Pipe, Woken};
 use crate::session::End;
 use crate::speaker::{Speaker, Step};
 
-/// One client's connection.
+/// HTTP/2 connection of one client.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// `None`: it is over.
+    /// `None` after the connection has ended.
     connection: Option<Connection<Pipe, Bytes>>,
-    /// `None`: it asks for nothing more.
+    /// `None` after the program has closed: no more requests.
     requests: Option<SendRequest<Bytes>>,
     woken: Woken,
     scheme: Scheme,
     streams_max: usize,
     speaker: Speaker,
-    /// A request that waits until there are fewer streams, and whether it has a body.
+    /// Request that waits for a free stream, and whether it has a body.
     waiting: Option<(Request<()>, bool)>,
-    /// The answers, in the order in which they were asked for.
+    /// Responses in the order of their requests.
     answers: VecDeque<Heard>,
     counters: MessageCounters,
 }
 
 impl Client {
-    /// Opens what waits, if it can be.
+    /// Sends the waiting request if a stream is free.
     fn open(&mut self) -> Result<(), Cause> {
         let Some(requests) = &mut self.requests else { return Ok(()) };
         if self.waiting.is_none() || self.answers.len() >= self.streams_max {
@@ -58,11 +58,11 @@ impl Client {
         self.counters.requests += 1;
         self.answers.push_back(Heard::answer(answer, is_head));
         self.speaker.begin_body(has_body.then_some(stream));
-        // Only then the library knows whether there may be another one.
+        // Until it is polled, the library does not know whether another stream is free.
         self.advance()
     }
 
-    /// Lets the library go on with what it has.
+    /// Polls the library once: it reads and writes what it can.
     fn advance(&mut self) -> Result<(), Cause> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
         match Pin::new(connection).poll(&mut self.woken.context()) {
@@ -104,13 +104,13 @@ impl End for Client {
         let mut builder = Builder::new();
         builder
             .enable_push(false)
-            // More than a server takes at once are refused: the others wait for its settings.
+            // Servers refuse streams beyond their limit: further requests wait for their SETTINGS.
             .initial_max_send_streams(1)
             .initial_window_size(settings.window)
             .initial_connection_window_size(settings.connection_window())
             .max_header_list_size(Http2Settings::HEADER_LIST_MAX);
         let woken = Woken::default();
-        // It writes to memory and waits for nothing.
+        // The handshake only writes to memory, so one poll completes it.
         let begun = pin!(builder.handshake(pipe)).poll(&mut woken.context());
         let Poll::Ready(Ok((requests, connection))) = begun else { return Err(Cause::INTERNAL) };
         let mut client = Self {
@@ -132,7 +132,7 @@ impl End for Client {
         loop {
             self.woken.take();
             let advanced = self.advance();
-            // What came before an end was said before it.
+            // Deliver the data that arrived before an error or the end first.
             let heard = Client::hear(self, plaintext);
             advanced.and(heard)?;
             self.open()?;
@@ -162,12 +162,12 @@ impl End for Client {
 
     fn close(&mut self) {
         self.speaker.close();
-        // Flushed before streams are let go, which resets those that are not over.
+        // Flush before dropping the streams: dropping resets those that are not complete.
         let _ = self.advance();
         self.waiting = None;
         self.requests = None;
         self.answers.clear();
-        // With the last stream GOAWAY leaves, which may take another turn.
+        // The library sends GOAWAY with the last stream, which may need another poll.
         while self.connection.is_some() && self.advance().is_ok() && self.woken.take() {}
     }
 

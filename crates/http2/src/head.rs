@@ -1,4 +1,4 @@
-//! Heads that a program says: those of HTTP/1 (RFC 9112) as HTTP/2 has them.
+//! Converts HTTP/1 message heads of programs (RFC 9112) to HTTP/2 heads.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -7,7 +7,7 @@ use wirestorm_stack::http1::{self, StartLine};
 
 use crate::cause::Cause;
 
-/// A request whose head a program said.
+/// Parses the head of a request.
 pub(crate) fn request(head: &[u8], scheme: Scheme) -> Result<Request<()>, Cause> {
     let wrong = || Cause::NO_REQUEST;
     let mut lines = http1::lines(head);
@@ -18,10 +18,10 @@ pub(crate) fn request(head: &[u8], scheme: Scheme) -> Result<Request<()>, Cause>
     let (headers, host) = fields(lines)?;
     let method = Method::from_bytes(method).map_err(|_| wrong())?;
     let mut uri = http::uri::Parts::default();
-    // RFC 9113 section 8.3.1: the authority is in place of it.
+    // RFC 9113 section 8.3.1: `:authority` replaces Host.
     let host = host.ok_or_else(wrong)?;
     uri.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| wrong())?);
-    // RFC 9113 section 8.5: CONNECT has an authority alone.
+    // RFC 9113 section 8.5: CONNECT has only an authority.
     if method != Method::CONNECT {
         uri.scheme = Some(scheme);
         uri.path_and_query = Some(PathAndQuery::try_from(target).map_err(|_| wrong())?);
@@ -35,7 +35,7 @@ pub(crate) fn request(head: &[u8], scheme: Scheme) -> Result<Request<()>, Cause>
     Ok(request)
 }
 
-/// A response whose head a program said.
+/// Parses the head of a response.
 pub(crate) fn response(head: &[u8]) -> Result<Response<()>, Cause> {
     let mut lines = http1::lines(head);
     let Some(StartLine::Response { status }) = lines.next().and_then(http1::start_line) else {
@@ -47,11 +47,11 @@ pub(crate) fn response(head: &[u8]) -> Result<Response<()>, Cause> {
     Ok(response)
 }
 
-/// Fields as HTTP/2 has them, in their order, and Host.
+/// Returns the fields that HTTP/2 carries, in their order, and the Host field.
 fn fields<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(HeaderMap, Option<HeaderValue>), Cause> {
-    /// RFC 9113 section 8.2.2: what is of a connection is said otherwise, or not at all.
+    /// RFC 9113 section 8.2.2: HTTP/2 does not carry connection-specific fields.
     const LEFT_OUT: [HeaderName; 5] = [
         header::CONNECTION,
         HeaderName::from_static("keep-alive"),
@@ -73,7 +73,7 @@ fn fields<'a>(
             headers.try_append(name, value).map_err(|_| wrong())?;
         }
     }
-    // RFC 9112 section 6.3: Transfer-Encoding overrides it.
+    // RFC 9112 section 6.3: Transfer-Encoding overrides Content-Length.
     if is_encoded {
         headers.remove(header::CONTENT_LENGTH);
     }

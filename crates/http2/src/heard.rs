@@ -1,4 +1,4 @@
-//! What a peer says on one stream, as a message of HTTP/1 for the program.
+//! Converts the peer's messages on HTTP/2 streams to HTTP/1 messages for the program.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,29 +10,29 @@ use h2::{RecvStream, StreamId};
 use http::header::{self, HeaderMap};
 use http::{Request, Response, StatusCode};
 
-/// The message of one stream.
+/// Message that the peer sends on one stream.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// That of a request.
+    /// Stream of a request; `None` for a response.
     pub(crate) id: Option<StreamId>,
     head: Option<ResponseFuture>,
     body: Option<RecvStream>,
-    /// What the program was not given yet. The peer's window bounds it: that of a stream opens only
-    /// as its bytes are handed on.
+    /// HTTP/1 text that the program has not received yet. The flow-control window of the stream
+    /// bounds it: the window opens only as the program receives the bytes.
     text: Vec<u8>,
-    /// Bytes of the window that are in the text.
+    /// Bytes of `text` that count against the flow-control window.
     held: usize,
     is_chunked: bool,
-    /// Whether it is the answer to HEAD.
+    /// Whether this is the response to a HEAD request.
     is_of_head: bool,
-    /// Whether all of it has come.
+    /// Whether the message is complete.
     is_whole: bool,
-    /// Whether some of it was handed on.
+    /// Whether the program has received a part of it.
     pub(crate) is_begun: bool,
 }
 
 impl Heard {
-    /// The answer to a request that was sent.
+    /// Awaits the response to a request.
     pub(crate) fn answer(future: ResponseFuture, is_of_head: bool) -> Self {
         Self { head: Some(future), is_of_head, ..Self::new(None) }
     }
@@ -51,7 +51,7 @@ impl Heard {
         }
     }
 
-    /// A request that has come.
+    /// Starts from a received request head.
     pub(crate) fn request(request: Request<RecvStream>) -> Self {
         let (parts, body) = request.into_parts();
         let is_empty = body.is_end_stream();
@@ -67,7 +67,7 @@ impl Heard {
         heard.text.extend_from_slice(first.as_bytes());
         let mut headers = parts.headers;
         if let Some(authority) = authority {
-            // RFC 9113 section 8.3.1: it is in place of Host.
+            // RFC 9113 section 8.3.1: `:authority` replaces Host.
             headers.remove(header::HOST);
             heard.field(b"host", authority.as_str().as_bytes());
         }
@@ -85,7 +85,7 @@ impl Heard {
         let has_none = matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let mut headers = parts.headers;
         if self.is_of_head {
-            // Programs take a body of so many bytes, whatever they have asked for.
+            // A program that does not track methods would wait for a body of this length.
             headers.remove(header::CONTENT_LENGTH);
         }
         self.begin(&headers, is_empty || self.is_of_head, !has_none);
@@ -97,7 +97,8 @@ impl Heard {
         }
     }
 
-    /// Fields and the empty line. `says_empty`: of a body that is empty that has to be said.
+    /// Appends the fields and the empty line. `says_empty`: add `content-length: 0` if the body is
+    /// empty.
     fn begin(&mut self, headers: &HeaderMap, is_empty: bool, says_empty: bool) {
         let mut cookies = headers.get_all(header::COOKIE).iter();
         for (name, value) in headers {
@@ -105,7 +106,7 @@ impl Heard {
                 self.field(name.as_str().as_bytes(), value.as_bytes());
             }
         }
-        // RFC 9113 section 8.2.3: they are one field where HTTP/1 has them.
+        // RFC 9113 section 8.2.3: HTTP/1 carries all cookies in one field.
         if let Some(first) = cookies.next() {
             let mut all = first.as_bytes().to_vec();
             for cookie in cookies {
@@ -136,7 +137,7 @@ impl Heard {
         }
     }
 
-    /// Trailers, if any, end it.
+    /// Completes the message, with trailers if there are any.
     fn end(&mut self, trailers: Option<&HeaderMap>) {
         self.is_whole = true;
         if self.is_chunked {
@@ -148,14 +149,14 @@ impl Heard {
         }
     }
 
-    /// Takes what has come. Returns the status of a response whose head is there now.
+    /// Reads what has arrived. Returns the status once the head of a response is complete.
     pub(crate) fn poll(
         &mut self,
         context: &mut Context<'_>,
     ) -> Result<Option<StatusCode>, h2::Error> {
         let mut status = None;
         if let Some(future) = &mut self.head {
-            // Interim responses are passed over, as programs would.
+            // Skip interim responses, as HTTP/1 programs do.
             while let Poll::Ready(Some(interim)) = future.poll_informational(context) {
                 interim?;
             }
@@ -180,7 +181,8 @@ impl Heard {
         Ok(status)
     }
 
-    /// Hands on what is there; the peer may send as much again. Returns whether that was all.
+    /// Passes the pending text to the program and reopens the window by its bytes. Returns whether
+    /// the message is complete.
     pub(crate) fn hand_on(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> bool {
         if !self.text.is_empty() {
             self.is_begun = true;
@@ -191,7 +193,7 @@ impl Heard {
         if held > 0
             && let Some(body) = &mut self.body
         {
-            // It fails where more is released than was received, which is not so.
+            // This fails only if more is released than was received, which cannot happen.
             let _ = body.flow_control().release_capacity(held);
         }
         self.is_whole

@@ -1,19 +1,19 @@
 //! HTTP/2 (RFC 9113) between the programs and the connections of emulated clients and servers.
 //!
-//! Programs say and hear messages of HTTP/1; a session of this crate carries each of them as a
-//! stream, over the session of TLS or without one:
+//! Programs send and receive HTTP/1 messages. A session of this crate carries each message as an
+//! HTTP/2 stream, over TLS or plain TCP:
 //!
 //! ```text
 //! program's request  -> Speaker: head, body -> stream -> frames -> TLS -> connection
 //! program's response <- Heard: head, body   <- stream <- frames <- TLS <- connection
 //! ```
 //!
-//! Several requests said at once are streams at once. Their answers are handed on in the order in
-//! which they were asked for, whatever order they come in: those that wait hold their stream's
-//! window, which bounds them.
+//! Pipelined requests become concurrent streams. The program receives the responses in the order of
+//! its requests. A response that waits for an earlier one keeps its stream's flow-control window
+//! closed, which bounds the memory.
 //!
-//! Frames, HPACK and windows are those of the crate `h2`, polled by hand over queues in memory: no
-//! runtime is needed.
+//! The crate `h2` implements frames, HPACK and flow control. It is polled by hand over queues in
+//! memory and needs no async runtime.
 #![forbid(unsafe_code)]
 
 mod cause;
@@ -34,26 +34,26 @@ use client::Client;
 use server::Server;
 use session::Http2Session;
 
-/// What is asked of HTTP/2, on either side.
+/// HTTP/2 settings of clients or servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Settings {
-    /// Streams at once: those that clients open, and servers allow; 1 to
-    /// [`STREAMS_MAX`](Self::STREAMS_MAX).
+    /// Maximum number of concurrent streams that clients open and servers allow, 1 to
+    /// [`STREAMS_MAX`](Self::STREAMS_MAX); default 100.
     pub streams: u32,
-    /// Bytes that the peer may send on a stream before they are taken; at most
-    /// [`WINDOW_MAX`](Self::WINDOW_MAX).
+    /// Initial flow-control window of a stream in bytes, at most [`WINDOW_MAX`](Self::WINDOW_MAX);
+    /// default 256 KiB.
     pub window: u32,
 }
 
 impl Http2Settings {
-    /// The most streams at once.
+    /// Upper limit of `streams`.
     pub const STREAMS_MAX: u32 = 1_000;
-    /// The greatest window of a stream.
+    /// Upper limit of `window`, in bytes.
     pub const WINDOW_MAX: u32 = 16 << 20;
-    /// Bytes of a header, as RFC 9113 section 6.5.2 counts them.
+    /// Maximum size of a field section in bytes, counted as in RFC 9113 section 6.5.2.
     const HEADER_LIST_MAX: u32 = 64 << 10;
 
-    /// As much as all streams together, so that those that wait never keep the first one waiting.
+    /// Returns the sum of all stream windows, so that waiting responses never block the first one.
     const fn connection_window(self) -> u32 {
         // RFC 9113 section 6.9.1.
         const MAX: u32 = (1 << 31) - 1;
@@ -68,7 +68,7 @@ impl Default for Http2Settings {
     }
 }
 
-/// The sessions of clients.
+/// HTTP/2 sessions of clients.
 #[derive(Debug)]
 pub struct Http2Clients {
     below: Option<Arc<dyn Sessions>>,
@@ -76,8 +76,8 @@ pub struct Http2Clients {
 }
 
 impl Http2Clients {
-    /// Clients over sessions of TLS that agree on `h2`; without them the server is known to speak
-    /// HTTP/2 (RFC 9113 section 3.3).
+    /// Creates client sessions over TLS sessions that negotiate `h2`. Without TLS, clients assume
+    /// that the server speaks HTTP/2 (prior knowledge, RFC 9113 section 3.3).
     pub fn new(below: Option<Arc<dyn Sessions>>, settings: Http2Settings) -> Self {
         Self { below, settings }
     }
@@ -90,7 +90,7 @@ impl Sessions for Http2Clients {
     }
 }
 
-/// The sessions of servers.
+/// HTTP/2 sessions of servers.
 #[derive(Debug)]
 pub struct Http2Servers {
     below: Option<Arc<dyn Sessions>>,
@@ -98,7 +98,7 @@ pub struct Http2Servers {
 }
 
 impl Http2Servers {
-    /// Servers over sessions of TLS that agree on `h2`, or without.
+    /// Creates server sessions over TLS sessions that negotiate `h2`, or over plain TCP.
     pub fn new(below: Option<Arc<dyn Sessions>>, settings: Http2Settings) -> Self {
         Self { below, settings }
     }

@@ -1,4 +1,4 @@
-//! What the library takes for a connection: two queues in memory, and a waker that remembers.
+//! In-memory connection for the `h2` library: two byte queues and a waker that sets a flag.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,16 +9,16 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes on their way to the library and from it. Both of its ends are one thread's, so the lock is
-/// never waited for.
+/// Bytes from the peer to the library and back. One thread uses both ends, so the lock never
+/// blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pipe(Arc<Mutex<Queues>>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
-    /// What the peer has sent, and the library has not read.
+    /// Bytes from the peer that the library has not read yet.
     heard: VecDeque<u8>,
-    /// What is to be sent to the peer.
+    /// Bytes to send to the peer.
     pub(crate) due: VecDeque<u8>,
 }
 
@@ -27,7 +27,7 @@ impl Pipe {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of the peer have come.
+    /// Appends bytes from the peer.
     pub(crate) fn hear(&self, bytes: &[u8]) {
         self.queues().heard.extend(bytes);
     }
@@ -41,7 +41,7 @@ impl AsyncRead for Pipe {
     ) -> Poll<io::Result<()>> {
         let heard = &mut self.queues().heard;
         if heard.is_empty() {
-            // Whoever puts bytes into it polls the library then.
+            // No waker is needed: the caller polls the library after it adds bytes.
             return Poll::Pending;
         }
         let length = heard.len().min(to.remaining());
@@ -73,7 +73,7 @@ impl AsyncWrite for Pipe {
     }
 }
 
-/// Whether anything that was polled asks to be polled again.
+/// Flag that a polled future sets to request another poll.
 #[derive(Debug)]
 pub(crate) struct Woken {
     flag: Arc<Flag>,
@@ -97,12 +97,12 @@ impl Default for Woken {
 }
 
 impl Woken {
-    /// What is polled with.
+    /// Returns the context to poll with.
     pub(crate) fn context(&self) -> Context<'_> {
         Context::from_waker(&self.waker)
     }
 
-    /// Whether it was woken since it was asked last.
+    /// Returns whether a wake-up occurred since the last call.
     pub(crate) fn take(&self) -> bool {
         self.flag.0.swap(false, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The end of a server: it is asked, and answers one request after the other.
+//! Server side of an HTTP/2 session: responds to requests in their order.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,23 +20,23 @@ use crate::pipe::{Pipe, Woken};
 use crate::session::End;
 use crate::speaker::{Speaker, Step};
 
-/// One server's connection.
+/// HTTP/2 connection of one server.
 #[derive(Debug)]
 pub(crate) struct Server {
     stage: Stage,
     woken: Woken,
     unanswered_max: usize,
     speaker: Speaker,
-    /// Requests that the program was not given as a whole, in the order in which they came.
+    /// Requests that the program has not received completely, in the order of arrival.
     requests: VecDeque<Heard>,
-    /// Those that were not answered.
+    /// Requests without a response, in the order of arrival.
     unanswered: VecDeque<Unanswered>,
     counters: MessageCounters,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The client's preface is missing.
+    /// Waits for the client's connection preface.
     Beginning(Handshake<Pipe, Bytes>),
     Connected(Connection<Pipe, Bytes>),
     Over,
@@ -50,7 +50,7 @@ struct Unanswered {
 }
 
 impl Server {
-    /// Lets the library go on with what it has, and takes requests that have come.
+    /// Polls the library once and accepts new requests.
     fn advance(&mut self) -> Result<(), Cause> {
         if let Stage::Beginning(handshake) = &mut self.stage {
             match Pin::new(handshake).poll(&mut self.woken.context()) {
@@ -90,7 +90,7 @@ impl Server {
         let (woken, unanswered, counters) = (&self.woken, &mut self.unanswered, &mut self.counters);
         self.requests.retain_mut(|request| {
             let Err(error) = request.poll(&mut woken.context()) else { return true };
-            // Clients may change their minds. What the program knows nothing of is forgotten.
+            // A client may cancel. Drop requests of which the program has received nothing.
             counters.resets += u64::from(error.is_reset());
             if request.is_begun {
                 failed = Some(if error.is_reset() && error.is_remote() {
@@ -114,13 +114,13 @@ impl Server {
         Ok(())
     }
 
-    /// Answers the oldest request with a head that the program said.
+    /// Sends a response with this head to the oldest request.
     fn answer(&mut self, head: &[u8], has_body: bool) -> Result<(), Cause> {
         let Some(oldest) = self.unanswered.front_mut() else { return Err(Cause::NOT_ASKED) };
         let response = head::response(head)?;
         let status = response.status();
         if status.is_informational() {
-            // What a peer does not want any more it does not get; the answer follows.
+            // Ignore errors: the client may have cancelled. The final response follows.
             let _ = oldest.respond.send_informational(response);
             self.speaker.begin_body(None);
             return Ok(());
@@ -142,7 +142,8 @@ impl Server {
 
 impl End for Server {
     fn begin(pipe: Pipe, settings: Http2Settings, _: Scheme) -> Result<Self, Cause> {
-        /// Requests that were cancelled need an answer of the program all the same.
+        /// Limit on unanswered requests, in multiples of `streams`: the program also responds to
+        /// cancelled requests.
         const UNANSWERED: usize = 4;
         let mut builder = Builder::new();
         builder
@@ -193,7 +194,7 @@ impl End for Server {
 
     fn close(&mut self) {
         self.speaker.close();
-        // All that was said leaves before the end is told.
+        // Flush all pending data before GOAWAY.
         let _ = self.advance();
         if let Stage::Connected(connection) = &mut self.stage {
             connection.abrupt_shutdown(Reason::NO_ERROR);

@@ -1,4 +1,4 @@
-//! One end of HTTP/2, over TLS or not.
+//! One side of an HTTP/2 connection, over TLS or plain TCP.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -10,46 +10,46 @@ use crate::Http2Settings;
 use crate::cause::Cause;
 use crate::pipe::Pipe;
 
-/// One end, as the library has it: it reads from its pipe and writes to it.
+/// Client or server side of the `h2` library, which reads from a [`Pipe`] and writes to it.
 pub(crate) trait End: Debug + Send + Sized {
-    /// Begins.
+    /// Starts the connection.
     fn begin(pipe: Pipe, settings: Http2Settings, scheme: Scheme) -> Result<Self, Cause>;
 
-    /// Understands what has come; `plaintext` is called with what of it is for the program.
+    /// Processes received bytes; passes data for the program to `plaintext`.
     fn hear(&mut self, plaintext: &mut dyn FnMut(&[u8])) -> Result<(), Cause>;
 
-    /// Takes what the program says; returns how many bytes of it.
+    /// Takes data from the program; returns the number of bytes taken.
     fn say(&mut self, bytes: &[u8]) -> Result<usize, Cause>;
 
-    /// The program says no more.
+    /// Ends the program's sending direction.
     fn close(&mut self);
 
-    /// Whether nothing more comes.
+    /// Returns whether the connection has ended.
     fn is_over(&self) -> bool;
 
-    /// What was counted since it was asked last.
+    /// Returns the counts since the last call.
     fn take_counters(&mut self) -> MessageCounters;
 }
 
-/// A session that speaks HTTP/2 with the peer and HTTP/1 with the program.
+/// Session that speaks HTTP/2 to the peer and HTTP/1 to the program.
 #[derive(Debug)]
 pub(crate) struct Http2Session<E> {
-    /// What is between it and the connection: TLS, or nothing.
+    /// TLS session below, or `None` for plain TCP.
     below: Option<Box<dyn Session>>,
     settings: Http2Settings,
     pipe: Pipe,
-    /// There once the session below is open.
+    /// `None` until the session below is open.
     end: Option<E>,
     state: SessionState,
-    /// Whether the peer is to be told that nothing more comes, once all has left.
+    /// Whether to close the session below once all data has been sent.
     closes: bool,
 }
 
-/// What both agree upon by ALPN (RFC 9113 section 3.2).
+/// ALPN protocol identifier (RFC 9113 section 3.2).
 const PROTOCOL: &[u8] = b"h2";
 
-/// Bytes that may wait for a peer. More than any window is what a peer asks for again and again, by
-/// PING say, without ever taking the answers.
+/// Limit on bytes queued for the peer. It exceeds any window: only a peer that triggers replies,
+/// such as to PING, without reading them can reach it.
 const WAITING_MAX: usize = 64 << 20;
 
 impl<E: End> Http2Session<E> {
@@ -75,7 +75,7 @@ impl<E: End> Http2Session<E> {
         self.closes = true;
     }
 
-    /// Begins once the session below is open.
+    /// Starts the connection once the session below is open.
     fn begin(&mut self) -> Result<(), Cause> {
         if self.end.is_some() {
             return Ok(());
@@ -90,7 +90,7 @@ impl<E: End> Http2Session<E> {
         Ok(())
     }
 
-    /// Goes on with what has come.
+    /// Processes what has arrived.
     fn go_on(&mut self, plaintext: &mut dyn FnMut(&[u8])) {
         let below = self.below.as_ref().map_or(SessionState::Open, |below| below.state());
         match below {
@@ -144,8 +144,8 @@ impl<E: End> Session for Http2Session<E> {
     }
 
     fn depart(&mut self, to: &mut VecDeque<u8>) {
-        // To a peer that says no more the last word is said once the program has ended: it may be
-        // gone by then, and its program waits until all is acknowledged.
+        // After the peer has ended the session, send the last frames only once the program closes.
+        // The peer may already be gone, and the program waits until it has acknowledged everything.
         if !self.closes && self.end.as_ref().is_some_and(E::is_over) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a program says on one stream after the other.
+//! Splits the program's HTTP/1 byte stream into heads and bodies for HTTP/2 streams.
 
 use std::task::{Context, Poll};
 
@@ -8,40 +8,41 @@ use wirestorm_stack::http1::{Follows, MessageReader, Piece};
 
 use crate::cause::Cause;
 
-/// Takes messages that a program says, and their bodies as streams have room for them.
+/// Reads the program's messages and sends their bodies as flow control permits.
 #[derive(Debug, Default)]
 pub(crate) struct Speaker {
     reader: MessageReader,
-    /// A head that has not ended yet.
+    /// Incomplete head.
     head: Vec<u8>,
-    /// Where the body goes; `None`: nowhere, as the peer does not want it any more.
+    /// Stream of the current body; `None` discards it because the peer no longer wants it.
     stream: Option<SendStream<Bytes>>,
-    /// Whether the program may say the body of the head that was there, or not.
+    /// Whether the program may omit the body of the last head (a response to HEAD).
     may_lack_body: bool,
 }
 
-/// What came of bytes that were said.
+/// Result of one step.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// So many of them are done with.
+    /// Consumed this many bytes.
     Took(usize),
-    /// These as well, and with them a head is whole; then [`Speaker::begin_body`] is to be called.
+    /// Consumed bytes and completed a head. The caller must call [`Speaker::begin_body`] or
+    /// [`Speaker::pass_over_body`] next.
     Head {
-        /// How many of them.
+        /// Bytes consumed.
         length: usize,
         head: Vec<u8>,
         /// Whether a body follows.
         has_body: bool,
     },
-    /// Nothing can go on until the peer has said something.
+    /// Flow control blocks the body until the peer opens its window.
     Blocked,
 }
 
-/// Bytes of a head, at most.
+/// Maximum length of a head in bytes.
 const HEAD_MAX: usize = 64 << 10;
 
 impl Speaker {
-    /// Goes on with bytes, of which there is at least one.
+    /// Processes bytes, of which there must be at least one.
     pub(crate) fn step(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<Step, Cause> {
         if std::mem::take(&mut self.may_lack_body) && may_be_response(bytes) {
             self.reader.leave_out_body();
@@ -83,19 +84,19 @@ impl Speaker {
         Ok(())
     }
 
-    /// Where the body of the head that was there goes.
+    /// Sets the stream that carries the body of the last head.
     pub(crate) fn begin_body(&mut self, stream: Option<SendStream<Bytes>>) {
         self.stream = stream;
     }
 
-    /// The head that was there answers HEAD. RFC 9110 section 9.3.2 has no body then; where a program
-    /// says one all the same, as it does not look at methods, it goes nowhere.
+    /// Marks the last head as a response to HEAD, which has no body (RFC 9110 section 9.3.2). A
+    /// program that does not track methods may send one; it is discarded.
     pub(crate) fn pass_over_body(&mut self) {
         self.stream = None;
         self.may_lack_body = true;
     }
 
-    /// The program says no more.
+    /// Ends the program's output. A body without a length ends here.
     pub(crate) fn close(&mut self) {
         if self.reader.ends_with_connection() {
             self.send(&[], true);
@@ -103,12 +104,12 @@ impl Speaker {
         self.stream = None;
     }
 
-    /// How many of so many bytes the peer's windows have room for.
+    /// Returns how many of `length` bytes the peer's windows permit.
     fn room(&mut self, length: usize, context: &mut Context<'_>) -> usize {
         let Some(stream) = &mut self.stream else { return length };
         stream.reserve_capacity(length);
         let room = stream.capacity().min(length);
-        // Where there is none, the stream may have been reset.
+        // No capacity may also mean that the peer has reset the stream.
         if room == 0 && matches!(stream.poll_capacity(context), Poll::Ready(None | Some(Err(_)))) {
             self.stream = None;
             return length;
@@ -119,14 +120,14 @@ impl Speaker {
     fn send(&mut self, bytes: &[u8], is_end: bool) {
         let Some(stream) = &mut self.stream else { return };
         let sent = stream.send_data(Bytes::copy_from_slice(bytes), is_end);
-        // A stream that takes nothing was reset: what becomes of it is found where it is heard.
+        // The peer has reset the stream. The receiving side reports the reset.
         if sent.is_err() || is_end {
             self.stream = None;
         }
     }
 }
 
-/// Whether bytes may be the beginning of a response.
+/// Returns whether the bytes may begin a response.
 fn may_be_response(bytes: &[u8]) -> bool {
     bytes.iter().zip(b"HTTP/1.").all(|(found, expected)| found == expected)
 }

@@ -1,28 +1,28 @@
-//! What is to be changed in frames: the words that plans and the engine share.
+//! Edits of frames. Plans and the engine share these types.
 
 use alloc::vec::Vec;
 
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-/// What is to be changed in frames; by default nothing. Everything given for two sides has the
-/// primary (client) side first.
+/// Edits of frames; none by default. The first of two values is for the primary (client) side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditOptions {
-    /// The last 4 bytes of every frame are an FCS and left out; of a frame that the capture cut,
-    /// as many of them as were captured.
+    /// Removes the last 4 bytes of every frame, its FCS. If the capture truncated the frame, only
+    /// the captured part of the FCS is removed.
     pub remove_fcs: bool,
-    /// New destination addresses. Frames for an IP group keep the group's Ethernet address.
+    /// New destination addresses. Frames to an IP multicast group keep the group's Ethernet
+    /// address.
     pub destination_mac: Option<[MacAddress; 2]>,
     /// New source addresses.
     pub source_mac: Option<[MacAddress; 2]>,
-    /// Addresses replaced wherever an Ethernet header has them; the first that matches.
+    /// Replacements of addresses in Ethernet headers; the first match applies.
     pub substituted_macs: Vec<MacSubstitution>,
-    /// Every unicast address becomes another one, always the same.
+    /// Replaces each unicast address by a pseudo-random one, consistently.
     pub mac_seed: Option<MacSeed>,
-    /// Broadcast and multicast Ethernet addresses stay.
+    /// Keeps broadcast and multicast Ethernet addresses.
     pub keep_group_macs: bool,
-    /// What becomes of VLAN tags.
+    /// Edit of VLAN tags.
     pub vlan: Option<VlanEdit>,
     /// New type of service for IPv4.
     pub type_of_service: Option<u8>,
@@ -30,37 +30,35 @@ pub struct EditOptions {
     pub traffic_class: Option<u8>,
     /// New flow label for IPv6; 20 bits.
     pub flow_label: Option<u32>,
-    /// What becomes of IPv4's time to live and IPv6's hop limit.
+    /// Edit of the IPv4 time to live and the IPv6 hop limit.
     pub time_to_live: Option<TimeToLiveEdit>,
-    /// New ports for TCP and UDP, for source and destination alike. Where several have a port,
-    /// the first counts.
+    /// New source and destination ports for TCP and UDP; the first match applies.
     pub port_map: Vec<PortMapping>,
-    /// TCP's sequence and acknowledgement numbers move by a number that follows from this seed.
+    /// Seed of an offset for TCP sequence and acknowledgement numbers.
     pub tcp_sequence_seed: Option<u32>,
-    /// Damage to payloads.
+    /// Random damage of payloads.
     pub fuzz: Option<Fuzz>,
-    /// What becomes of frames that the capture cut.
+    /// Action on frames that the capture truncated.
     pub captured_short: Option<CapturedShort>,
-    /// What follows the Ethernet header, and its VLAN tag if it has one, is cut to so many bytes:
-    /// an interface of this MTU takes no more. Further tags are part of it.
+    /// Truncates the data behind the Ethernet header and an optional first VLAN tag to this many
+    /// bytes, the MTU of an interface. Further tags count as data.
     pub mtu_truncate: Option<u32>,
-    /// New source addresses in IP and ARP; the first that matches.
+    /// New source addresses in IP and ARP, per side; the first match applies.
     pub source_addresses: [Vec<PrefixMapping>; 2],
-    /// New destination addresses in IP and ARP; the first that matches.
+    /// New destination addresses in IP and ARP, per side; the first match applies.
     pub destination_addresses: [Vec<PrefixMapping>; 2],
-    /// Every address in IP and ARP becomes another one, always the same.
+    /// Seed that replaces each address in IP and ARP by a pseudo-random one, consistently.
     pub address_seed: Option<u32>,
-    /// Broadcast and multicast IP addresses stay.
+    /// Keeps broadcast and multicast IP addresses.
     pub keep_group_addresses: bool,
-    /// The length in the IP header becomes that of what the frame holds.
+    /// Sets the length in the IP header to the length of the data in the frame.
     pub fix_header_length: bool,
-    /// All checksums are made right, those too that were wrong.
+    /// Corrects all checksums, including those that were wrong before.
     pub fix_checksums: bool,
 }
 
 impl EditOptions {
-    /// Whether any edit tells the two sides apart, so that something has to say which side a
-    /// packet belongs to.
+    /// Returns whether any edit differs between the two sides, so that packets need a side.
     pub fn needs_sides(&self) -> bool {
         let differs = |addresses: &Option<[MacAddress; 2]>| {
             addresses.is_some_and(|[primary, secondary]| primary != secondary)
@@ -72,112 +70,112 @@ impl EditOptions {
     }
 }
 
-/// An Ethernet address in place of another.
+/// A replacement of an Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacSubstitution {
-    /// That which is replaced.
+    /// Address to replace.
     pub from: MacAddress,
-    /// That which takes its place.
+    /// New address.
     pub to: MacAddress,
 }
 
-/// Other Ethernet addresses for all.
+/// Pseudo-random replacement of all Ethernet addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacSeed {
-    /// What the new addresses follow from.
+    /// Seed of the new addresses.
     pub seed: u32,
-    /// So many bytes at the beginning stay; 3 keep the manufacturer. 6 or more keep all.
+    /// Number of leading bytes to keep; 3 keep the manufacturer, 6 or more keep all.
     pub keep_bytes: u8,
 }
 
-/// What becomes of VLAN tags.
+/// Edit of VLAN tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VlanEdit {
-    /// A tag in front of all others.
+    /// Adds a tag in front of all others.
     Add(VlanTag),
-    /// The outermost tag goes.
+    /// Deletes the outermost tag.
     DeleteOuter,
-    /// All tags go that stand one behind the other.
+    /// Deletes all consecutive tags.
     DeleteAll,
-    /// The outermost tag changes in place.
+    /// Changes the outermost tag in place.
     SetOuter(VlanChange),
-    /// The innermost of the tags that stand one behind the other changes in place.
+    /// Changes the innermost of the consecutive tags in place.
     SetInner(VlanChange),
 }
 
 /// A VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// The Ethernet type that announces the tag.
+    /// Ethernet type of the tag (TPID).
     pub ethertype: u16,
-    /// The VLAN, 0 to 4095.
+    /// VLAN identifier, 0 to 4095.
     pub identifier: u16,
-    /// The priority, 0 to 7.
+    /// Priority, 0 to 7.
     pub priority: u8,
-    /// Whether the frame may be dropped first; the canonical format bit before 2011.
+    /// Drop eligible indicator; before 2011 the canonical format indicator.
     pub drop_eligible: bool,
 }
 
-/// What changes in a tag; `None` leaves a field as it is.
+/// Changes of a tag; `None` keeps the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VlanChange {
-    /// The Ethernet type that announces the tag.
+    /// Ethernet type of the tag (TPID).
     pub ethertype: Option<u16>,
-    /// The VLAN, 0 to 4095.
+    /// VLAN identifier, 0 to 4095.
     pub identifier: Option<u16>,
-    /// The priority, 0 to 7.
+    /// Priority, 0 to 7.
     pub priority: Option<u8>,
-    /// Whether the frame may be dropped first.
+    /// Drop eligible indicator.
     pub drop_eligible: Option<bool>,
 }
 
-/// What becomes of a time to live.
+/// Edit of a time to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeToLiveEdit {
-    /// This value.
+    /// Sets this value.
     Set(u8),
-    /// So much more, 255 at most.
+    /// Adds this value, up to 255.
     Add(u8),
-    /// So much less, 1 at least.
+    /// Subtracts this value, down to 1.
     Subtract(u8),
 }
 
-/// One new port for a range of ports.
+/// A new port for a range of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMapping {
-    /// The first port of the range.
+    /// First port of the range.
     pub first: u16,
-    /// The last port of the range.
+    /// Last port of the range.
     pub last: u16,
-    /// The port that all of them become.
+    /// New port for the whole range.
     pub to: u16,
 }
 
-/// Damage to payloads, the same for the same packet in every run.
+/// Random damage of payloads, the same for the same packet in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fuzz {
-    /// What the damage follows from.
+    /// Seed of the damage.
     pub seed: u32,
-    /// One of so many packets is damaged, on average; 1 or more.
+    /// Damages one of this many packets, on average; 1 or more.
     pub factor: u32,
 }
 
-/// What becomes of a frame of which the capture has only the beginning.
+/// Action on a frame that the capture truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CapturedShort {
-    /// Zeros make it as long as it was on the wire.
+    /// Pads with zeros to the length on the wire.
     Pad,
-    /// Its IP header says the length that is there.
+    /// Sets the length in the IP header to the captured length.
     Truncate,
-    /// It is not sent.
+    /// Drops the frame.
     Delete,
 }
 
-/// Another prefix for addresses; the bits behind the new prefix stay.
+/// A new prefix for addresses; the host bits stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixMapping {
-    /// The addresses that are replaced.
+    /// Addresses to replace.
     pub from: Prefix,
-    /// Where they move; of the same version of IP, or the mapping has no effect.
+    /// New prefix. If it has another IP version than `from`, the mapping has no effect.
     pub to: Prefix,
 }

@@ -1,25 +1,25 @@
-//! The words for what a link does to frames, shared by plans and by what does it.
+//! Impairments of a link. Plans and the link emulator share these types.
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
 
-/// What a link does to the frames of one direction. The default does nothing.
+/// Impairments of one direction of a link. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
-    /// Which frames are lost.
+    /// Loss model.
     pub loss: Loss,
     /// Probability that a frame is duplicated.
     pub duplication: Share,
-    /// The share of frames in which one bit is changed, behind the Ethernet header: what a
-    /// checksum has to find.
+    /// Share of frames in which one bit flips behind the Ethernet header. A checksum should detect
+    /// it.
     pub corruption: Share,
-    /// The narrowest part of the link; `None`: it is as fast as the frames come.
+    /// Rate limit and queue of the link; `None` means no limit.
     pub bottleneck: Option<Bottleneck>,
-    /// From the end of a frame's transmission to its arrival.
+    /// Delay from the end of a frame's transmission to its arrival.
     pub delay: Duration,
-    /// How much the delay varies.
+    /// Variation of the delay.
     pub jitter: Jitter,
-    /// Frames that are late on top of that, so that others overtake them.
+    /// Frames with an extra delay, so that others overtake them.
     pub reordering: Reordering,
 }
 
@@ -33,104 +33,105 @@ impl Share {
     /// No frame.
     pub const NONE: Self = Self(0);
 
-    /// So many billionths; `None` beyond a whole.
+    /// Creates a share from billionths; `None` if it exceeds 10^9.
     pub const fn from_billionths(billionths: u32) -> Option<Self> {
         if billionths <= Self::ALL.0 { Some(Self(billionths)) } else { None }
     }
 
-    /// In billionths.
+    /// Returns the share in billionths.
     pub const fn billionths(self) -> u32 {
         self.0
     }
 
-    /// Whether what was drawn, any 64 bits, falls into it.
+    /// Returns whether 64 random bits select a frame of this share.
     pub const fn has(self, drawn: u64) -> bool {
         ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
 }
 
-/// Which frames are lost.
+/// Loss model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loss {
-    /// None.
+    /// No loss.
     #[default]
     None,
-    /// Each with the same chance, whatever became of others.
+    /// Each frame is lost independently with the same probability.
     Random(Share),
-    /// In bursts.
+    /// Loss in bursts.
     Bursts(Bursts),
 }
 
-/// Loss in bursts, by E. N. Gilbert, "Capacity of a Burst-Noise Channel" (Bell System Technical
+/// Loss in bursts, after E. N. Gilbert, "Capacity of a Burst-Noise Channel" (Bell System Technical
 /// Journal 39, 1960) and E. O. Elliott, "Estimates of Error Rates for Codes on Burst-Noise
-/// Channels" (42, 1963): a link is in a good or a bad state, good in the beginning. A frame is lost
-/// or not by the state that it finds; then the state changes, or not.
+/// Channels" (42, 1963).
 ///
-/// The bad state lasts 1/r frames on average, and `p / (p + r)` of all frames find it.
+/// A link is in a good or a bad state, initially good. The state on arrival decides whether a frame
+/// is lost; then the state may change. The bad state lasts 1/r frames on average. The share of
+/// frames that arrive in the bad state is `p / (p + r)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bursts {
-    /// From good to bad, for each frame.
+    /// Probability of a change from good to bad, per frame.
     pub p: Share,
-    /// From bad to good, for each frame.
+    /// Probability of a change from bad to good, per frame.
     pub r: Share,
-    /// The share of frames that get through in the bad state.
+    /// Share of frames that pass in the bad state.
     pub h: Share,
-    /// The share of frames that get through in the good state; all with Gilbert.
+    /// Share of frames that pass in the good state; all in Gilbert's model.
     pub k: Share,
 }
 
-/// A rate, and the queue in front of it.
+/// A rate limit with the queue in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// Bits a second.
+    /// Rate in bits a second.
     pub rate: Rate,
-    /// Which bytes of a frame they count.
+    /// Bytes of a frame that the rate counts.
     pub layer: Layer,
-    /// How much waits; what finds the queue full is dropped. The frame that is being sent does
-    /// not wait.
+    /// Length of the queue. A frame that finds it full is dropped. The frame in transmission is not
+    /// in the queue.
     pub queue: Queue,
 }
 
-/// How long a queue gets.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
-    /// Number of frames.
+    /// Number of frames; at most [`Queue::MAX_FRAMES`].
     Frames(u32),
-    /// So many bytes of frames, without FCS.
+    /// Bytes of the queued frames, without FCS.
     Bytes(u64),
 }
 
 impl Queue {
-    /// The most frames or bytes: what a queue notes of each frame stays within a few megabytes.
+    /// Largest number of frames, so that the queue's state stays within a few megabytes.
     pub const MAX_FRAMES: u32 = 1 << 20;
 }
 
 impl Default for Queue {
-    /// 1,000 frames, the length of an interface's transmit queue in Linux.
+    /// 1,000 frames, as the transmit queue of a Linux interface.
     fn default() -> Self {
         Self::Frames(1_000)
     }
 }
 
-/// How much a delay varies. Frames keep their order: one that would overtake arrives together with
+/// Variation of a delay. Frames keep their order: a frame that would overtake arrives together with
 /// the one ahead of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Not at all.
+    /// No variation.
     #[default]
     None,
-    /// By so much less to so much more, all alike.
+    /// Uniform distribution from minus to plus this value.
     Uniform(Duration),
-    /// With so much as the standard deviation, as the sum of twelve draws: never by more than
-    /// six times as much.
+    /// Normal distribution with this standard deviation, as the sum of twelve draws. The deviation
+    /// never exceeds six times this value.
     Normal(Duration),
 }
 
-/// Frames that arrive late, and for which the others do not wait.
+/// Frames that arrive late, so that other frames overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// Number of datagrams.
+    /// Share of frames with the extra delay.
     pub share: Share,
-    /// How late.
+    /// Extra delay.
     pub by: Duration,
 }

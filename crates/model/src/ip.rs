@@ -1,21 +1,21 @@
-//! What can be set of IP, for all flows of a template.
+//! IP header settings for all flows of a template.
 
 use wirestorm_wire::flow::FlowKey;
 
-/// What IP headers say beside addresses and lengths.
+/// Fields of IP headers besides addresses and lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpSettings {
-    /// Time to live, or hop limit. Default 64.
+    /// Time to live (IPv4) or hop limit (IPv6). Default 64.
     pub hop_limit: u8,
-    /// Differentiated services, in the upper six bits. Default 0.
+    /// Traffic class; the upper six bits are the DSCP. Default 0.
     pub traffic_class: u8,
-    /// Whether routers must not fragment packets of IPv4, as Path MTU Discovery wants it (RFC 1191
-    /// section 3). Default yes.
+    /// Whether IPv4 packets carry the "don't fragment" bit, as Path MTU Discovery requires (RFC
+    /// 1191 section 3). Default true.
     pub dont_fragment: bool,
-    /// The identification of packets of IPv4. Those of a datagram in fragments have one that counts
-    /// up, whatever is said here. Default zero.
+    /// Identification of IPv4 packets. Fragments of a datagram always use a counter instead.
+    /// Default zero.
     pub identification: Identification,
-    /// The flow label of packets of IPv6. Default zero.
+    /// Flow label of IPv6 packets. Default zero.
     pub flow_label: FlowLabel,
 }
 
@@ -32,7 +32,8 @@ impl Default for IpSettings {
 }
 
 impl IpSettings {
-    /// The same, in some room, with the traffic class that a program says, where it does.
+    /// Returns these settings with the traffic class `class`, stored in `room`, or `self` if
+    /// `class` is `None`.
     #[inline]
     pub fn with_class<'a>(&'a self, class: Option<u8>, room: &'a mut Self) -> &'a Self {
         let Some(traffic_class) = class else { return self };
@@ -40,7 +41,7 @@ impl IpSettings {
         room
     }
 
-    /// How the packets of a flow are identified: those of IPv6 are not.
+    /// Returns how to identify the packets of a flow; IPv6 headers have no identification.
     #[inline]
     pub fn identification_of(&self, key: &FlowKey) -> Identification {
         match self.identification {
@@ -52,21 +53,21 @@ impl IpSettings {
     }
 }
 
-/// Identifications of packets that nobody has fragmented yet.
+/// Identification of IPv4 packets that no host has fragmented.
 ///
 /// RFC 6864 section 4.1: "Originating sources MAY set the IPv4 ID field of atomic datagrams to any
-/// value", which are those that must not be fragmented. Of others, section 4.3: sources "MUST NOT
-/// repeat IPv4 ID values within one MDL for a given source address/destination address/protocol
-/// tuple", for which numbers that count up are best.
+/// value". Atomic datagrams are those which must not be fragmented. For others, section 4.3 says
+/// that sources "MUST NOT repeat IPv4 ID values within one MDL for a given source
+/// address/destination address/protocol tuple". A counter takes longest to repeat a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identification {
-    /// 0, as where it means nothing.
+    /// Always 0.
     #[default]
     Zero,
-    /// One more with each packet of all flows of a port.
+    /// A counter that all flows of a port share; each packet adds one.
     Counting,
-    /// Drawn for each packet; where the port cuts long segments, for the first of each, behind
-    /// which it counts.
+    /// A random number for each packet. If the port segments a long packet, the first segment gets
+    /// the random number and each next one adds one.
     Random,
 }
 
@@ -76,17 +77,17 @@ pub enum FlowLabel {
     /// Section 2: "A Flow Label of zero is used to indicate packets that have not been labeled."
     #[default]
     Zero,
-    /// One that follows from addresses, ports and protocol, so that each flow has its own, as far
-    /// as 20 bits tell them apart; never zero.
+    /// A hash of addresses, ports and protocol. It differs between flows as far as 20 bits allow
+    /// and is never zero.
     OfFlow,
-    /// This one; the lower 20 bits count.
+    /// This fixed value; only the lower 20 bits are used.
     Value(u32),
 }
 
 impl FlowLabel {
     const BITS: u32 = 20;
 
-    /// That of packets which answer those with a key.
+    /// Returns the label of packets that answer packets with `key`.
     #[inline]
     pub fn of(self, key: &FlowKey) -> u32 {
         match self {
@@ -103,7 +104,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     #[test]
-    fn a_label_has_twenty_bits_and_is_of_the_flow() {
+    fn flow_label_has_twenty_bits_and_depends_on_the_flow() {
         let key = FlowKey::ipv6([1; 16], [2; 16], 6);
         assert_eq!(
             [FlowLabel::Zero, FlowLabel::Value(u32::MAX)].map(|it| it.of(&key)),

@@ -1,4 +1,4 @@
-//! How the client's side is told from the server's: the words that plans and the engine share.
+//! Rules that tell the client side from the server side. Plans and the engine share these types.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -6,32 +6,33 @@ use core::ops::RangeInclusive;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-/// How sides are decided.
+/// How to assign packets to a side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidesOptions {
-    /// What makes a packet one of the primary side.
+    /// Rule that assigns a packet to the primary side.
     pub rule: SideRule,
-    /// The rule's packets are of the secondary side instead.
+    /// Whether to assign the rule's packets to the secondary side instead.
     pub reverse: bool,
-    /// What is not IP, or cut before its ports, is of the primary side rather than of the
-    /// secondary. [`SideRule::SourceMac`] knows a side for these packets too.
+    /// Whether packets without IP, or truncated before the ports, belong to the primary side.
+    /// [`SideRule::SourceMac`] assigns a side to these packets too.
     pub non_ip_is_primary: bool,
-    /// Conversations that are remembered at most.
+    /// Largest number of conversations to remember.
     pub conversations_max: usize,
 }
 
-/// What makes a packet one of the primary side.
+/// Rule that assigns a packet to the primary side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideRule {
-    /// Its sender is the client of its conversation: as TCP's SYN, DNS or ICMP's echo say; else
-    /// the end without a port below 1024, if the other has one; else the one that sent first.
+    /// The sender is the client of its conversation. TCP's SYN, DNS and ICMP echo identify the
+    /// client. Otherwise it is the end without a port below 1024 if the other end has one, else the
+    /// first sender.
     Auto,
-    /// Its sender sent the first packet of its conversation.
+    /// The sender sent the first packet of its conversation.
     First,
-    /// Its destination port, of TCP or UDP, is that of a service.
+    /// The TCP or UDP destination port is in one of these ranges.
     Port(Vec<RangeInclusive<u16>>),
-    /// Its source address has one of these prefixes.
+    /// The source IP address has one of these prefixes.
     SourceAddress(Vec<Prefix>),
-    /// Its source Ethernet address is one of these.
+    /// The source Ethernet address is one of these.
     SourceMac(Vec<MacAddress>),
 }

@@ -1,29 +1,29 @@
-//! The words for tunnels of clients, shared by plans and by what puts frames into them.
+//! Client tunnels. Plans and the encapsulation in the engine share these types.
 
 use core::net::IpAddr;
 use core::num::NonZeroU16;
 
-/// Tunnels of GTP-U of clients with consecutive addresses, one for each.
+/// GTP-U tunnels of clients with consecutive addresses, one tunnel per client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientTunnels {
-    /// The first client.
+    /// First client address.
     pub first: IpAddr,
-    /// The last one, of the same family and not before the first.
+    /// Last client address, of the same family and not before the first.
     pub last: IpAddr,
-    /// The tunnel endpoint identifier of the first client's.
+    /// Tunnel endpoint identifier of the first client.
     pub teid: u32,
-    /// By how much that of each next client is greater, modulo 2^32.
+    /// Increment of the identifier from client to client, modulo 2^32.
     pub teid_step: u32,
-    /// The tunnel's end at the clients.
+    /// Tunnel endpoint on the client side.
     pub from: IpAddr,
-    /// The other end, of the same family.
+    /// Remote tunnel endpoint, of the same family as `from`.
     pub to: IpAddr,
-    /// The port of UDP that packets come from; `None`: the one that the packet within comes from.
+    /// Outer UDP source port; `None`: the source port of the inner packet.
     pub source_port: Option<NonZeroU16>,
 }
 
 impl ClientTunnels {
-    /// The identifier of the last client, which is none where it is more than 2^32 - 1.
+    /// Returns the identifier of the last client without wrapping. It is invalid above 2^32 - 1.
     pub fn teid_last(&self) -> u128 {
         let more = match (self.first, self.last) {
             (IpAddr::V4(first), IpAddr::V4(last)) => {

@@ -1,4 +1,4 @@
-//! What is asked of a link, in the words that flags and plans share.
+//! Impairment settings as text, shared by the command line and plans.
 
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_base::time::Duration;
@@ -12,7 +12,7 @@ use crate::document::place::Place;
 use crate::document::time::parse_time;
 use crate::traffic::{AskedRate, parse_rate};
 
-/// What is asked of one direction of a link, word by word.
+/// Impairment settings of one direction of a link, one field per key. `None`: not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AskedImpairment {
     loss: Option<Share>,
@@ -26,35 +26,35 @@ pub struct AskedImpairment {
     reorder: Option<Reordering>,
 }
 
-/// Why words mean nothing.
+/// An invalid impairment setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImpairmentError {
-    /// A word that is none.
+    /// An unknown key.
     #[error("found {0:?}, expected one of {words}", words = AskedImpairment::WORDS.join(", "))]
     Word(String),
-    /// A word without a value.
-    #[error("found {0:?}, expected words with values, such as delay=5ms,loss=1%")]
+    /// A key without a value.
+    #[error("found {0:?}, expected key=value pairs, such as delay=5ms,loss=1%")]
     NoValue(String),
-    /// A value that does not fit its word.
+    /// A value that is invalid for its key.
     #[error("{word}: found {found:?}, expected {expected}")]
     Value {
-        /// The word.
+        /// The key.
         word: &'static str,
-        /// What was written.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The accepted notation.
         expected: &'static str,
     },
-    /// Two words for the same.
+    /// Two loss models at once.
     #[error("both loss and burst_loss: expected one of them")]
     TwoLosses,
-    /// A queue in front of nothing.
+    /// A queue without a rate that fills it.
     #[error("a queue without a rate: expected a rate too, such as rate=100M-l2")]
     QueueAlone,
 }
 
 impl AskedImpairment {
-    /// All words.
+    /// All keys.
     pub const WORDS: [&str; 9] = [
         "loss",
         "burst_loss",
@@ -67,7 +67,7 @@ impl AskedImpairment {
         "reorder",
     ];
 
-    /// Takes in a word; `-` may stand for `_`.
+    /// Sets one key; `-` may replace `_`.
     ///
     /// # Errors
     /// See [`ImpairmentError`].
@@ -82,8 +82,8 @@ impl AskedImpairment {
         match word {
             "loss" => self.loss = Some(share()?),
             "burst_loss" => {
-                let expected = "P/R, P/R/H or P/R/H/K: the chances to turn bad and good again, and \
-                                to get through when bad (0%) and good (100%), such as 0.5%/30%";
+                let expected = "P/R, P/R/H or P/R/H/K: the probabilities good to bad, bad to good, \
+                                delivery when bad (0%) and when good (100%), such as 0.5%/30%";
                 self.burst_loss = Some(parse_bursts(value).ok_or_else(|| wrong(expected))?);
             }
             "duplicate" => self.duplicate = Some(share()?),
@@ -105,19 +105,19 @@ impl AskedImpairment {
                 self.delay = Some(parse_time(value).ok_or_else(|| wrong(expected))?);
             }
             "jitter" => {
-                let expected = "a time with its unit: 1ms (up to so much less or more) or \
-                                1ms/normal (the standard deviation)";
+                let expected = "a time with its unit: 1ms (uniform, plus or minus 1 ms) or \
+                                1ms/normal (standard deviation)";
                 self.jitter = Some(parse_jitter(value).ok_or_else(|| wrong(expected))?);
             }
             _ => {
-                let expected = "a share of frames and how late they are, such as 1%/2ms";
+                let expected = "a share of frames and their extra delay, such as 1%/2ms";
                 self.reorder = Some(parse_reordering(value).ok_or_else(|| wrong(expected))?);
             }
         }
         Ok(())
     }
 
-    /// Takes in `delay=5ms,loss=1%`.
+    /// Sets several keys, as in `delay=5ms,loss=1%`.
     ///
     /// # Errors
     /// See [`ImpairmentError`].
@@ -130,7 +130,8 @@ impl AskedImpairment {
         Ok(())
     }
 
-    /// This, and of `other` what is not said here.
+    /// Returns these settings, with unset keys taken from `other`. `loss` and `burst_loss` count as
+    /// one key.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let is_loss_said = self.loss.is_some() || self.burst_loss.is_some();
@@ -147,7 +148,7 @@ impl AskedImpairment {
         }
     }
 
-    /// What it means.
+    /// Converts the settings to an [`Impairment`].
     ///
     /// # Errors
     /// [`ImpairmentError::TwoLosses`], [`ImpairmentError::QueueAlone`].
@@ -177,7 +178,7 @@ impl AskedImpairment {
     }
 }
 
-/// Reads `{delay: 5ms, loss: 1%}`.
+/// Reads an object such as `{delay: 5ms, loss: 1%}`.
 pub(crate) fn read(place: &Place<'_>) -> Result<Impairment, PlanError> {
     let mut asked = AskedImpairment::default();
     for (word, value) in place.fields(&AskedImpairment::WORDS)?.all() {
@@ -191,7 +192,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Impairment, PlanError> {
 }
 
 pub(crate) fn parse_share(text: &str) -> Option<Share> {
-    /// Billionths in a hundredth.
+    /// Billionths per percent.
     const PERCENT: u64 = 10_000_000;
     let decimal = Decimal::parse(text.trim().strip_suffix('%')?.trim_end()).ok()?;
     let scaled = decimal.digits.checked_mul(PERCENT)?;
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_means_something() {
+    fn parses_every_key() {
         let text = "loss=1.5%, duplicate=0.01%,corrupt=100%,rate=100M-l2,queue=64kB,delay=5ms,\
                     jitter=1ms/normal,reorder=2%/1.5ms";
         let rate = Rate::parse_per_second("100M", 1).unwrap();
@@ -285,10 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_said_with_what_was_expected() {
+    fn invalid_settings_show_the_accepted_notation() {
         for (text, expected) in [
             ("los=1%", "found \"los\", expected one of loss, burst_loss, duplicate"),
-            ("loss", "found \"loss\", expected words with values"),
+            ("loss", "found \"loss\", expected key=value pairs"),
             ("loss=1", "loss: found \"1\", expected a share of frames, such as 1%"),
             ("loss=101%", "loss: found \"101%\""),
             ("loss=0.00000001%", "loss: found"),
@@ -299,7 +300,7 @@ mod tests {
             ("rate=1G-l2,queue=B", "queue: found"),
             ("delay=5", "delay: found \"5\", expected a time"),
             ("jitter=1ms/even", "jitter: found"),
-            ("reorder=1%", "reorder: found \"1%\", expected a share of frames and how late"),
+            ("reorder=1%", "reorder: found \"1%\", expected a share of frames and their"),
             ("loss=1%,burst_loss=1%/2%", "both loss and burst_loss"),
             ("queue=5", "a queue without a rate"),
         ] {
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_direction_has_what_it_is_told_and_what_both_are() {
+    fn settings_of_a_direction_override_those_of_both() {
         let words = |text| {
             let mut asked = AskedImpairment::default();
             asked.set_all(text).unwrap();

@@ -1,7 +1,7 @@
-//! What is to be sent: as it was written, and as it was understood.
+//! Plans of traffic, replays and emulated hosts: parsing, validation and lowering.
 //!
-//! Every front-end (flags, plan files, other tools' scripts) is translated to the types here, so
-//! there is one place where words become numbers with units.
+//! Every front end (flags, plan files, scripts of other tools) translates its input to the types of
+//! this crate. Text becomes numbers with units in this one place.
 #![forbid(unsafe_code)]
 
 mod document;

@@ -1,26 +1,26 @@
-//! What rates are multiplied by, in TRex's words.
+//! Rate multipliers in TRex's syntax.
 
 use wirestorm_base::rate::{Decimal, Layer};
 
-/// What the rates of all streams are multiplied by.
+/// Factor or total that scales the rates of all streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Multiplier {
-    /// This factor.
+    /// Multiplies each rate by this factor.
     Factor(Decimal),
-    /// What makes all together send so many frames a second.
+    /// Scales the streams to this total, in frames per second.
     Frames(f64),
-    /// What makes all together send so many bits a second, counted at this layer.
+    /// Scales the streams to this total, in bits per second at this layer.
     Bits(f64, Layer),
-    /// What makes all together take this part of the line, in percent of its bits at layer 1.
+    /// Scales the streams to this percentage of the line rate at layer 1.
     Percent(f64),
 }
 
 impl Multiplier {
-    /// The rates as they are.
+    /// Leaves the rates unchanged.
     pub const ONE: Self = Self::Factor(Decimal { digits: 1, denominator: 1 });
 
-    /// Reads `3`, `0.5`, `23%`, `10kpps`, `1.5mpps`, `10mbps` (frames with FCS) or `10mbpsl1`
-    /// (all that the wire carries); `None` for anything else, and for nothing at all.
+    /// Parses `3`, `0.5`, `23%`, `10kpps`, `1.5mpps`, `10mbps` (frames with FCS) or `10mbpsl1`
+    /// (with preamble and gap). Returns `None` for zero and for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.to_ascii_lowercase();
         let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

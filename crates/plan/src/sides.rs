@@ -1,4 +1,4 @@
-//! Which side a packet belongs to, as `--split` says.
+//! The side rules of `--split`, which assign each packet to the client or the server side.
 
 use std::ops::RangeInclusive;
 
@@ -8,20 +8,20 @@ use crate::edit::{EditError, parse_prefix};
 
 pub use wirestorm_model::sides::{SideRule, SidesOptions};
 
-/// The most entries of one list: they are searched for every packet.
+/// Maximum entries of a list: every packet searches it linearly.
 const ENTRIES_MAX: usize = 1024;
 const OPTION: &str = "split";
 
 /// Reads the value of `--split`.
 ///
 /// # Errors
-/// Where the word is none of these, or an entry of its list makes no sense.
+/// Returns an error if the rule is unknown or an entry of its list is invalid.
 pub fn parse_side_rule(text: &str) -> Result<SideRule, EditError> {
     match text.split_once(':') {
         None => match text {
             "auto" => Ok(SideRule::Auto),
             "first" => Ok(SideRule::First),
-            // The ports of the system's services, RFC 6335 section 6.
+            // System ports, RFC 6335 section 6.
             "port" => Ok(SideRule::Port(vec![0..=1023])),
             _ => Err(unknown(text)),
         },
@@ -79,7 +79,7 @@ mod tests {
     use crate::edit::Prefix;
 
     #[test]
-    fn each_rule_reads_as_it_is_written() {
+    fn parses_every_side_rule() {
         assert_eq!(parse_side_rule("auto"), Ok(SideRule::Auto));
         assert_eq!(parse_side_rule("first"), Ok(SideRule::First));
         assert_eq!(parse_side_rule("port"), Ok(SideRule::Port(vec![0..=1023])));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_what_was_found() {
+    fn invalid_side_rules_name_the_wrong_part() {
         for (text, found) in [
             ("", ""),
             ("bridge", "bridge"),

@@ -1,4 +1,4 @@
-//! Tunnels of clients, as they are written.
+//! Parses the `tunnels` field of a port: GTP-U tunnels of clients.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,10 +14,11 @@ use crate::emulation::read_range;
 
 pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
 
-/// Reads the tunnels of a port with these addresses: where an end is not said, it is the port.
+/// Reads the tunnels of a port. A missing tunnel end defaults to the port's own address of the same
+/// family in `own`.
 pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnels>, PlanError> {
     let mut all = Vec::new();
-    // Of the clients before, by the first of each range, the last.
+    // Client ranges so far: first address to last address.
     let mut taken: BTreeMap<IpAddr, IpAddr> = BTreeMap::new();
     for item in place.items("tunnels")? {
         let fields = item.fields(&TUNNEL)?;
@@ -25,7 +26,7 @@ pub(crate) fn read(place: &Place<'_>, own: &[Prefix]) -> Result<Vec<ClientTunnel
         let before = taken.range(..=tunnels.last).next_back();
         if let Some((first, _)) = before.filter(|(_, last)| **last >= tunnels.first) {
             let clients = fields.need("clients", "addresses of clients")?;
-            let message = format!("{} has a tunnel already", (*first).max(tunnels.first));
+            let message = format!("{} already has a tunnel", (*first).max(tunnels.first));
             return Err(clients.says(message));
         }
         taken.insert(tunnels.first, tunnels.last);
@@ -59,7 +60,8 @@ fn read_one(
     Ok(tunnels)
 }
 
-/// Whether the last client's identifier is one yet, where the first one's stands here.
+/// Checks that the last client's tunnel endpoint identifier fits 32 bits. `place` is that of the
+/// first client's identifier.
 fn check_identifiers(
     place: &Place<'_>,
     tunnels: &ClientTunnels,
@@ -70,8 +72,7 @@ fn check_identifiers(
         return Ok(());
     }
     Err(place.says(format!(
-        "found {}, with which the last of {count} clients, in steps of {}, has {last}: expected that \
-         to be at most {}",
+        "found {}: with a step of {} the last of {count} clients gets {last}, expected at most {}",
         tunnels.teid,
         tunnels.teid_step,
         u32::MAX

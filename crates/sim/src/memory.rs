@@ -1,8 +1,7 @@
-//! Ports in memory: a wire, whose one end receives what the other sends, in order and at its
-//! due time, and a sink.
+//! Ports in memory: a wire that delivers frames in order at their due times, and a sink.
 //!
-//! Both ends of a wire live on one thread. Buffers change hands by moving their boxes, so a frame is
-//! never copied, and after [`wire`] nothing is allocated.
+//! Both ends of a wire live on one thread. Frames move as boxed buffers, so no frame is copied, and
+//! nothing is allocated after [`wire`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -16,12 +15,12 @@ use wirestorm_base::port::{
 };
 use wirestorm_base::time::Instant;
 
-/// The size of a wire.
+/// Size of a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct WireOptions {
-    /// Frame buffers, shared by both ends.
+    /// Number of frame buffers, which both ends share.
     pub frames: usize,
-    /// The longest frame, in bytes without FCS.
+    /// Longest frame in bytes without FCS.
     pub frame_length_max: usize,
 }
 
@@ -31,7 +30,7 @@ impl Default for WireOptions {
     }
 }
 
-/// A wire's two ends.
+/// Creates the two ends of a wire.
 pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
     let capabilities = capabilities(options);
     let buffer = |place| {
@@ -63,31 +62,31 @@ pub fn wire(options: WireOptions) -> (MemoryTransmit, MemoryReceive) {
     (transmit, receive)
 }
 
-/// A port that throws away what it is given, exactly when it is due: the cost of everything
-/// above a port, and nothing else.
+/// Port that discards every frame exactly at its due time. It measures the cost of everything above
+/// a port.
 #[derive(Debug)]
 pub struct MemorySink {
     capabilities: Capabilities,
-    /// All buffers, one after the other.
+    /// All buffers, each at a multiple of the stride.
     memory: Box<[u8]>,
     free: Vec<u32>,
-    /// Frames that leave with the next flush.
+    /// Frames that the next flush sends.
     queued: Vec<u32>,
     queued_bytes: u64,
-    /// When, those without a departure time left out.
+    /// Departure times of the queued frames that have one.
     queued_departures: Vec<Instant>,
     counters: TransmitCounters,
     departures: DepartureRecord,
 }
 
-/// Distance between two buffers: an odd number of cache lines, so that consecutive buffers
+/// Distance of two buffers in bytes: an odd number of cache lines, so that consecutive buffers
 /// spread over all sets of a cache.
 const fn stride(frame_length_max: usize) -> usize {
     (frame_length_max.div_ceil(64) | 1) * 64
 }
 
 impl MemorySink {
-    /// A sink with its own buffers.
+    /// Creates a sink with its own buffers.
     pub fn new(options: WireOptions) -> Self {
         Self {
             capabilities: capabilities(options),
@@ -174,14 +173,14 @@ const fn capabilities(options: WireOptions) -> Capabilities {
     }
 }
 
-/// A buffer, and the place that it has in the table of the end that holds it.
+/// Frame buffer, and its index in the table of the end that holds it.
 #[derive(Debug)]
 struct Buffer {
     place: u32,
     bytes: Box<[u8]>,
 }
 
-/// A frame that has left.
+/// Frame in transit.
 #[derive(Debug)]
 struct OnTheWire {
     buffer: Buffer,
@@ -189,15 +188,15 @@ struct OnTheWire {
     departure: Instant,
 }
 
-/// What lies between the ends.
+/// State that both ends share.
 #[derive(Debug)]
 struct Medium {
     on_the_wire: VecDeque<OnTheWire>,
-    /// The last given back is the next taken, so that it is still in the cache.
+    /// Free buffers. The last one returned is taken first, while it is still in the cache.
     spare: Vec<Buffer>,
 }
 
-/// The buffers that one end holds, each at its place; the others are empty.
+/// Buffers that one end holds, by index; the other entries are empty.
 #[derive(Debug)]
 struct Table(Vec<Box<[u8]>>);
 
@@ -205,7 +204,7 @@ impl Table {
     #[inline]
     fn insert(&mut self, buffer: Buffer) -> FrameId {
         let empty = core::mem::replace(&mut self.0[buffer.place as usize], buffer.bytes);
-        // Nothing is in it, so there is nothing to be freed: that need not be looked at.
+        // The replaced box is empty: forgetting it skips the check for memory to free.
         core::mem::forget(empty);
         FrameId::from_index(buffer.place)
     }
@@ -217,7 +216,7 @@ impl Table {
     }
 }
 
-/// The sending end.
+/// Sending end of a wire.
 #[derive(Debug)]
 pub struct MemoryTransmit {
     capabilities: Capabilities,
@@ -228,7 +227,7 @@ pub struct MemoryTransmit {
     store: Vec<Box<[u8]>>,
     counters: TransmitCounters,
     departures: DepartureRecord,
-    /// When the last frame left: the one behind it does not leave before.
+    /// Departure of the last frame; later frames do not leave before it.
     left: Instant,
 }
 
@@ -303,7 +302,7 @@ impl Transmit for MemoryTransmit {
         }
         let mut medium = self.medium.borrow_mut();
         if medium.on_the_wire.is_empty() {
-            // Neither copies anything: the two change places.
+            // Swap the two collections: this copies no frame.
             let emptied = core::mem::take(&mut medium.on_the_wire);
             medium.on_the_wire = core::mem::replace(&mut self.queued, emptied.into()).into();
         } else {
@@ -332,7 +331,7 @@ impl Transmit for MemoryTransmit {
     }
 }
 
-/// The receiving end.
+/// Receiving end of a wire.
 #[derive(Debug)]
 pub struct MemoryReceive {
     capabilities: Capabilities,

@@ -1,5 +1,4 @@
-//! Endpoints of clients and servers in virtual time, over wires that bring every frame to its
-//! other end a while later.
+//! Client and server endpoints in virtual time, connected by wires with a constant delay.
 
 use std::collections::VecDeque;
 
@@ -12,70 +11,71 @@ use wirestorm_wire::packet::MacAddress;
 
 use crate::memory::{MemoryReceive, MemoryTransmit, WireOptions, wire};
 
-/// The longest frame of these wires, in bytes without FCS: datagrams of 9 KB with their headers.
+/// Longest frame in bytes without FCS: a 9 KB datagram with its headers.
 pub const FRAME_LENGTH_MAX: usize = 9_238;
 
-/// How an endpoint takes part.
+/// Options of one endpoint.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// Its Ethernet address: frames to it are brought here, others to all others.
+    /// Ethernet address. Frames for an unknown address go to all other endpoints.
     pub mac: MacAddress,
-    /// What it does.
+    /// Options of the endpoint itself.
     pub endpoint: EndpointOptions,
-    /// What is done to frames that it sends, drawn from the endpoint's seed; `None`: nothing.
+    /// Impairment of the frames it sends, seeded with the endpoint's seed; `None` for none.
     pub impairment: Option<Impairment>,
-    /// Which of its flows are followed.
+    /// Selection of the flows to follow.
     pub followed: FollowOptions,
 }
 
-/// How long things take.
+/// Times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkOptions {
-    /// How long a frame is on its way.
+    /// Delay of each frame between two endpoints.
     pub delay: Duration,
-    /// No flow is made this long after the start or later.
+    /// Endpoints start no flow at or after this time since the start.
     pub duration: Duration,
-    /// How long flows that are there then may take to end.
+    /// Time after `duration` in which open flows may end.
     pub drain_timeout: Duration,
 }
 
-/// A frame that leaves an endpoint, or arrives there.
+/// Frame that leaves an endpoint or arrives at one.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Which endpoint, by its place.
+    /// Index of the endpoint.
     pub node: usize,
-    /// When, from the start on.
+    /// Time since the start.
     pub at: Instant,
-    /// Its bytes without FCS.
+    /// Frame without FCS.
     pub frame: &'a [u8],
 }
 
-/// What became of an endpoint.
+/// Final state of an endpoint.
 #[derive(Debug)]
 pub struct Ended {
-    /// It, with what it counted.
+    /// The endpoint with its counters.
     pub endpoint: Endpoint,
-    /// What became of frames that it was to send, where they are impaired.
+    /// Impairment counters, if its frames were impaired.
     pub impairment: Option<ImpairmentCounters>,
-    /// What left it.
+    /// Counters of the frames it sent.
     pub transmitted: TransmitCounters,
-    /// What arrived.
+    /// Counters of the frames it received.
     pub received: ReceiveCounters,
 }
 
-/// Frames between two looks at a wire, at most.
+/// Buffers of a wire: the maximum number of frames between two polls.
 const FRAMES: usize = 256;
 
-/// Where there is nothing to wait for, time goes on in such steps.
+/// Smallest step of virtual time.
 const STEP: Duration = Duration::from_micros(1);
 
-/// Lets endpoints talk until they have nothing more to do, or no more time. `look` is shown each
-/// endpoint, by its place, before the time goes on, with the time that comes; `see` every frame
-/// where it leaves and where it arrives, in the order of their times. Returns the endpoints, and
-/// how much time has passed. The same endpoints always say the same.
+/// Runs endpoints until they have nothing more to do or the time is up.
+///
+/// Before each step of time, calls `look` with each endpoint, its index and the next time. Calls
+/// `see` for every frame at its departure and at its arrival, in order of time. Returns the
+/// endpoints and the elapsed virtual time. Runs are deterministic.
 ///
 /// # Errors
-/// The ports', of which wires in memory have none, and those of `see`.
+/// Returns errors of the ports, of which wires in memory have none, and errors of `see`.
 pub fn run(
     nodes: Vec<NodeOptions>,
     options: &NetworkOptions,
@@ -85,7 +85,7 @@ pub fn run(
     let macs: Vec<MacAddress> = nodes.iter().map(|node| node.mac).collect();
     let mut nodes: Vec<Node> = nodes.into_iter().map(Node::new).collect();
     let mut now = Instant::ZERO;
-    // Until when flows that are still there may end.
+    // Deadline of the flows that are still open; set once `duration` has passed.
     let mut until: Option<Instant> = None;
     loop {
         if now.saturating_since(Instant::ZERO) >= options.duration && until.is_none() {
@@ -123,7 +123,7 @@ pub fn run(
     Ok((ended.collect(), now.saturating_since(Instant::ZERO)))
 }
 
-/// Whom a frame is brought to.
+/// Returns the indices of the endpoints that receive a frame.
 fn receivers(frame: &[u8], from: usize, macs: &[MacAddress]) -> Vec<usize> {
     let destination = frame.first_chunk().map(|bytes| MacAddress(*bytes));
     match macs.iter().position(|mac| Some(*mac) == destination) {
@@ -134,15 +134,15 @@ fn receivers(frame: &[u8], from: usize, macs: &[MacAddress]) -> Vec<usize> {
 
 struct Node {
     endpoint: Endpoint,
-    /// Its end of the wire out, and the other one.
+    /// Near and far end of the outgoing wire.
     transmit: Impaired<MemoryTransmit>,
     out: MemoryReceive,
-    /// The far end of the wire in, and its own.
+    /// Far and near end of the incoming wire.
     into: MemoryTransmit,
     receive: MemoryReceive,
-    /// Frames that left.
+    /// Frames that left in this iteration.
     left: VecDeque<Vec<u8>>,
-    /// Frames on their way to it, in the order of their times.
+    /// Frames in transit to this endpoint, with their arrival times in ascending order.
     coming: VecDeque<(Instant, Vec<u8>)>,
 }
 
@@ -165,20 +165,20 @@ impl Node {
         }
     }
 
-    /// When there is something to do.
+    /// Returns the time of the next event.
     fn next(&self) -> Option<Instant> {
         let arrival = self.coming.front().map(|(at, _)| *at);
         self.endpoint.next().into_iter().chain(arrival).chain(self.transmit.next()).min()
     }
 
-    /// Whether nothing more happens to it that it does not hear of first.
+    /// Returns whether nothing more happens here unless a frame arrives.
     fn is_done(&self) -> bool {
         let is_silent = self.coming.is_empty() && self.transmit.next().is_none();
         is_silent && self.endpoint.is_done()
     }
 
-    /// Takes what has arrived, does what is due and sends what is to be sent, until there is
-    /// nothing more of it.
+    /// Receives what has arrived, runs the endpoint and sends, until neither direction has more
+    /// frames at `now`.
     fn breathe(
         &mut self,
         place: usize,
@@ -191,7 +191,7 @@ impl Node {
                 let Some(frame) = self.into.take() else { break };
                 let Some((_, bytes)) = self.coming.pop_front() else { break };
                 see(Seen { node: place, at: now, frame: &bytes })?;
-                // Both wires take the same lengths.
+                // Both wires have the same maximum length.
                 self.into.frame_mut(&frame)[..bytes.len()].copy_from_slice(&bytes);
                 self.into.send(frame, bytes.len(), now);
             }

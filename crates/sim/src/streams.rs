@@ -1,4 +1,4 @@
-//! Streams in virtual time: what would leave a port, and when, without waiting for it.
+//! Streams in virtual time: computes which frames leave a port, and when, without waiting.
 
 use std::num::NonZeroU64;
 
@@ -12,45 +12,46 @@ use wirestorm_wire::capture::{EncodeError, LinkType, PcapWriter};
 
 use crate::memory::{WireOptions, wire};
 
-/// How far a simulation goes.
+/// Limits of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulationOptions {
-    /// Frames in all. Each worker sends an equal share of them, the first one what is left over,
-    /// but every worker at least one.
+    /// Maximum number of frames. Each worker sends an equal share and at least one frame; the first
+    /// worker also sends the remainder.
     pub frames_max: u64,
     /// Workers that share the streams.
     pub workers: NonZeroU64,
-    /// Nothing is due this long after the start or later.
+    /// Frames due at or after this time since the start are not sent.
     pub duration_max: Duration,
 }
 
-/// What left.
+/// Result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Simulation {
-    /// In the order of their times, those of one instant in the order of workers.
+    /// Frames in order of departure; frames of the same instant in the order of workers.
     pub frames: Vec<SimulatedFrame>,
-    /// What was sent of each stream, in the order of the plan.
+    /// Counters of each stream, in the order of the plan.
     pub counters: Vec<StreamCounters>,
 }
 
-/// A frame that left.
+/// Frame with its departure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedFrame {
-    /// When, from the start on.
+    /// Departure since the start.
     pub departure: Instant,
-    /// Without FCS.
+    /// Frame without FCS.
     pub bytes: Vec<u8>,
 }
 
-/// Sends streams over a wire in memory; the time is that of the schedule, from zero on.
+/// Sends streams over a wire in memory. Virtual time follows the schedule and starts at zero.
 ///
-/// Streams without a schedule, as fast as the port takes them, all leave at once.
+/// Frames of streams without a rate ([`Speed::Max`](wirestorm_wire::stream::Speed::Max)) all leave
+/// at once.
 ///
 /// # Errors
-/// The port's, of which a wire in memory has none.
+/// Returns errors of the port, of which a wire in memory has none.
 ///
 /// # Panics
-/// Where a plan is not valid; see [`Generator::new`].
+/// Panics if a plan is not valid; see [`Generator::new`].
 pub fn simulate(streams: &[Stream], options: &SimulationOptions) -> Result<Simulation, PortError> {
     let workers = options.workers.get();
     let mut simulation =
@@ -98,17 +99,17 @@ fn run(
         sum.frames += counters.frames;
         sum.bytes += counters.bytes;
         sum.unsent += counters.unsent;
-        // Every worker sees every start.
+        // Every worker counts all starts.
         sum.starts = sum.starts.max(counters.starts);
     }
     Ok(())
 }
 
 impl Simulation {
-    /// A capture file of the frames.
+    /// Encodes the frames as a pcap file.
     ///
     /// # Errors
-    /// Where a frame leaves after the year 2106.
+    /// Returns an error if a frame leaves after the year 2106.
     pub fn pcap(&self) -> Result<Vec<u8>, EncodeError> {
         let writer = PcapWriter::new(LinkType::EN10MB);
         let mut file = writer.header().to_vec();

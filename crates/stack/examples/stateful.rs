@@ -1,10 +1,8 @@
-//! How many connections a second one core makes and serves, both ends over wires in memory:
-//! `stateful CONNECTIONS REQUESTS PAGE` prints one JSON document. No command does this alone, so
-//! `./bench` runs it.
+//! Measures the connection rate of one core that runs both ends over wires in memory.
 //!
-//! Each connection asks so many times with 100 bytes for a page of so many, and is closed. Where
-//! there are 0 requests, it stays open and says nothing; then what all of them take of memory is
-//! told as well.
+//! `stateful CONNECTIONS REQUESTS PAGE` prints one JSON document; `./bench` runs it.
+//! Each connection sends REQUESTS requests of 100 bytes, receives PAGE bytes for each, and closes.
+//! With 0 requests the connections stay open without data, and the result includes their memory.
 
 use std::net::IpAddr;
 use std::time::Instant as Clock;
@@ -26,7 +24,7 @@ use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 
 /// Bytes of a request.
 const REQUEST: u32 = 100;
-/// From one connection to the next, and how often both ends look at their wires.
+/// Interval between connections, and between two polls of the wires.
 const STEP: Duration = Duration::from_micros(10);
 const START: Instant = Instant::from_nanos(1);
 
@@ -75,12 +73,12 @@ fn main() {
     );
 }
 
-/// What the only template of an endpoint counted.
+/// Counters of the endpoint's only template.
 fn tally(endpoint: &Endpoint) -> &Tally {
     endpoint.tally(0).expect("there is one")
 }
 
-/// What this process has of the machine's memory, and the most that it had (`proc_pid_status(5)`).
+/// Current and maximum resident memory of this process (`proc_pid_status(5)`).
 fn resident_bytes() -> [u64; 2] {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ["VmRSS:", "VmHWM:"].map(|name| {

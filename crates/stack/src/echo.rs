@@ -1,4 +1,4 @@
-//! Ping: echo requests and their answers (RFC 792, RFC 4443 section 4).
+//! Ping: ICMP echo requests and replies (RFC 792, RFC 4443 section 4).
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -17,30 +17,30 @@ use wirestorm_wire::packet::{
 use crate::frame::network_header;
 use crate::heard::{EchoReply, Heard};
 
-/// An echo request.
+/// ICMP or ICMPv6 echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoRequest {
-    /// The Ethernet addresses of the sender and the next hop.
+    /// Ethernet addresses of the sender and the next hop.
     pub macs: (MacAddress, MacAddress),
-    /// The sender's address.
+    /// IP address of the sender.
     pub source: IpAddr,
-    /// Who is to answer; of the same family.
+    /// IP address of the target; same address family as `source`.
     pub destination: IpAddr,
-    /// Tells the requests of one sender from those of another.
+    /// Identifier, which distinguishes the requests of different senders.
     pub identifier: u16,
-    /// Tells one request from another.
+    /// Sequence number, which distinguishes the requests of one sender.
     pub sequence: u16,
-    /// What is to be sent back.
+    /// Data that the reply returns.
     pub payload: Vec<u8>,
 }
 
 impl EchoRequest {
-    /// The frame without FCS; `None` where the families differ or the payload is too long.
+    /// Returns the frame without FCS, or `None` if the families differ or the payload is too long.
     pub fn frame(&self) -> Option<Vec<u8>> {
         self.message([icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST], 0)
     }
 
-    /// The message of a type, which is another one in IPv6, with a traffic class.
+    /// Builds a message with the ICMP or ICMPv6 type and a traffic class.
     fn message(&self, [ipv4, ipv6]: [u8; 2], traffic_class: u8) -> Option<Vec<u8>> {
         let mac = |mac: MacAddress| mac.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
         let outer =
@@ -74,13 +74,13 @@ impl EchoRequest {
     }
 }
 
-/// An ICMP message in a frame of a whole IPv4 packet to this host.
+/// Handles an ICMP message in a frame that holds a complete IPv4 packet for this host.
 pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv4::Packet::new(outer.payload()).ok()?;
     let message = icmpv4::Packet::new(packet.payload()).ok()?;
-    // RFC 1122 section 3.2.1.2: "A host MUST verify the IP header checksum on every received datagram
-    // and silently discard every datagram that has a bad checksum."
+    // RFC 1122 section 3.2.1.2: "A host MUST verify the IP header checksum on every received
+    // datagram and silently discard every datagram that has a bad checksum."
     let header = outer.payload().get(..packet.header_length())?;
     let echo = Echo {
         macs: (mac, outer.source()),
@@ -100,8 +100,8 @@ pub(crate) fn hear_ipv4(mac: MacAddress, frame: &[u8]) -> Option<Heard> {
     }
 }
 
-/// An ICMPv6 message in a frame of an IPv6 packet. A request to all nodes is answered from an
-/// address of the host's `own` (RFC 4443 section 4.2).
+/// Handles an ICMPv6 message in a frame. The answer to a request for all nodes comes from the
+/// host's address `own` (RFC 4443 section 4.2).
 pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<Heard> {
     let outer = ethernet::Frame::new(frame).ok()?;
     let packet = ipv6::Packet::new(outer.payload()).ok()?;
@@ -124,15 +124,15 @@ pub(crate) fn hear_ipv6(mac: MacAddress, own: Ipv6Addr, frame: &[u8]) -> Option<
     }
 }
 
-/// Whether the checksum of the ICMPv6 message in a packet is that of what arrived.
+/// Whether the checksum of the ICMPv6 message in a packet is correct.
 pub(crate) fn is_icmpv6_sum_good(packet: &ipv6::Packet<&[u8]>) -> bool {
-    // Lengths of packets have 16 bits.
+    // The payload length has 16 bits, so the cast loses nothing.
     let length = packet.payload().len() as u32;
     let addresses = packet.pseudo_header_sum(protocol::ICMPV6, length);
     checksum::combine(checksum::sum(packet.payload()), addresses) == 0xffff
 }
 
-/// Whether a frame is an echo request or the answer to one, whomever it is for.
+/// Whether a frame is an echo request or reply, for any destination.
 pub(crate) fn is_echo(frame: &[u8]) -> bool {
     let Some((start, kind)) = network_header(frame) else { return false };
     let Some(network) = frame.get(start..) else { return false };
@@ -150,9 +150,9 @@ pub(crate) fn is_echo(frame: &[u8]) -> bool {
     }
 }
 
-/// An echo request or its answer, as it arrived.
+/// A received echo request or reply.
 struct Echo<'a> {
-    /// Those of this host and of whom the frame is from.
+    /// Ethernet addresses of this host and of the sender.
     macs: (MacAddress, MacAddress),
     source: IpAddr,
     destination: IpAddr,
@@ -161,7 +161,7 @@ struct Echo<'a> {
     identifier: u16,
     sequence: u16,
     payload: &'a [u8],
-    /// Whether its checksum is.
+    /// Whether the checksums are correct.
     is_right: bool,
 }
 
@@ -178,8 +178,11 @@ impl Echo<'_> {
         })
     }
 
-    /// RFC 1349 section 5.1: "An ICMP reply message is sent with the same value in the TOS field as was
-    /// used in the corresponding ICMP request message." So it is with the traffic class of IPv6.
+    /// Answers a request with its own traffic class.
+    ///
+    /// RFC 1349 section 5.1: "An ICMP reply message is sent with the same value in the TOS field as
+    /// was used in the corresponding ICMP request message." The answer does the same with the IPv6
+    /// traffic class.
     fn answer(&self) -> Option<Heard> {
         if !self.is_right || self.source.is_multicast() {
             return None;
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_comes_back_with_what_it_carried() {
+    fn echo_request_is_answered_with_its_payload() {
         let (a, b) = (host(1, ["10.0.0.1", "2001:db8::1"]), host(2, ["10.0.0.2", "2001:db8::2"]));
         for place in 0..2 {
             for length in [0, 1, 56, 1400] {
@@ -232,11 +235,11 @@ mod tests {
                 let Heard::Echo(reply) = a.hear(&answer) else { panic!("no reply") };
                 assert_eq!((reply.source, reply.identifier), (request.destination, 7));
                 assert_eq!((reply.sequence, reply.payload), (65_535, payload));
-                // Damaged ones are nothing, and so are those to others.
+                // The host ignores damaged frames and frames for other hosts.
                 let mut damaged = frame.clone();
                 *damaged.last_mut().unwrap() ^= 1;
                 assert_eq!(b.hear(&damaged), Heard::Nothing);
-                // The hop limit of either, which the header of IPv4 has a checksum of.
+                // The hop limit: only the IPv4 header has a checksum that covers it.
                 let mut damaged = frame.clone();
                 damaged[[22, 21][place]] ^= 1;
                 assert_eq!(b.hear(&damaged) == Heard::Nothing, place == 0);
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_traffic_class_of_its_request() {
+    fn echo_reply_has_the_traffic_class_of_its_request() {
         let (a, b) = (host(1, ["10.0.0.1", "2001:db8::1"]), host(2, ["10.0.0.2", "2001:db8::2"]));
         for (place, kind) in [icmpv4::ECHO_REQUEST, icmpv6::ECHO_REQUEST].into_iter().enumerate() {
             let request = EchoRequest {
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_all_nodes_is_answered_from_an_address_of_the_same_scope() {
+    fn request_to_all_nodes_is_answered_from_an_address_of_the_same_scope() {
         let mut b = host(2, ["10.0.0.2", "2001:db8::2"]);
         let to_all = |source: &str| EchoRequest {
             macs: (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([0x33, 0x33, 0, 0, 0, 1])),
@@ -296,7 +299,8 @@ mod tests {
         b.addresses.push(link_local);
         assert_eq!(answer_to(&b, "fe80::1"), link_local.address);
         assert_eq!(answer_to(&b, "2001:db8::1"), b.addresses[1].address);
-        // An answer to all is no answer to this host, and without IPv6 there is nothing to say.
+        // A reply to all nodes is no reply to this host. Without an IPv6 address there is no
+        // answer.
         let all = to_all("fe80::1").message([icmpv4::ECHO_REPLY, icmpv6::ECHO_REPLY], 0).unwrap();
         assert_eq!(b.hear(&all), Heard::Nothing);
         b.addresses.truncate(1);

@@ -1,4 +1,4 @@
-//! The way from a frame to a segment, and back.
+//! Conversion between frames and TCP segments or UDP datagrams.
 
 use core::net::IpAddr;
 
@@ -16,23 +16,23 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::{Ecn, Outgoing};
 use wirestorm_model::ip::IpSettings;
 
-/// Where its addresses end.
+/// Offset of the EtherType or first VLAN tag, after both Ethernet addresses.
 const ADDRESSES: usize = 12;
 
-/// What comes before the IP header: Ethernet addresses, VLAN tags, MPLS labels, the type.
+/// Bytes before the IP header: Ethernet addresses, VLAN tags, EtherType and MPLS labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
     bytes: [u8; Self::LENGTH_MAX],
     length: u8,
-    /// Which of the next hops that may move it goes to; 0: back to a peer.
+    /// Number of the next hop whose address may change; 0 sends back to a peer.
     next_hop: u16,
 }
 
 impl LinkHeader {
-    /// Room for two VLAN tags and four MPLS labels.
+    /// Maximum length: two VLAN tags and four MPLS labels.
     pub const LENGTH_MAX: usize = LINK_LENGTH_MAX;
 
-    /// The header that these bytes are; `None` where they are too many, or too few for Ethernet.
+    /// Wraps header bytes. Returns `None` if they are too many, or too few for Ethernet.
     pub fn new(header: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::LENGTH_MAX];
         bytes.get_mut(..header.len())?.copy_from_slice(header);
@@ -43,8 +43,9 @@ impl LinkHeader {
         })
     }
 
-    /// The header of answers to a frame with this one: back to where it came from. `None` also
-    /// where it was for a group, which nothing comes from.
+    /// Returns the header of answers to a frame with this header, with the Ethernet addresses
+    /// swapped. Returns `None` also if the destination is a group address, because no frame comes
+    /// from a group.
     pub fn answering(header: &[u8]) -> Option<Self> {
         let mut answer = Self::new(header).filter(|_| header[0] & 1 == 0)?;
         answer.bytes[..6].copy_from_slice(&header[6..ADDRESSES]);
@@ -52,8 +53,7 @@ impl LinkHeader {
         Some(answer)
     }
 
-    /// The same with other Ethernet addresses: so many behind its destination and its source,
-    /// modulo 2^48.
+    /// Adds `steps` to the destination and the source address, modulo 2^48.
     pub(crate) fn with_addresses_moved(mut self, steps: [u64; 2]) -> Self {
         for (address, step) in self.bytes.chunks_exact_mut(6).zip(steps) {
             let mut number = [0; 8];
@@ -64,24 +64,24 @@ impl LinkHeader {
         self
     }
 
-    /// The number of a next hop that never moves.
+    /// Next hop number of an address that never changes.
     pub const FIXED: u16 = u16::MAX;
 
-    /// The same to a next hop that has this number, and may move
-    /// ([`next_hop_moved`](crate::endpoint::Endpoint::next_hop_moved)); 0: to a peer, which may move as
-    /// well ([`peer_moved`](crate::endpoint::Endpoint::peer_moved)).
+    /// Sets the number of the next hop, whose address may change later
+    /// ([`next_hop_moved`](crate::endpoint::Endpoint::next_hop_moved)). Number 0 is a peer, whose
+    /// address may change as well ([`peer_moved`](crate::endpoint::Endpoint::peer_moved)).
     #[must_use]
     pub fn to_next_hop(mut self, number: u16) -> Self {
         self.next_hop = number;
         self
     }
 
-    /// The number of the next hop that it goes to; 0: to a peer.
+    /// Number of the next hop; 0 is a peer.
     pub(crate) fn next_hop(&self) -> u16 {
         self.next_hop
     }
 
-    /// The Ethernet address that it goes to.
+    /// Destination Ethernet address.
     pub(crate) fn destination(&self) -> &[u8] {
         &self.bytes[..6]
     }
@@ -90,7 +90,7 @@ impl LinkHeader {
         self.bytes[..6].copy_from_slice(&destination.0);
     }
 
-    /// Its VLAN tags, two at most.
+    /// Returns the VLAN tags, two at most.
     pub(crate) fn tags(&self) -> &[u8] {
         let (mut rest, mut length) = (&self.bytes[ADDRESSES..usize::from(self.length)], 0);
         while let [high, low, _, _, behind @ ..] = rest
@@ -105,14 +105,14 @@ impl LinkHeader {
         &self.bytes[ADDRESSES..ADDRESSES + length]
     }
 
-    /// The Ethernet address that it comes from, as a number.
+    /// Source Ethernet address as a number.
     pub(crate) fn source(&self) -> u64 {
         self.bytes[6..ADDRESSES].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// A hash of all of it.
+    /// Hashes all bytes.
     pub(crate) fn hash64(&self) -> u64 {
-        // Fractional digits of pi, as for keys of flows.
+        // Fractional digits of pi, as in the hash of flow keys.
         let mut hash = 0x243f_6a88_85a3_08d3_u64;
         for chunk in self.as_slice().chunks(8) {
             let mut word = [0; 8];
@@ -124,69 +124,71 @@ impl LinkHeader {
         hash
     }
 
-    /// Bytes of a first VLAN tag of 802.1Q, which come on top of what a port takes. One of 802.1ad is
-    /// within it, as any other header is: not every way into the kernel takes a longer frame for it
-    /// (`packet_extra_vlan_len_allowed` of `net/packet/af_packet.c`).
+    /// Length of a leading 802.1Q tag, which a port accepts on top of its MTU.
+    ///
+    /// A leading 802.1ad tag counts towards the MTU like any other header. Not every send path of
+    /// the kernel accepts a longer frame for it (`packet_extra_vlan_len_allowed` in
+    /// `net/packet/af_packet.c`).
     pub(crate) fn tag_length(&self) -> usize {
         let is_tagged = self.as_slice()[ADDRESSES..].starts_with(&ethertype::VLAN.to_be_bytes());
         if is_tagged { vlan::TAG_LENGTH } else { 0 }
     }
 
-    /// Bytes that leave so much less room for packets: tags of 802.1ad, what is behind first tags, and
-    /// labels.
+    /// Number of bytes by which the header reduces the room for packets: 802.1ad tags, second tags
+    /// and labels.
     pub(crate) fn excess(&self) -> usize {
         self.as_slice().len() - ethernet::HEADER_LENGTH - self.tag_length()
     }
 
-    /// Its bytes.
+    /// Returns the header bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 }
 
-/// A packet of TCP or UDP as it arrived.
+/// A received TCP or UDP packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
-    /// What is before the IP header.
+    /// Bytes before the IP header.
     pub(crate) link: &'a [u8],
-    /// From the sender to us.
+    /// Flow key, from the sender to this host.
     pub(crate) key: FlowKey,
-    /// The transport's header and what follows, without padding of the link layer.
+    /// Transport header and payload, without padding of the link layer.
     pub(crate) transport: &'a [u8],
-    /// What it says of ECN.
+    /// ECN field of the IP header.
     pub(crate) ecn: Ecn,
 }
 
-/// Why a frame is not for the transports.
+/// Reason why a frame carries no TCP segment or UDP datagram for an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// A part of a packet.
+    /// A fragment of a packet.
     Fragment,
-    /// Cut short, or a checksum is wrong.
+    /// A truncated packet or a wrong checksum.
     Damaged,
-    /// A segment of TCP whose checksum is wrong.
+    /// A TCP segment with a wrong checksum.
     BadSum,
-    /// A segment of TCP whose header has a length that none can have.
+    /// A TCP segment with an invalid data offset.
     BadOffset,
-    /// A segment of TCP that ends before its header does.
+    /// A TCP segment that is shorter than its header.
     Short,
     /// Another protocol.
     Protocol,
 }
 
 impl Other {
-    /// What is wrong with a packet, where that of TCP is told apart.
+    /// Returns `of_tcp` for TCP and `Damaged` for other protocols.
     const fn damaged(protocol: u8, of_tcp: Self) -> Self {
         if protocol == protocol::TCP { of_tcp } else { Self::Damaged }
     }
 }
 
 impl From<PacketError> for Other {
-    /// What is wrong with a segment of TCP.
+    /// Maps a parse error of a TCP segment.
     fn from(error: PacketError) -> Self {
         match error {
             PacketError::BadHeaderLength { .. } => Self::BadOffset,
-            // It says that it is longer than the shortest, and than what is there.
+            // The data offset is valid but points beyond the end of the segment.
             PacketError::Truncated { expected, .. } if expected > tcp::HEADER_LENGTH_MIN => {
                 Self::BadOffset
             }
@@ -195,15 +197,17 @@ impl From<PacketError> for Other {
     }
 }
 
-/// Whether the header of IPv4 is damaged in a frame whose transport's checksum need not be looked at:
-/// whoever leaves that one to an interface has filled in this one.
+/// Whether a frame has an IPv4 header with a wrong checksum.
+///
+/// Applies to frames whose transport checksum an interface completes: their sender has filled in
+/// the IPv4 header checksum.
 pub(crate) fn has_damaged_header(frame: &[u8]) -> bool {
     let Some((start, ethertype::IPV4)) = network_header(frame) else { return false };
     let network = frame.get(start..).unwrap_or_default();
     ipv4::Packet::new(network).is_ok_and(|it| it.checksum() != it.computed_checksum())
 }
 
-/// What a frame is to the transports. Checksums are looked at where `verifies` says so.
+/// Parses the transport packet in a frame; with `verifies`, also checks the checksums.
 #[inline(always)]
 pub(crate) fn dissect(frame: &[u8], verifies: bool) -> Result<Packet<'_>, Other> {
     let (start, ethertype) = network_header(frame).ok_or(Other::Protocol)?;
@@ -225,7 +229,7 @@ fn dissect_ipv4<'a>(
     if packet.is_fragment() {
         return Err(Other::Fragment);
     }
-    // Others have checksums of their own.
+    // Other protocols define their own checksums.
     if !matches!(packet.protocol(), protocol::TCP | protocol::UDP) {
         return Err(Other::Protocol);
     }
@@ -238,7 +242,7 @@ fn dissect_ipv4<'a>(
         if checksum::sum(&network[..start]) != 0xffff {
             return Err(Other::Damaged);
         }
-        // RFC 768: a datagram may have none.
+        // RFC 768: a UDP datagram may have no checksum.
         let has_none = packet.protocol() == protocol::UDP && is_without_sum(transport);
         if !has_none && !is_sum_good(packet.pseudo_header_sum(length), transport) {
             return Err(Other::damaged(packet.protocol(), Other::BadSum));
@@ -262,8 +266,8 @@ fn dissect_ipv6<'a>(
     if extensions.is_fragment {
         return Err(Other::Fragment);
     }
-    // RFC 8200 section 4.4 has a packet discarded that is to be routed on in a way that a host does
-    // not know, which RFC 5095 section 3 makes of type 0 as well.
+    // RFC 8200 section 4.4: discard a packet with a routing type that this host does not know. RFC
+    // 5095 section 3 makes type 0 unknown.
     let is_understood = !extensions.is_refused && !extensions.is_routed;
     if !matches!(extensions.protocol, protocol::TCP | protocol::UDP) || !is_understood {
         return Err(Other::Protocol);
@@ -297,7 +301,7 @@ fn is_without_sum(datagram: &[u8]) -> bool {
 
 #[inline(always)]
 fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
-    // Both have their ports at the same place.
+    // TCP and UDP have their ports at the same offset.
     let ports = packet.transport.first_chunk::<4>();
     let ports = ports.ok_or_else(|| Other::damaged(packet.key.protocol(), Other::Short))?;
     let [a, b, c, d] = *ports;
@@ -305,29 +309,29 @@ fn with_ports(packet: Packet<'_>) -> Result<Packet<'_>, Other> {
     Ok(Packet { key, ..packet })
 }
 
-/// What a segment or datagram has before its own header.
+/// Values of the headers before a segment or datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers<'a> {
     pub(crate) link: &'a LinkHeader,
-    /// From the peer to us.
+    /// Flow key, from the peer to this host.
     pub(crate) key: &'a FlowKey,
     pub(crate) ip: &'a IpSettings,
-    /// Of the packet, over IPv4.
+    /// IPv4 identification of the packet.
     pub(crate) identification: u16,
-    /// What the option of TCP Fast Open tells, where there is one.
+    /// Content of the TCP Fast Open option; empty without the option.
     pub(crate) cookie: &'a [u8],
 }
 
-/// The most bytes before a segment's data.
+/// Maximum number of bytes before a segment's data.
 pub(crate) const HEADERS_LENGTH_MAX: usize =
     LinkHeader::LENGTH_MAX + ipv6::HEADER_LENGTH + tcp::HEADER_LENGTH_MAX;
 
 /// RFC 3168 section 5: ECT(0).
 const ECN_CAPABLE: u8 = 2;
 
-/// Writes a segment that answers what came with a key, with blocks of `sack`; `fill`
-/// writes its data and returns their sum. Returns the frame's length, or nothing where it does not
-/// fit.
+/// Writes a segment that answers packets with `headers.key`, with the SACK blocks `sack`. `fill`
+/// writes the data and returns its checksum sum. Returns the frame's length, or `None` if it does
+/// not fit.
 #[inline]
 pub(crate) fn write_segment(
     frame: &mut [u8],
@@ -344,7 +348,8 @@ pub(crate) fn write_segment(
     Some(frame_length)
 }
 
-/// As [`write_segment`], for a segment that its port cuts into those of so many bytes of data each.
+/// Like [`write_segment`], for a long segment that the port splits into segments of `each` bytes of
+/// data.
 pub(crate) fn write_long_segment(
     frame: &mut [u8],
     headers: &Headers<'_>,
@@ -367,14 +372,14 @@ pub(crate) fn write_long_segment(
     Some((frame_length, segmentation))
 }
 
-/// A segment of which all is written but its data and its checksum.
+/// A segment that is complete except for its data and checksum.
 struct WrittenHeaders<'a> {
     frame_length: usize,
-    /// The header of TCP, and its sum.
+    /// TCP header, and its checksum sum.
     head: &'a mut [u8],
     of_head: u16,
     data: &'a mut [u8],
-    /// Its sum.
+    /// Checksum sum of the pseudo header.
     pseudo_header: u16,
 }
 
@@ -397,9 +402,9 @@ fn write_headers<'a>(
     Some(WrittenHeaders { frame_length, head, of_head, data, pseudo_header })
 }
 
-/// Writes a datagram that answers what came with a key, with so many bytes of data; `fill` writes
-/// them and returns their sum. Returns the frame's length, or nothing where it does not fit, or is
-/// too long for a packet.
+/// Writes a datagram that answers packets with `headers.key`, with `data` bytes of data. `fill`
+/// writes the data and returns its checksum sum. Returns the frame's length, or `None` if it does
+/// not fit the buffer or an IP packet.
 pub(crate) fn write_datagram(
     frame: &mut [u8],
     headers: &Headers<'_>,
@@ -407,7 +412,7 @@ pub(crate) fn write_datagram(
     fill: impl FnOnce(&mut [u8]) -> u16,
 ) -> Option<usize> {
     let length = u16::try_from(data).ok()?.checked_add(udp::HEADER_LENGTH as u16)?;
-    // The length of a packet of IPv4 is that with its header.
+    // The total length field of IPv4 includes the header.
     if headers.key.version() == 4 && length > u16::MAX - ipv4::HEADER_LENGTH_MIN as u16 {
         return None;
     }
@@ -420,28 +425,29 @@ pub(crate) fn write_datagram(
     }
     let sums = [checksum::sum(head), fill(data), pseudo_header];
     let checksum = !checksum::fold(sums.into_iter().map(u64::from).sum());
-    // RFC 768: a sum of zero is sent as all ones, since zero says that there is none.
+    // RFC 768: a sum of zero is sent as all ones, since zero means "no checksum".
     let checksum = if checksum == 0 { 0xffff } else { checksum };
     head[udp::field::CHECKSUM].copy_from_slice(&checksum.to_be_bytes());
     Some(frame_length)
 }
 
-/// Whether a packet is from one host to one host. RFC 1122 section 3.2.2: an error "MUST NOT be sent
-/// as the result of receiving" others.
+/// Whether a packet goes from one host to one host.
+///
+/// RFC 1122 section 3.2.2: an error "MUST NOT be sent as the result of receiving" any other packet.
 pub(crate) fn is_to_one(frame: &[u8], key: &FlowKey) -> bool {
-    // The lowest bit of the first byte is that of groups (IEEE 802.3 section 3.2.3).
+    // The lowest bit of the first byte marks a group address (IEEE 802.3 section 3.2.3).
     let is_to_group = frame.first().is_none_or(|first| first & 1 != 0);
     !is_to_group && is_one(key.source()) && is_one(key.destination())
 }
 
-/// Whether an address is one host's, as far as it tells by itself.
+/// Whether an address can belong to a single host. It does not detect subnet broadcast addresses.
 pub(crate) fn is_one(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
     !address.is_multicast() && !address.is_unspecified() && !is_broadcast
 }
 
-/// Writes a message of ICMP in answer to what came with a key; `original` is its packet, as much of
-/// which is sent back as may be. Returns the frame's length, or nothing where it does not fit.
+/// Writes an ICMP error for a packet with `headers.key`. `original` is that packet; the error
+/// quotes as much of it as allowed. Returns the frame's length, or `None` if it does not fit.
 pub(crate) fn write_icmp_error(
     frame: &mut [u8],
     headers: &Headers<'_>,
@@ -450,13 +456,13 @@ pub(crate) fn write_icmp_error(
 ) -> Option<usize> {
     let is_ipv4 = headers.key.version() == 4;
     let ((kind, code), pointer) = (message.type_and_code(is_ipv4), message.pointer(is_ipv4));
-    // RFC 1812 section 4.3.2.3: packets of 576 bytes at most; RFC 4443 section 3.1: those that
-    // every path takes, of 1,280.
+    // RFC 1812 section 4.3.2.3 allows 576 bytes. RFC 4443 section 3.1 allows the minimum MTU of
+    // IPv6, 1,280 bytes.
     let (protocol, room) = match is_ipv4 {
         true => (protocol::ICMP, 576 - ipv4::HEADER_LENGTH_MIN),
         false => (protocol::ICMPV6, 1_280 - ipv6::HEADER_LENGTH),
     };
-    // Without padding of the link layer.
+    // Length of the packet without padding of the link layer.
     let packet_length = match is_ipv4 {
         true => usize::from(ipv4::Packet::new(original).ok()?.total_length()),
         false => {
@@ -470,15 +476,15 @@ pub(crate) fn write_icmp_error(
     head[..4].copy_from_slice(&[kind, code, 0, 0]);
     head[4..].copy_from_slice(&pointer.to_be_bytes());
     quoted.copy_from_slice(original.get(..quoted.len())?);
-    // That of IPv4 has no pseudo header.
+    // The ICMPv4 checksum covers no pseudo header.
     let pseudo_header = if is_ipv4 { 0 } else { pseudo_header };
     let checksum = !checksum::combine(checksum::sum(message), pseudo_header);
     message[2..4].copy_from_slice(&checksum.to_be_bytes());
     Some(frame_length)
 }
 
-/// Writes what is before a transport's header. Returns the frame's length, room for the `length`
-/// bytes of the transport, and the sum of its pseudo header; or nothing where it does not fit.
+/// Writes the link and IP headers. Returns the frame's length, the `length` bytes for the
+/// transport, and the checksum sum of its pseudo header. Returns `None` if it does not fit.
 #[inline(always)]
 fn write_below<'a>(
     frame: &'a mut [u8],
@@ -522,7 +528,7 @@ fn write_below<'a>(
     Some((frame_length, transport, pseudo_header))
 }
 
-/// An address of IPv6; one of IPv4 as RFC 4291 section 2.5.5.2 maps it.
+/// Returns the octets of an IPv6 address; maps IPv4 addresses as in RFC 4291 section 2.5.5.2.
 pub(crate) fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -530,13 +536,13 @@ pub(crate) fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The bit of RFC 791 section 3.1, where a header has it.
+/// Returns the "don't fragment" bit of RFC 791 section 3.1 if the settings ask for it.
 #[inline]
 fn do_not_fragment(ip: &IpSettings) -> u32 {
     u32::from(ip.dont_fragment) << 14
 }
 
-/// `fragment`: its second word.
+/// Builds an IPv4 header; `fragment` is its second word.
 #[inline]
 fn ipv4_header(
     [from, to]: [[u8; 4]; 2],
@@ -570,7 +576,7 @@ mod tests {
     use alloc::vec;
 
     #[test]
-    fn the_header_of_ipv4_has_a_checksum_of_its_own() {
+    fn ipv4_header_checksum_detects_damage() {
         let mut frame = vec![0; 14 + 115];
         frame[12] = 8;
         frame[14..34].copy_from_slice(&[
@@ -579,14 +585,14 @@ mod tests {
         assert!(!has_damaged_header(&frame));
         for place in 14..34 {
             frame[place] ^= 1;
-            // Of another version or length it is cut short, not damaged.
+            // A wrong version or length makes the header truncated, not damaged.
             assert!(has_damaged_header(&frame) || matches!(place, 14 | 16), "{place}");
             frame[place] ^= 1;
         }
         frame[40] = 1;
-        assert!(!has_damaged_header(&frame), "that is the transport's");
+        assert!(!has_damaged_header(&frame), "byte of the transport");
         frame[12..14].copy_from_slice(&[0x86, 0xdd]);
-        assert!(!has_damaged_header(&frame), "IPv6 has none");
+        assert!(!has_damaged_header(&frame), "IPv6 has no header checksum");
         assert!(!has_damaged_header(&frame[..13]));
     }
 }

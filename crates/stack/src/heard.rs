@@ -1,39 +1,39 @@
-//! What a frame was to a host.
+//! Result of a host's inspection of a received frame.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use wirestorm_wire::packet::MacAddress;
 
-/// What a frame was to a host.
+/// What a received frame means to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nothing that concerns it.
+    /// The frame needs no action from the host.
     Nothing,
-    /// A question, and the frame that answers it.
+    /// A request; the value is the frame that answers it.
     Question(Vec<u8>),
-    /// Where a neighbour is.
+    /// The Ethernet address of a neighbour, from an ARP or neighbour discovery message.
     Neighbour {
-        /// Its address.
+        /// IP address of the neighbour.
         address: IpAddr,
-        /// Its Ethernet address.
+        /// Ethernet address of the neighbour.
         mac: MacAddress,
     },
-    /// The answer to an echo request.
+    /// A reply to an echo request.
     Echo(EchoReply),
 }
 
-/// An answer to an echo request.
+/// Reply to an echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoReply {
-    /// Who answered.
+    /// IP address of the replying host.
     pub source: IpAddr,
-    /// As in the request.
+    /// Identifier, as in the request.
     pub identifier: u16,
-    /// As in the request.
+    /// Sequence number, as in the request.
     pub sequence: u16,
-    /// Time to live or hop limit with which it arrived.
+    /// Time to live or hop limit of the received packet.
     pub hop_limit: u8,
-    /// What was sent back.
+    /// Data that the reply carries.
     pub payload: Vec<u8>,
 }

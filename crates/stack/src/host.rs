@@ -1,4 +1,4 @@
-//! A host on an Ethernet: its addresses, and what it says to what it hears.
+//! A host on an Ethernet network: its addresses, its routes and its answers to requests.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -16,31 +16,31 @@ use wirestorm_model::address_range::AddressRange;
 /// A host with one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Its Ethernet address.
+    /// Ethernet address of the host.
     pub mac: MacAddress,
-    /// Its addresses, each with the length of its network's prefix.
+    /// IP addresses of the host, each with the prefix length of its network.
     pub addresses: Vec<Prefix>,
-    /// Those of others that it answers for as well.
+    /// Further addresses for which the host answers.
     pub guests: Vec<Guests>,
-    /// Routers for all that is in none of these networks; at most one of each family is used.
+    /// Routers for destinations outside these networks; the host uses the first one of each family.
     pub gateways: Vec<IpAddr>,
-    /// The VLAN tags of its frames as they stand behind the Ethernet addresses, four bytes each: it
-    /// hears frames with these tags alone, whatever their priority, and answers with them. None: it
-    /// hears frames without tags.
+    /// VLAN tags of the host's frames as on the wire, four bytes each. The host accepts only frames
+    /// with these tags, of any priority, and sends its frames with them. Empty: only untagged
+    /// frames.
     pub tags: Vec<u8>,
 }
 
-/// Addresses that a host answers for beside its own.
+/// Addresses for which a host answers besides its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guests {
-    /// Among which they are.
+    /// Range of the addresses.
     pub range: AddressRange,
-    /// Only every Nth of these, from the first one on; at least 1.
+    /// Takes every Nth address of the range, starting with the first; at least 1.
     pub every: u32,
 }
 
 impl Guests {
-    /// How many of them are announced, at most: whoever wants to know asks.
+    /// Maximum number of announced addresses; neighbours resolve the others.
     const ANNOUNCED_MAX: usize = 256;
 
     fn announced(&self) -> impl Iterator<Item = IpAddr> {
@@ -59,44 +59,44 @@ impl Guests {
     }
 }
 
-/// Groups that switches are told of, at most: as many as a bridge of Linux remembers.
+/// Maximum number of reported groups, which is the default limit of a Linux bridge.
 const GROUPS_MAX: usize = 4_096;
 
-/// An address of the scope of a link.
+/// An address of link-local scope.
 const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 
-/// Where tags of VLANs stand: behind both Ethernet addresses.
+/// Offset of VLAN tags in a frame, after both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
 
-/// Where a neighbour is, as it says itself.
+/// Address of a neighbour, from one of its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Its address.
+    /// IP address of the neighbour.
     pub address: IpAddr,
-    /// Its Ethernet address.
+    /// Ethernet address of the neighbour.
     pub mac: MacAddress,
-    /// Whether that holds against another one that is known.
+    /// Whether this replaces another known Ethernet address.
     pub overrides: bool,
 }
 
-/// How something is reached.
+/// Route to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The host's address in the network of the next hop.
+    /// Address of the host in the network of the next hop.
     pub source: IpAddr,
-    /// Whose Ethernet address frames need.
+    /// Neighbour whose Ethernet address the frames need.
     pub next_hop: IpAddr,
 }
 
 impl Host {
-    /// Whether an address is one of its own, or one that it answers for.
+    /// Whether an address is one of the host's own or one for which it answers.
     pub fn owns(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.address == address)
             || self.guests.iter().any(|guests| guests.have(address))
     }
 
-    /// The address in which it answers what was sent to an address: that one if it is its own, or
-    /// of what was sent to all nodes one of the asker's scope, if there is one.
+    /// Returns the source address of the answer to a packet. It is the destination if the host owns
+    /// it. For the all-nodes address it is an address of the sender's scope, if there is one.
     pub(crate) fn answers_as(&self, destination: Ipv6Addr, asker: Ipv6Addr) -> Option<Ipv6Addr> {
         if destination != ALL_NODES {
             return self.owns(destination.into()).then_some(destination);
@@ -104,19 +104,19 @@ impl Host {
         self.ipv6_in_scope_of(asker)
     }
 
-    /// How a destination is reached: by itself in a network of the host's own, else by a router.
-    /// `None` where there is none.
+    /// Finds the route to a destination: direct if it is in one of the host's networks, else over a
+    /// router. Returns `None` without a route.
     pub fn route(&self, destination: IpAddr) -> Option<Route> {
         let is_alike = |gateway: &&IpAddr| gateway.is_ipv4() == destination.is_ipv4();
         self.route_by(destination, destination)
             .or_else(|| self.route_by(*self.gateways.iter().find(is_alike)?, destination))
     }
 
-    /// How a destination is reached by a neighbour, which may be itself.
+    /// Finds the route to a destination over a neighbour, which may be the destination itself.
     ///
-    /// RFC 4861 section 5.1: "The link-local prefix is considered to be on the prefix list", so a
-    /// router may be known by its link-local address, as hosts know theirs. What goes beyond it comes
-    /// from an address of its destination's scope.
+    /// RFC 4861 section 5.1: "The link-local prefix is considered to be on the prefix list", so the
+    /// host may know a router by its link-local address. The source address has the scope of the
+    /// destination.
     fn route_by(&self, neighbour: IpAddr, destination: IpAddr) -> Option<Route> {
         let source = match (neighbour, destination) {
             (IpAddr::V6(neighbour), IpAddr::V6(destination))
@@ -129,7 +129,8 @@ impl Host {
         Some(Route { source, next_hop: neighbour })
     }
 
-    /// An own address that is link-local as another one is, or else any, if there is one.
+    /// Returns an own IPv6 address of the same scope (link-local or not) as `other`, or else any
+    /// IPv6 address.
     fn ipv6_in_scope_of(&self, other: Ipv6Addr) -> Option<Ipv6Addr> {
         let own = || {
             self.addresses.iter().filter_map(|own| match own.address {
@@ -142,8 +143,8 @@ impl Host {
         own().find(is_alike).or_else(|| own().next())
     }
 
-    /// The frame that asks for the Ethernet address of a neighbour (RFC 826, RFC 4861).
-    /// `None` where source and target are of different families.
+    /// Returns the frame that requests the Ethernet address of a neighbour (RFC 826, RFC 4861).
+    /// Returns `None` if source and target are of different families.
     pub fn solicitation(&self, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
         let question = match (source, target) {
             (IpAddr::V4(source), IpAddr::V4(target)) => {
@@ -157,8 +158,8 @@ impl Host {
         question.map(|frame| self.tagged(frame))
     }
 
-    /// Frames that tell all neighbours where its addresses are: gratuitous ARP (RFC 5227
-    /// section 3) and unsolicited neighbour advertisements (RFC 4861 section 7.2.6).
+    /// Returns frames that announce the host's addresses to all neighbours. These are gratuitous
+    /// ARP (RFC 5227 section 3) and unsolicited neighbour advertisements (RFC 4861 section 7.2.6).
     pub fn announcements(&self) -> Vec<Vec<u8>> {
         let announcement = |own: IpAddr| match own {
             IpAddr::V4(address) => Some(neighbour::arp_request(self.mac, address, address)),
@@ -169,10 +170,12 @@ impl Host {
         all.filter_map(announcement).map(|frame| self.tagged(frame)).collect()
     }
 
-    /// Frames that tell switches in which groups it is asked for (MLDv2, RFC 3810): those of the first
-    /// 4,096 of its addresses of IPv6. RFC 4861 section 7.2.1: "the
-    /// node MUST join the all-nodes multicast address on that interface, as well as the solicited-node
-    /// multicast address corresponding to each of the IP addresses assigned to the interface."
+    /// Returns MLDv2 reports (RFC 3810) that join the solicited-node groups of the host's IPv6
+    /// addresses, the first 4,096 at most.
+    ///
+    /// RFC 4861 section 7.2.1: "the node MUST join the all-nodes multicast address on that
+    /// interface, as well as the solicited-node multicast address corresponding to each of the IP
+    /// addresses assigned to the interface."
     pub fn listener_reports(&self) -> Vec<Vec<u8>> {
         let own = self.addresses.iter().map(|own| own.address);
         let guests = self.guests.iter().filter(|it| it.range.first.is_ipv6());
@@ -188,7 +191,7 @@ impl Host {
         reports.into_iter().map(|frame| self.tagged(frame)).collect()
     }
 
-    /// What a frame without FCS is to the host. Frames to other hosts are nothing.
+    /// Handles a received frame without FCS. Frames for other hosts give [`Heard::Nothing`].
     pub fn hear(&self, frame: &[u8]) -> Heard {
         let Some(frame) = self.untagged(frame) else { return Heard::Nothing };
         match self.try_hear(&frame) {
@@ -198,7 +201,8 @@ impl Host {
         }
     }
 
-    /// Where a frame says that a neighbour is, whether it asks or answers, asked or not.
+    /// Returns the sender's addresses from an ARP or neighbour discovery message, whether a
+    /// request, a reply or an announcement.
     pub fn told_by(&self, frame: &[u8]) -> Option<Told> {
         let frame = self.untagged(frame)?;
         let outer = ethernet::Frame::new(&*frame).ok()?;
@@ -222,7 +226,7 @@ impl Host {
         frame
     }
 
-    /// A frame without the host's tags; `None` where it has others.
+    /// Strips the host's tags from a frame; `None` if the frame has other tags.
     fn untagged<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if self.tags.is_empty() {
             return Some(Cow::Borrowed(frame));
@@ -264,7 +268,8 @@ impl Host {
     }
 }
 
-/// Tags without priority and drop eligibility, which stand before the VLAN (IEEE 802.1Q section 9.6).
+/// Returns VLAN tags without priority and drop eligibility, the bits before the VLAN identifier
+/// (IEEE 802.1Q section 9.6).
 pub(crate) fn without_priority(tags: &[u8]) -> impl Iterator<Item = [u8; 4]> {
     const IDENTIFIER: u8 = 0x0f;
     let tags = tags.as_chunks::<4>().0.iter();
@@ -293,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_tags_frames_with_these_are_answered_with_the_same() {
+    fn host_with_tags_answers_only_frames_with_the_same_tags() {
         const TAGS: [u8; 8] = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
         let asker = Host { mac: MacAddress([2, 0, 0, 0, 0, 2]), ..host() };
         let range = AddressRange { first: ip("10.0.0.10"), count: 4 };
@@ -303,7 +308,7 @@ mod tests {
         let with = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
         let question = asks("10.0.0.1");
         let Heard::Question(expected) = host().hear(&question) else { panic!("no answer") };
-        // Priority and drop eligibility are not the VLAN.
+        // Priority and drop eligibility do not select the VLAN.
         let prior = [0x88, 0xa8, 0xf0, 5, 0x81, 0, 0x20, 7];
         for tags in [TAGS, prior] {
             let answer = Heard::Question(with(&TAGS, &expected));
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_reported_once_behind_tags_and_not_without_end() {
+    fn listener_reports_are_tagged_unique_and_bounded() {
         let with = |addresses: &[&str], guests: u32| {
             let prefix = |it: &&str| Prefix { address: ip(it), length: 64 };
             let range = AddressRange { first: ip("2001:db8:1::"), count: guests };
@@ -339,18 +344,19 @@ mod tests {
             let host = Host { guests: guests.into(), tags: vec![0x81, 0, 0, 7], ..host };
             let reports = host.listener_reports();
             assert!(reports.iter().all(|frame| frame[12..18] == [0x81, 0, 0, 7, 0x86, 0xdd]));
-            // Behind tags, the headers, and eight bytes of ICMPv6.
+            // Subtracts the tagged Ethernet header, the IPv6 header, the hop-by-hop header and the
+            // eight bytes of ICMPv6.
             reports.iter().map(|frame| (frame.len() - 18 - 40 - 8 - 8) / 20).sum::<usize>()
         };
         assert_eq!(with(&["10.0.0.1"], 0), 0);
-        // Those of one host's own in two networks are the same.
+        // Two addresses with the same last 24 bits share a group.
         assert_eq!(with(&["2001:db8::1", "2001:db8:5::1", "fe80::2"], 0), 2);
         assert_eq!(with(&["2001:db8::ffff"], 100), 101);
         assert_eq!(with(&["2001:db8::1"], u32::MAX), 4_095);
     }
 
     #[test]
-    fn neighbours_are_reached_directly_and_others_by_the_router() {
+    fn route_is_direct_in_the_own_network_and_else_over_the_router() {
         let host = host();
         let route = |destination, next_hop, source| {
             let expected = Some(Route { source: ip(source), next_hop: ip(next_hop) });
@@ -363,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_may_be_known_by_its_link_local_address() {
+    fn router_may_have_a_link_local_address() {
         let mut host = host();
         host.gateways.push(ip("fe80::1"));
         let route = |host: &Host| host.route(ip("2001:db8:1::9"));
@@ -371,7 +377,7 @@ mod tests {
         assert_eq!(route(&host), expected("2001:db8::1"));
         let neighbour = Route { source: ip("2001:db8::1"), next_hop: ip("2001:db8::9") };
         assert_eq!(host.route(ip("2001:db8::9")), Some(neighbour));
-        // What goes beyond the router comes from an address that is known there, if there is one.
+        // The source of packets beyond the router is a global address, if there is one.
         host.addresses.insert(0, Prefix { address: ip("fe80::5"), length: 64 });
         assert_eq!(route(&host), expected("2001:db8::1"));
         host.addresses.truncate(2);
@@ -381,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_confuse_it() {
+    fn random_bytes_cause_no_panic() {
         let host = host();
         let mut frame = host.solicitation(ip("2001:db8::1"), ip("2001:db8::1")).unwrap();
         frame.extend(host.solicitation(ip("10.0.0.1"), ip("10.0.0.1")).unwrap());

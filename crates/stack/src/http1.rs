@@ -1,27 +1,26 @@
-//! Messages of HTTP/1 (RFC 9112), in the pieces in which they come: what their heads say, and where
-//! their bodies end.
+//! Incremental HTTP/1 parser (RFC 9112): reads message heads and finds the end of bodies.
 
 use alloc::vec::Vec;
 
-/// Reads what one side of a connection says: one message after the other.
+/// Parser for the byte stream of one side of a connection, one message after the other.
 #[derive(Clone, Debug)]
 pub struct MessageReader {
     part: Part,
-    /// A line of which only a part has come.
+    /// Received start of a line whose end is still missing.
     line: Vec<u8>,
-    /// The status of a response.
+    /// Status code of a response; `None` for a request.
     status: Option<u16>,
     length: Option<u64>,
-    /// Whether it has a Transfer-Encoding, and whether chunked is the last of its codings.
+    /// Whether chunked is the last transfer coding; `None` without a Transfer-Encoding field.
     encoding: Option<bool>,
 }
 
-/// What comes next.
+/// Part of a message that the parser expects next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     StartLine,
     Header,
-    /// So many bytes of the body, at least one.
+    /// Remaining bytes of the body, at least 1.
     Body(u64),
     BodyUntilClose,
     ChunkSize,
@@ -30,52 +29,53 @@ enum Part {
     Trailer,
 }
 
-/// What bytes are.
+/// Meaning of a piece of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Nothing of use: empty lines before a message, sizes of chunks, trailers.
+    /// Framing without content: an empty line before a message, a chunk size or a trailer.
     Nothing,
-    /// A part of a head.
+    /// A part of a message head.
     Head(&'a [u8]),
-    /// Its last part, the empty line included, and what follows.
+    /// The last part of a head, including the empty line, and what follows the head.
     HeadEnd(&'a [u8], Follows),
-    /// A part of a body, of which as much is done with as [`MessageReader::advance`] is told.
+    /// A part of a body. The caller reports the consumed bytes to
+    /// [`MessageReader::advance`].
     Body(&'a [u8]),
-    /// The end of a body in chunks, and of its message.
+    /// The end of a chunked body, and of its message.
     End,
-    /// No message; those that would be of a head.
+    /// Invalid input; the bytes are those of the head, or empty.
     Wrong(&'a [u8]),
 }
 
-/// What follows a head.
+/// What follows a message head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// Another head, as this one is of an interim response.
+    /// The head of another response, because this one is an interim response.
     Response,
-    /// The next message, as this one has no body.
+    /// The next message, because this one has no body.
     Message,
-    /// Its body.
+    /// The body.
     Body,
 }
 
-/// The first line of a message.
+/// First line of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartLine<'a> {
-    /// Of a request.
+    /// Request line.
     Request {
-        /// What is to be done.
+        /// Method, such as `GET`.
         method: &'a [u8],
-        /// With what.
+        /// Request target.
         target: &'a [u8],
     },
-    /// Of a response.
+    /// Status line.
     Response {
-        /// Of three digits.
+        /// Status code, three digits.
         status: u16,
     },
 }
 
-/// Bytes of a line, at most.
+/// Maximum length of a line in bytes.
 pub(crate) const LINE_MAX: usize = 64 << 10;
 
 impl Default for MessageReader {
@@ -85,12 +85,13 @@ impl Default for MessageReader {
 }
 
 impl MessageReader {
-    /// Whether the message has no other end than that of the connection.
+    /// Whether only the end of the connection ends the message.
     pub fn ends_with_connection(&self) -> bool {
         self.part == Part::BodyUntilClose
     }
 
-    /// What bytes begin with, of which there is at least one, and how many of them are done with.
+    /// Parses the start of `bytes`, which must not be empty. Returns the number of consumed bytes
+    /// and their meaning.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> (usize, Piece<'a>) {
         match self.part {
             Part::Body(left) | Part::Chunk(left) => {
@@ -98,7 +99,7 @@ impl MessageReader {
                 (0, Piece::Body(&bytes[..length]))
             }
             Part::BodyUntilClose => (0, Piece::Body(bytes)),
-            // Section 2.2: empty lines before a message are passed over.
+            // Section 2.2: ignore empty lines before a message.
             Part::StartLine if self.line.is_empty() && matches!(bytes, [b'\r' | b'\n', ..]) => {
                 (1, Piece::Nothing)
             }
@@ -108,8 +109,8 @@ impl MessageReader {
         }
     }
 
-    /// So many bytes of the body are done with, at most those that were there; returns whether the
-    /// message ends with them.
+    /// Consumes `length` bytes of the body, at most what [`Self::next`] returned. Returns whether
+    /// the message ends there.
     pub fn advance(&mut self, length: usize) -> bool {
         let length = length as u64;
         match self.part {
@@ -125,12 +126,12 @@ impl MessageReader {
         false
     }
 
-    /// The message ends with its head, whatever that says: it answers HEAD.
+    /// Skips the body, whatever the head announces, because the message is a response to HEAD.
     pub fn leave_out_body(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes bytes up to the end of a line.
+    /// Consumes bytes up to the end of a line.
     fn line<'a>(&mut self, bytes: &'a [u8]) -> (usize, Piece<'a>) {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let length = end.map_or(bytes.len(), |end| end + 1);
@@ -155,8 +156,8 @@ impl MessageReader {
         (length, understood.unwrap_or(Piece::Wrong(piece)))
     }
 
-    /// A line is there, whose last bytes are `piece` if it is of a head; `None` where it makes no
-    /// sense.
+    /// Interprets a complete line, whose last bytes are `piece` if it belongs to a head. Returns
+    /// `None` if the line is invalid.
     fn understand<'a>(&mut self, line: &[u8], piece: &'a [u8]) -> Option<Piece<'a>> {
         match self.part {
             Part::StartLine => {
@@ -188,17 +189,17 @@ impl MessageReader {
                 Some(Piece::End)
             }
             Part::Trailer => Some(Piece::Nothing),
-            // Others are no lines.
+            // The other parts have no lines.
             Part::ChunkEnd | Part::Body(_) | Part::BodyUntilClose | Part::Chunk(_) => None,
         }
     }
 
-    /// A field of the header, where it says how long the body is; `None` where it makes no sense.
+    /// Records a header field that defines the body length; `None` if the field is invalid.
     fn note(&mut self, line: &[u8]) -> Option<()> {
         let (name, value) = field(line)?;
         if name.eq_ignore_ascii_case(b"content-length") {
             let length = number(value, 10)?;
-            // Section 6.3: several that differ are an error that nothing mends.
+            // Section 6.3: several lengths that differ are an unrecoverable error.
             if self.length.is_some_and(|other| other != length) {
                 return None;
             }
@@ -210,7 +211,8 @@ impl MessageReader {
         Some(())
     }
 
-    /// The header is over (section 6.3); `None` where nobody knows how long the body is.
+    /// Determines the body length at the end of the header (section 6.3); `None` if it is
+    /// undefined.
     fn begin_body(&mut self) -> Option<Follows> {
         let is_request = self.status.is_none();
         self.part = match (self.status, self.encoding, self.length) {
@@ -234,18 +236,18 @@ impl MessageReader {
     }
 }
 
-/// Whether the connection goes on behind a message that begins so (section 9.3).
+/// Whether the connection persists after a message with this head (section 9.3).
 pub fn keeps_connection(message: &[u8]) -> bool {
     let mut lines = message.split(|byte| *byte == b'\n').map(without_return);
-    // Of a response it comes first, of a request last.
+    // The version is the first word of a response and the last one of a request.
     let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
     let version = words.next().filter(|it| it.starts_with(b"HTTP/")).or_else(|| words.next_back());
     let mut keeps = version != Some(b"HTTP/1.0");
     let fields = lines.take_while(|line| !line.is_empty()).filter_map(field);
     for (_, value) in fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"connection")) {
         for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            // "If the "close" connection option is present, the connection will not persist"; of
-            // HTTP/1.0 it does with "keep-alive".
+            // "If the "close" connection option is present, the connection will not persist". An
+            // HTTP/1.0 connection persists only with "keep-alive".
             if option.eq_ignore_ascii_case(b"close") {
                 return false;
             }
@@ -255,17 +257,17 @@ pub fn keeps_connection(message: &[u8]) -> bool {
     keeps
 }
 
-/// The lines of a whole head, without the empty one.
+/// Returns the lines of a complete head, without the empty line.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head.split(|byte| *byte == b'\n').map(without_return).filter(|line| !line.is_empty())
 }
 
-/// Section 2.2: a single LF may end a line.
+/// Strips the CR of a line end. Section 2.2: a single LF may also end a line.
 fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// What the first line of a head says (sections 3 and 4).
+/// Parses the first line of a head (sections 3 and 4).
 pub fn start_line(line: &[u8]) -> Option<StartLine<'_>> {
     if let Some(status) = line.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(1..)) {
         let status = status.strip_prefix(b" ")?.get(..3)?;
@@ -278,19 +280,19 @@ pub fn start_line(line: &[u8]) -> Option<StartLine<'_>> {
     is_request.then_some(StartLine::Request { method: &line[..first], target })
 }
 
-/// The name and the value of another line of a head (section 5).
+/// Splits a header line into name and value (section 5).
 pub fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     Some((&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
-/// The size of a chunk, without what is said beside it (section 7.1).
+/// Parses the size of a chunk and ignores chunk extensions (section 7.1).
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let size = line.split(|byte| *byte == b';').next()?;
     number(size.trim_ascii(), 16)
 }
 
-/// Digits and nothing else.
+/// Parses a number that consists of digits only; `None` if it is empty or too large.
 pub(crate) fn number(digits: &[u8], radix: u32) -> Option<u64> {
     if digits.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What routers and hosts say of packets that did not arrive.
+//! ICMP errors: parsing of received ones, and the errors that endpoints send.
 
 use core::net::IpAddr;
 
@@ -9,63 +9,63 @@ use wirestorm_wire::packet::{ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol, tc
 use crate::frame::network_header;
 use crate::tcp::sequence::SequenceNumber;
 
-/// A packet of ours did not arrive.
+/// A received ICMP error for a packet that this host sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IcmpError {
-    /// The flow that it is of, from the peer to us.
+    /// Flow of the packet, from the peer to this host.
     pub(crate) key: FlowKey,
-    /// Of TCP: the number of its first byte.
+    /// Sequence number of the packet if it is TCP.
     pub(crate) sequence: SequenceNumber,
     pub(crate) cause: Cause,
 }
 
-/// Why it did not.
+/// Cause of an ICMP error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// It is too long: "Fragmentation Needed" of RFC 1191 section 4, "Packet Too Big" of RFC 4443
-    /// section 3.2.
+    /// The packet is too long: "Fragmentation Needed" of RFC 1191 section 4, "Packet Too Big" of
+    /// RFC 4443 section 3.2.
     TooBig {
-        /// The longest packet, IP header included, that the next link takes, in bytes. Over IPv6 it
-        /// is as it was said.
+        /// MTU of the next link in bytes, IP header included. The IPv6 value is unchecked; see
+        /// [`IcmpError::is_credible`].
         mtu: u16,
     },
-    /// The peer has nobody who waits for it: its port, or the protocol.
+    /// The peer has no listener on the port or does not support the protocol.
     Refused,
-    /// No way leads to the peer, or none that it may take.
+    /// No route leads to the peer, or policy forbids it.
     Unreachable,
 }
 
 /// RFC 1191 section 3: "A host MUST never reduce its estimate of the Path MTU below 68 octets."
 const MTU_MIN_IPV4: u16 = 68;
-/// That of all links of IPv6 (RFC 8200 section 5).
+/// Minimum MTU of IPv6 links (RFC 8200 section 5).
 const MTU_MIN_IPV6: u16 = 1_280;
 
-/// RFC 1191 section 7.1: lengths that links have, for routers that do not tell theirs.
+/// Plateau table of RFC 1191 section 7.1, for routers that do not report the MTU.
 const PLATEAUS: [u16; 10] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, 68];
 
-/// Codes of RFC 792 for what cannot be reached: who waits for the protocol, or at the port.
+/// RFC 792 codes for an unreachable protocol or port.
 const PROTOCOL_UNREACHABLE: u8 = 2;
 const PORT_UNREACHABLE: u8 = 3;
-/// A packet must not be fragmented, and has to be.
+/// RFC 792 code for a packet that needs fragmentation but must not be fragmented.
 const FRAGMENTATION_NEEDED: u8 = 4;
-/// The code of RFC 4443 section 3.1 for a port where nobody waits.
+/// RFC 4443 section 3.1 code for a port without a listener.
 const PORT_UNREACHABLE_IPV6: u8 = 4;
-/// The code of RFC 4443 section 3.4 for a protocol that nobody speaks.
+/// RFC 4443 section 3.4 code for an unsupported protocol.
 const UNRECOGNIZED_NEXT_HEADER: u8 = 1;
 /// "Fragment reassembly time exceeded" of RFC 792 and of RFC 4443 section 3.3.
 const REASSEMBLY_TIME_EXCEEDED: u8 = 1;
 
-/// What is said to others of their packets.
+/// ICMP error that an endpoint sends about a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Nobody waits at the port.
+    /// The port has no listener.
     PortUnreachable,
-    /// Nobody speaks the protocol.
+    /// This host does not support the protocol.
     ProtocolUnknown {
-        /// Where the packet names it, in bytes from its beginning.
+        /// Offset of the protocol field in the packet, in bytes.
         at: u32,
     },
-    /// Not all fragments came in time.
+    /// Some fragments did not arrive in time.
     ReassemblyTimeExceeded,
 }
 
@@ -91,7 +91,7 @@ impl Message {
         }
     }
 
-    /// What is behind the checksum. Messages of IPv4 point to nothing.
+    /// Returns the word after the checksum. It is 0 in ICMPv4 messages, which have no pointer here.
     pub(crate) const fn pointer(self, is_ipv4: bool) -> u32 {
         match self {
             Self::ProtocolUnknown { at } if !is_ipv4 => at,
@@ -100,9 +100,9 @@ impl Message {
     }
 }
 
-/// What is to be said of a packet, from its IP header on, of a protocol that nobody here speaks;
-/// `None` where somebody does, or no protocol follows, or the packet is to be discarded for what
-/// comes before that.
+/// Returns the error for a packet of an unsupported protocol; `packet` starts at its IP header.
+/// Returns `None` if the protocol is supported, if no protocol follows, or if an earlier header is
+/// invalid.
 pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
     let (key, at) = if packet.first()? >> 4 == 4 {
         let view = ipv4::Packet::new(packet).ok().filter(ipv4::Packet::is_whole)?;
@@ -124,11 +124,11 @@ pub(crate) fn unknown_protocol(packet: &[u8]) -> Option<(FlowKey, Message)> {
     (!is_known).then_some((key, Message::ProtocolUnknown { at: at as u32 }))
 }
 
-/// From whom to whom a packet is, from its IP header on, and what it carries; `None` where nothing
-/// may be said of it.
+/// Returns the flow key of a packet about which an ICMP error is allowed, or `None`; `packet`
+/// starts at its IP header.
 ///
-/// RFC 1122 section 3.2.2 and RFC 4443 section 2.4: no error is answered with an error. Of ICMP
-/// only questions are answered here, so that no type is forgotten.
+/// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 forbid errors about errors. Of ICMP packets,
+/// this accepts only echo requests, so that no error type can be missed.
 pub(crate) fn may_be_told_of(packet: &[u8]) -> Option<FlowKey> {
     let (key, kind) = if packet.first()? >> 4 == 4 {
         let view = ipv4::Packet::new(packet).ok()?;
@@ -150,17 +150,17 @@ pub(crate) fn may_be_told_of(packet: &[u8]) -> Option<FlowKey> {
 }
 
 impl IcmpError {
-    /// Whether what it says may be true.
+    /// Whether the reported MTU is valid.
     ///
-    /// RFC 8201 section 4: "If a node receives a Packet Too Big message reporting a next-hop MTU that
-    /// is less than the IPv6 minimum link MTU, it must discard it."
+    /// RFC 8201 section 4: "If a node receives a Packet Too Big message reporting a next-hop MTU
+    /// that is less than the IPv6 minimum link MTU, it must discard it."
     pub(crate) fn is_credible(&self) -> bool {
         let is_ipv6 = self.key.version() == 6;
         !matches!(self.cause, Cause::TooBig { mtu } if is_ipv6 && mtu < MTU_MIN_IPV6)
     }
 
-    /// What a frame says of a packet of TCP or UDP; `None` where it says nothing of the kind, or is
-    /// damaged.
+    /// Parses an ICMP error about a TCP or UDP packet. Returns `None` for other frames and damaged
+    /// ones.
     pub(crate) fn read(frame: &[u8]) -> Option<Self> {
         let (start, kind) = network_header(frame)?;
         let network = frame.get(start..)?;
@@ -181,7 +181,7 @@ impl IcmpError {
             && checksum::sum(packet.payload()) == 0xffff;
         let original = ipv4::Packet::new(message.payload()).ok().filter(|_| is_it)?;
         if original.fragment_offset() > 0 {
-            // Its ports are in another fragment, of which the same is said.
+            // A later fragment has no ports; the router reports the first fragment as well.
             return None;
         }
         let key = |source, destination| FlowKey::ipv4(source, destination, original.protocol());
@@ -218,7 +218,7 @@ impl IcmpError {
         };
         let is_it = checksum::combine(sum, checksum::sum(bytes)) == 0xffff;
         let original = ipv6::Packet::new(message.payload()).ok().filter(|_| is_it)?;
-        // It may be a fragment.
+        // The quoted packet may be a fragment.
         let extensions = original.extensions().filter(|it| !it.is_later_fragment)?;
         let key = |source, destination| FlowKey::ipv6(source, destination, extensions.protocol);
         let key = key(original.destination().octets(), original.source().octets());
@@ -229,14 +229,14 @@ impl IcmpError {
         if !matches!(key.protocol(), protocol::TCP | protocol::UDP) {
             return None;
         }
-        // RFC 792: at least so many bytes of it are there.
+        // RFC 792: the error quotes at least eight bytes of the transport.
         let &[a, b, c, d, e, f, g, h] = transport.first_chunk::<8>()?;
         let key = key.with_ports(u16::from_be_bytes([c, d]), u16::from_be_bytes([a, b]));
         Some(Self { key, sequence: SequenceNumber(u32::from_be_bytes([e, f, g, h])), cause })
     }
 }
 
-/// The longest segment, without options, for which there is room in a packet of so many bytes.
+/// Returns the largest segment size (without options) that fits into a packet of `mtu` bytes.
 pub(crate) fn segment_size(key: &FlowKey, mtu: u16) -> u16 {
     let ip = match key.source() {
         IpAddr::V4(_) => ipv4::HEADER_LENGTH_MIN,
@@ -250,12 +250,13 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// A message that carries the first 28 bytes of a packet of 1,500 from 10.0.0.2, port 80.
+    /// Builds "fragmentation needed" that quotes 28 bytes of a packet of 1,500 bytes from 10.0.0.2,
+    /// port 80.
     fn ipv4_message(mtu: u16, protocol: u8) -> Vec<u8> {
         unreachable_ipv4(4, mtu, protocol, 0)
     }
 
-    /// One with a code, of a packet that is a fragment from a place on.
+    /// Builds an unreachable message with a code, about a packet with a fragment offset.
     fn unreachable_ipv4(code: u8, mtu: u16, protocol: u8, place: u8) -> Vec<u8> {
         let original = [
             &[0x45, 0, 5, 220, 0, 0, 0, place, 64, protocol, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1][..],
@@ -275,7 +276,7 @@ mod tests {
         error_ipv6([2, 0], mtu, &[])
     }
 
-    /// One of a type and code, of a packet of TCP with extension headers.
+    /// Builds an ICMPv6 error of a type and code, about a TCP packet with extension headers.
     fn error_ipv6(kind: [u8; 2], rest: u32, extensions: &[u8]) -> Vec<u8> {
         let (client, server, router) = ([0xfd; 16], [0xfe; 16], [0xfc; 16]);
         let header = |length: u8, next, from: &[u8; 16], to: &[u8; 16]| {
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_and_the_length_are_told() {
+    fn error_gives_flow_and_mtu() {
         let key = FlowKey::ipv4([10, 0, 0, 1], [10, 0, 0, 2], protocol::TCP);
         let expected = |mtu| {
             let (key, cause) = (key.with_ports(1_024, 80), Cause::TooBig { mtu });
@@ -302,7 +303,7 @@ mod tests {
         };
         assert_eq!(IcmpError::read(&ipv4_message(1_300, protocol::TCP)), expected(1_300));
         assert_eq!(IcmpError::read(&ipv4_message(60, protocol::TCP)), expected(68));
-        // A router of before RFC 1191 does not say.
+        // Routers older than RFC 1191 do not report the MTU.
         assert_eq!(IcmpError::read(&ipv4_message(0, protocol::TCP)), expected(1_492));
         assert_eq!(IcmpError::read(&ipv4_message(1_300, protocol::ICMP)), None);
 
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_reached_is_told_from_who_does_not_want_to() {
+    fn refused_and_unreachable_are_distinguished() {
         let cause = |message: &[u8]| IcmpError::read(message).map(|it| it.cause);
         for (code, expected) in [
             (0, Cause::Unreachable),
@@ -341,13 +342,13 @@ mod tests {
                 "code {code} of IPv6"
             );
         }
-        // That the hop limit was used up, and a question.
+        // "Time exceeded", and an echo request.
         assert_eq!(cause(&error_ipv6([3, 0], 0, &[])), None);
         assert_eq!(cause(&error_ipv6([128, 0], 0, &[])), None);
     }
 
     #[test]
-    fn only_a_first_fragment_has_ports() {
+    fn only_errors_about_first_fragments_are_read() {
         let of_fragment = |place: u8| error_ipv6([2, 0], 1_300, &[6, 0, 0, place, 0, 0, 0, 1]);
         let key = FlowKey::ipv6([0xfd; 16], [0xfe; 16], protocol::TCP).with_ports(1_024, 80);
         assert_eq!(IcmpError::read(&of_fragment(1)).map(|it| it.key), Some(key));
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_cut_short_says_nothing() {
+    fn damaged_and_truncated_errors_are_ignored() {
         for message in [ipv4_message(1_300, protocol::TCP), ipv6_message(1_400)] {
             for length in 0..message.len() {
                 assert_eq!(IcmpError::read(&message[..length]), None);

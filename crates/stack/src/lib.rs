@@ -1,7 +1,7 @@
-//! The stateful data plane: clients and servers with a TCP of their own, and a port as a host that
-//! others can find, ask and answer.
+//! The stateful data plane: client and server endpoints with their own TCP stack, and a host that
+//! answers ARP, neighbour discovery and echo requests for a port.
 //!
-//! Pure: frames go in and come out as bytes.
+//! The crate does no I/O and reads no clock: frames go in and come out as bytes.
 #![no_std]
 #![forbid(unsafe_code)]
 

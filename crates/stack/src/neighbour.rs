@@ -1,4 +1,4 @@
-//! Finding neighbours: ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861).
+//! Neighbour resolution: ARP (RFC 826, RFC 5227) and IPv6 neighbour discovery (RFC 4861).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,17 +17,17 @@ use crate::echo::is_icmpv6_sum_good;
 use crate::heard::Heard;
 use crate::host::Told;
 
-/// All nodes of a link: RFC 4291 section 2.7.1.
+/// All-nodes multicast address of a link (RFC 4291 section 2.7.1).
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// Neighbours are asked for with this hop limit, so that nothing from beyond a router is believed
-/// (RFC 4861 section 7.1).
+/// Hop limit of neighbour discovery messages. It proves that no router forwarded the message (RFC
+/// 4861 section 7.1).
 const HOP_LIMIT: u8 = 255;
 
-/// The shortest frame without FCS.
+/// Length of the shortest Ethernet frame without FCS.
 const FRAME_LENGTH_MIN: usize = 60;
 
-/// A request for the owner of `target`; with the same address twice, an announcement.
+/// Returns an ARP request for `target`; if `source` equals `target`, it is an announcement.
 pub(crate) fn arp_request(mac: MacAddress, source: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
     arp_frame(MacAddress::BROADCAST, arp::REQUEST, (mac, source), (MacAddress::default(), target))
 }
@@ -45,7 +45,7 @@ fn arp_frame(
         outer.set_source(sender.0);
         outer.set_ethertype(ethertype::ARP);
     }
-    // The lengths of both kinds of addresses, which the view asks for.
+    // `arp::Packet::new` checks the lengths of hardware (6) and protocol (4) addresses.
     packet[4..6].copy_from_slice(&[6, 4]);
     if let Ok(mut packet) = arp::Packet::new(packet) {
         packet.set_hardware(1);
@@ -71,12 +71,13 @@ pub(crate) fn hear_arp(
         let own = (mac, packet.target_address());
         return Some(Heard::Question(arp_frame(asker.0, arp::REPLY, own, asker)));
     }
-    // Who announces itself, or answers, tells where it is; a probe has no address yet.
+    // Announcements and replies carry the sender's address; a probe has no address yet.
     let is_known = !sender.is_unspecified() && !owns(sender.into());
     is_known.then(|| Heard::Neighbour { address: sender.into(), mac: packet.sender_hardware() })
 }
 
-/// A neighbour solicitation to the target's solicited-node address (RFC 4291 section 2.7.1).
+/// Returns a neighbour solicitation to the target's solicited-node address (RFC 4291 section
+/// 2.7.1).
 pub(crate) fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) -> Option<Vec<u8>> {
     let group = solicited_node(target);
     let message = Header::new(&NEIGHBOR_SOLICITATION).with("target_address", target.to_bits());
@@ -84,28 +85,28 @@ pub(crate) fn solicitation(mac: MacAddress, source: Ipv6Addr, target: Ipv6Addr) 
     discovery(mac, (multicast(group), group), source, message)
 }
 
-/// The group in which an address is asked for (RFC 4291 section 2.7.1).
+/// Returns the solicited-node multicast address of an address (RFC 4291 section 2.7.1).
 pub(crate) fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]))
 }
 
-/// Reports that somebody listens to groups (RFC 3810 section 5.2), which switches look at before they
-/// leave a port out.
+/// Returns MLDv2 reports that join groups (RFC 3810 section 5.2), for switches that snoop on them.
 ///
-/// RFC 3810 section 5.2.13: a report has "a valid IPv6 link-local source address, or the unspecified
-/// address", which "is allowed to support the use of IP multicast in the Neighbor Discovery Protocol".
+/// RFC 3810 section 5.2.13: a report has "a valid IPv6 link-local source address, or the
+/// unspecified address", which "is allowed to support the use of IP multicast in the Neighbor
+/// Discovery Protocol".
 pub(crate) fn listener_reports(
     mac: MacAddress,
     link_local: Option<Ipv6Addr>,
     groups: &[Ipv6Addr],
 ) -> Vec<Vec<u8>> {
-    /// So many fit a packet of 1,280 bytes, which all links take.
+    /// Number of group records that fit into 1,280 bytes, the minimum MTU of IPv6.
     const RECORDS_MAX: usize = 61;
-    /// The header of options for each hop: behind it ICMPv6; a router is to look at it (RFC 2711),
-    /// as it is of MLD; two bytes of padding.
+    /// Hop-by-hop options header: next header ICMPv6, router alert (RFC 2711) with the value for
+    /// MLD, and two bytes of padding.
     const ROUTER_ALERT: [u8; 8] = [protocol::ICMPV6, 0, 5, 2, 0, 0, 1, 0];
-    /// CHANGE_TO_EXCLUDE_MODE without sources (RFC 3810 section 5.2.12): all that is sent to it.
+    /// CHANGE_TO_EXCLUDE_MODE without sources (RFC 3810 section 5.2.12): accept all sources.
     const LISTENS: [u8; 4] = [4, 0, 0, 0];
     const REPORT: u8 = 143;
     const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
@@ -168,7 +169,7 @@ fn discovery(
     assemble(&headers, &Payload::Zeros, length).ok().map(|assembled| assembled.frame)
 }
 
-/// The group of Ethernet for one of IPv6 (RFC 2464 section 7).
+/// Maps an IPv6 multicast address to its Ethernet group address (RFC 2464 section 7).
 fn multicast(group: Ipv6Addr) -> MacAddress {
     let [.., a, b, c, d] = group.octets();
     MacAddress([0x33, 0x33, a, b, c, d])
@@ -189,7 +190,8 @@ pub(crate) fn hear_icmpv6(
     match message.kind() {
         icmpv6::NEIGHBOR_SOLICITATION if owns(target.into()) => {
             let source = packet.source();
-            // Somebody looks whether the address is free (RFC 4862 section 5.4): all are told.
+            // The sender runs duplicate address detection (RFC 4862 section 5.4): answer to all
+            // nodes.
             let answer = if source.is_unspecified() {
                 unsolicited_advertisement(mac, target)
             } else {
@@ -209,9 +211,11 @@ pub(crate) fn hear_icmpv6(
     }
 }
 
-/// RFC 826: "If the pair <protocol type, sender protocol address> is already in my translation table,
-/// update the sender hardware address field of the entry with the new information in the packet",
-/// before anybody looks whether it is a request.
+/// Returns the sender's addresses from an ARP packet, whether a request or a reply.
+///
+/// RFC 826: "If the pair <protocol type, sender protocol address> is already in my translation
+/// table, update the sender hardware address field of the entry with the new information in the
+/// packet". The RFC does this before it checks the opcode.
 pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
     let packet = arp::Packet::new(packet).ok()?;
     let (address, mac) = (packet.sender_address(), packet.sender_hardware());
@@ -219,9 +223,10 @@ pub(crate) fn told_by_arp(packet: &[u8]) -> Option<Told> {
     (!address.is_unspecified()).then_some(Told { address: address.into(), mac, overrides: true })
 }
 
-/// What a message of neighbour discovery that came from an Ethernet address says of its sender.
+/// Returns the addresses that a neighbour discovery message from the Ethernet address `from`
+/// announces.
 pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> Option<Told> {
-    /// Among the flags of an advertisement (RFC 4861 section 4.4).
+    /// Override flag of an advertisement (RFC 4861 section 4.4).
     const OVERRIDE: u8 = 0x20;
     let (message, options) = message_and_options(packet)?;
     match (message.kind(), options) {
@@ -247,11 +252,11 @@ pub(crate) fn told_by_icmpv6(from: MacAddress, packet: &ipv6::Packet<&[u8]>) -> 
     }
 }
 
-/// A solicitation or an advertisement and what is behind its target, of what a node must not discard.
+/// Returns a valid solicitation or advertisement and the options after its target address.
 ///
-/// RFC 4861 section 7.1.1, and 7.1.2 likewise: "The IP Hop Limit field has a value of 255, i.e., the
-/// packet could not possibly have been forwarded by a router", "ICMP Checksum is valid", "ICMP Code is
-/// 0", "ICMP length (derived from the IP length) is 24 or more octets".
+/// RFC 4861 section 7.1.1, and likewise 7.1.2: "The IP Hop Limit field has a value of 255, i.e.,
+/// the packet could not possibly have been forwarded by a router", "ICMP Checksum is valid", "ICMP
+/// Code is 0", "ICMP length (derived from the IP length) is 24 or more octets".
 fn message_and_options<'a>(
     packet: &'a ipv6::Packet<&[u8]>,
 ) -> Option<(icmpv6::Packet<&'a [u8]>, &'a [u8])> {
@@ -263,7 +268,9 @@ fn message_and_options<'a>(
     is_valid.then_some((message, options))
 }
 
-/// RFC 4861 section 7.1.1, and 7.1.2 likewise: "All included options have a length that is greater
+/// Whether all options are complete.
+///
+/// RFC 4861 section 7.1.1, and likewise 7.1.2: "All included options have a length that is greater
 /// than zero." Lengths are in units of 8 bytes.
 fn are_whole(mut options: &[u8]) -> bool {
     while let [_, length, ..] = options {
@@ -274,7 +281,7 @@ fn are_whole(mut options: &[u8]) -> bool {
     options.is_empty()
 }
 
-/// Whether a frame is of ARP or of neighbour discovery, whomever it is for.
+/// Whether a frame is ARP or neighbour discovery, for any destination.
 pub(crate) fn is_discovery(frame: &[u8]) -> bool {
     let Some((start, kind)) = network_header(frame) else { return false };
     let network = frame.get(start..).unwrap_or_default();
@@ -305,7 +312,7 @@ mod tests {
         Host { mac: MacAddress([2, 0, 0, 0, 0, last]), addresses, ..Host::default() }
     }
 
-    /// Gives a message of ICMPv6 behind Ethernet and IPv6 the checksum that it should have.
+    /// Recomputes the checksum of an ICMPv6 message behind Ethernet and IPv6 headers.
     fn mend_sum(frame: &mut [u8]) {
         const SUM: core::ops::Range<usize> = 14 + 40 + 2..14 + 40 + 4;
         frame[SUM].fill(0);
@@ -317,12 +324,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_neither_answered_nor_believed() {
+    fn damaged_messages_are_ignored() {
         let (a, b) = (host(1), host(2));
         let (source, target) = (a.addresses[1].address, b.addresses[1].address);
         let question = a.solicitation(source, target).unwrap();
         let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
-        // Each byte behind the hop limit: of both addresses and of the message.
+        // Each byte after the hop limit: both addresses and the message.
         for place in 14 + 8..question.len() {
             let mut damaged = question.clone();
             damaged[place] ^= 0x40;
@@ -345,13 +352,13 @@ mod tests {
             let question = a.solicitation(source, target).unwrap();
             let Heard::Question(answer) = b.hear(&question) else { panic!("no answer") };
             assert_eq!(a.hear(&answer), Heard::Neighbour { address: target, mac: b.mac });
-            // Who asks is known by that; nobody else has anything to say.
+            // A third host must not answer the request.
             assert!(!matches!(host(1).hear(&question), Heard::Question(_)));
         }
     }
 
     #[test]
-    fn announcements_tell_everybody_where_a_host_is() {
+    fn announcements_update_all_neighbours() {
         let (a, b) = (host(1), host(2));
         for (own, announcement) in a.addresses.iter().zip(a.announcements()) {
             let expected = Heard::Neighbour { address: own.address, mac: a.mac };
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_or_tells_says_where_it_is() {
+    fn requests_and_replies_give_the_address_of_their_sender() {
         let (a, b) = (host(1), host(2));
         for place in 0..2 {
             let (own, other) = (a.addresses[place].address, b.addresses[place].address);
@@ -376,16 +383,17 @@ mod tests {
                 let _ = b.told_by(&question[..length.min(question.len())]);
             }
         }
-        // An advertisement without the flag, behind Ethernet, IPv6 and four bytes.
+        // An advertisement without the override flag, whose byte follows Ethernet, IPv6 and 4
+        // bytes.
         let mut timid = a.announcements().remove(1);
         timid[14 + 40 + 4] &= !0x20;
-        assert_eq!(b.told_by(&timid), None, "its checksum is that of another one");
+        assert_eq!(b.told_by(&timid), None, "its checksum no longer matches");
         mend_sum(&mut timid);
         assert_eq!(b.told_by(&timid).map(|told| told.overrides), Some(false));
     }
 
     #[test]
-    fn nothing_from_beyond_a_router_is_believed() {
+    fn messages_with_another_hop_limit_are_ignored() {
         let (a, b) = (host(1), host(2));
         let (source, target) = (a.addresses[1].address, b.addresses[1].address);
         let mut question = a.solicitation(source, target).unwrap();
@@ -394,11 +402,12 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_with_an_option_of_no_length_is_not_answered() {
+    fn solicitation_with_a_bad_option_length_is_not_answered() {
         let (a, b) = (host(1), host(2));
         let (source, target) = (a.addresses[1].address, b.addresses[1].address);
         let question = a.solicitation(source, target).unwrap();
-        // Behind Ethernet, IPv6 and the message of 24 bytes: the option's length, which is 1.
+        // Offset of the option's length: Ethernet, IPv6, the message of 24 bytes, and the option's
+        // type. Its value is 1.
         const LENGTH: usize = 14 + 40 + 24 + 1;
         assert_eq!(question[LENGTH], 1);
         for length in [0, 2, 255] {
@@ -411,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_for_a_free_address_is_told_that_it_is_not() {
+    fn duplicate_address_detection_is_answered() {
         let b = host(2);
         let IpAddr::V6(target) = b.addresses[1].address else { panic!("IPv6") };
         let probe = solicitation(host(1).mac, Ipv6Addr::UNSPECIFIED, target).unwrap();
@@ -420,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_reported_many_at_a_time() {
+    fn listener_reports_carry_many_groups_each() {
         let address = |last: u32| Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(last));
         let groups: Vec<_> = (1..=100).map(|last| solicited_node(address(last))).collect();
         let mac = MacAddress([2, 0, 0, 0, 0, 9]);

@@ -1,8 +1,9 @@
-//! Numbers drawn from a seed.
+//! Pseudo-random numbers from a seed.
 
 use wirestorm_model::stream::draw;
 
-/// Numbers one after the other, the same everywhere. Not for secrets.
+/// Deterministic sequence of pseudo-random numbers; the same seed gives the same sequence on every
+/// machine. Not for secrets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Random {
     seed: u64,
@@ -20,29 +21,28 @@ impl Random {
         draw(self.seed, self.number)
     }
 
-    /// A number from 0 on, below `end`; 0 where that is 0.
+    /// Returns a number from 0 to `end - 1`, or 0 if `end` is 0.
     pub(crate) const fn below(&mut self, end: u32) -> u32 {
         (((self.next() >> 32) * end as u64) >> 32) as u32
     }
 
-    /// A number from `min` to `max`.
+    /// Returns a number from `min` to `max`, both included.
     pub(crate) const fn between(&mut self, min: u64, max: u64) -> u64 {
         let numbers = max.wrapping_sub(min) as u128 + 1;
         min.wrapping_add(((self.next() as u128 * numbers) >> 64) as u64)
     }
 
-    /// Above 0 and up to 1, in steps of 2^-53: the logarithm of 0 would be none.
+    /// Returns a number in (0, 1], in steps of 2^-53. It excludes 0, which has no logarithm.
     fn uniform(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number of the exponential distribution with mean 1.
+    /// Draws from the exponential distribution with mean 1.
     pub(crate) fn exponential(&mut self) -> f64 {
         -libm::log(self.uniform())
     }
 
-    /// A number of the normal distribution with mean 0 and standard deviation 1 (the method of Box
-    /// and Muller).
+    /// Draws from the normal distribution with mean 0 and standard deviation 1 (Box-Muller method).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())

@@ -1,4 +1,4 @@
-//! Datagrams that are sent back (RFC 862): probes of a way, and their answers.
+//! UDP echo datagrams (RFC 862): path probes and their replies.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -11,29 +11,29 @@ use wirestorm_wire::layout::ipv6::IPV6;
 use wirestorm_wire::layout::udp::UDP;
 use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6, protocol, udp};
 
-/// A datagram in a frame of its own, without VLAN tags, options and extension headers.
+/// A UDP datagram in a frame without VLAN tags, IP options and extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// The Ethernet addresses of the sender and the next hop.
+    /// Ethernet addresses of the sender and the next hop.
     pub macs: (MacAddress, MacAddress),
-    /// Sender address.
+    /// Address and port of the sender.
     pub source: SocketAddr,
-    /// Where it goes; of the same family.
+    /// Address and port of the receiver; same address family as `source`.
     pub destination: SocketAddr,
-    /// What it carries.
+    /// Data of the datagram.
     pub payload: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// The datagram in a frame; `None` where there is none, or not all of it, as in a fragment. Its
-    /// checksum is looked at where `verifies` says so.
+    /// Parses the datagram in a frame. Returns `None` if there is none or if it is truncated or a
+    /// fragment. With `verifies`, a wrong checksum also gives `None`.
     pub fn read(frame: &'a [u8], verifies: bool) -> Option<Self> {
         let outer = ethernet::Frame::new(frame).ok()?;
         let packet = frame.get(ethernet::HEADER_LENGTH..)?;
         let (source, destination, transport, addresses) = match outer.ethertype() {
             ethertype::IPV4 => {
                 let ip = ipv4::Packet::new(packet).ok()?;
-                // Ports are in the first fragment alone, and the sum is over all of them.
+                // Only the first fragment has ports, and the UDP checksum covers all fragments.
                 let is_whole = ip.is_whole() && !ip.is_fragment() && ip.protocol() == protocol::UDP;
                 let start = ip.header_length();
                 let transport = packet.get(start..usize::from(ip.total_length()))?;
@@ -54,7 +54,7 @@ impl<'a> Datagram<'a> {
         };
         let header = udp::Packet::new(transport).ok()?;
         let is_whole = usize::from(header.length()) == transport.len();
-        // Zero: the sender made none (RFC 768).
+        // A zero checksum means that the sender computed none (RFC 768).
         let is_right = !verifies
             || header.checksum() == 0
             || checksum::combine(checksum::sum(transport), addresses) == 0xffff;
@@ -69,7 +69,7 @@ impl<'a> Datagram<'a> {
         })
     }
 
-    /// The same back to who sent it.
+    /// Returns the same datagram with source and destination swapped.
     ///
     /// RFC 862: "When a datagram is received, the data from it is sent back in an answering
     /// datagram."
@@ -83,7 +83,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// The frame without FCS; `None` where the families differ or the payload is too long.
+    /// Returns the frame without FCS, or `None` if the families differ or the payload is too long.
     pub fn frame(&self) -> Option<Vec<u8>> {
         let mac = |mac: MacAddress| mac.0.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte));
         let outer =
@@ -129,7 +129,7 @@ mod tests {
     const IPV6_ENDS: [&str; 2] = ["[2001:db8::1]:50000", "[2001:db8::2]:7"];
 
     #[test]
-    fn what_is_sent_comes_back_with_what_it_carried() {
+    fn answer_returns_the_payload_with_addresses_swapped() {
         for ends in [IPV4_ENDS, IPV6_ENDS] {
             for length in [0, 1, 56, 1400] {
                 let payload: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_is_no_datagram_though_it_looks_like_one() {
+    fn fragments_are_not_datagrams() {
         // "More fragments", and an offset of 8 bytes.
         for field in [[0x20, 0], [0, 1]] {
             let mut frame = datagram(IPV4_ENDS, b"short").frame().unwrap();
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_no_payload() {
+    fn padding_is_not_payload() {
         let mut frame = datagram(IPV4_ENDS, b"short").frame().unwrap();
         frame.resize(60, 0);
         assert_eq!(Datagram::read(&frame, true).unwrap().payload, b"short");
     }
 
     #[test]
-    fn damage_is_seen_where_it_is_looked_for_and_none_confuses_it() {
+    fn read_verifies_checksums_on_request_and_never_panics() {
         for ends in [IPV4_ENDS, IPV6_ENDS] {
             let mut frame = datagram(ends, &[7; 56]).frame().unwrap();
             let last = frame.len() - 1;

@@ -1,10 +1,10 @@
-//! Why sessions fail, by name.
+//! Failure causes of TLS sessions.
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
 use crate::trusted;
 
-/// The name of a cause. There are so many and no more, whatever peers send.
+/// Returns the name of a failure cause, from a fixed set: peers cannot add names.
 pub(crate) fn of(error: &Error) -> &'static str {
     match error {
         Error::AlertReceived(alert) => received(*alert),
@@ -12,7 +12,7 @@ pub(crate) fn of(error: &Error) -> &'static str {
         Error::PeerIncompatible(error) => incompatible(error),
         Error::InvalidMessage(_) => "peer's message is not TLS",
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
-            "peer's message is out of place"
+            "unexpected TLS message"
         }
         Error::PeerMisbehaved(_) => "peer misbehaved",
         Error::PeerSentOversizedRecord => "peer's record is too long",
@@ -23,7 +23,7 @@ pub(crate) fn of(error: &Error) -> &'static str {
     }
 }
 
-/// Alerts by the names of RFC 8446 section 6 and RFC 5246 section 7.2.
+/// Names of received alerts (RFC 8446 section 6, RFC 5246 section 7.2).
 fn received(alert: AlertDescription) -> &'static str {
     use AlertDescription as Alert;
     match alert {
@@ -68,10 +68,10 @@ fn certificate(error: &CertificateError) -> &'static str {
         Certificate::UnknownIssuer => "certificate of an unknown issuer",
         Certificate::BadSignature => "certificate's signature is wrong",
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
-            "certificate of another name"
+            "certificate is for another name"
         }
-        error if trusted::is_of_an_authority(error) => "unknown certificate of an authority",
-        _ => "certificate not accepted",
+        error if trusted::is_of_an_authority(error) => "untrusted CA certificate",
+        _ => "certificate is not accepted",
     }
 }
 

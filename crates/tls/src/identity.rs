@@ -1,4 +1,4 @@
-//! Who a server is: its certificates, and its key.
+//! Certificates and private key of a client or server.
 
 use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::pem::PemObject;
@@ -6,21 +6,21 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::TlsError;
 
-/// A chain of certificates, and the key of the first.
+/// Certificate chain, and the private key of its first certificate.
 #[derive(Debug)]
 pub struct Identity {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
-/// Who a generated certificate is for where nobody says.
+/// Default host name of a generated certificate.
 const NAME: &str = "wirestorm.test";
 
 impl Identity {
-    /// An identity out of two files' contents in PEM.
+    /// Parses an identity from the contents of two PEM files.
     ///
     /// # Errors
-    /// Where there is no certificate, or no key.
+    /// Returns an error if there is no certificate or no key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let chain = certificates(chain).map_err(TlsError::Chain)?;
         let key =
@@ -28,10 +28,10 @@ impl Identity {
         Ok(Self { chain, key })
     }
 
-    /// A certificate that is signed by its own key (ECDSA, P-256), for a name.
+    /// Generates a self-signed certificate (ECDSA, P-256) for a name; default `wirestorm.test`.
     ///
     /// # Errors
-    /// Where nobody can have such a name.
+    /// Returns an error if the name is not a valid host name or address.
     pub fn generate(name: Option<&str>) -> Result<Self, TlsError> {
         let name = name.unwrap_or(NAME);
         let failed = |error: rcgen::Error| TlsError::Generate {
@@ -46,17 +46,17 @@ impl Identity {
         Ok(Self { chain: vec![certificate.der().clone()], key: key.into() })
     }
 
-    /// Its certificates in DER, its own first.
+    /// Returns the certificates in DER, the end entity's first.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.chain.iter().map(AsRef::as_ref)
     }
 }
 
-/// The certificates in a file's content; at least one.
+/// Parses the certificates of a PEM file; there must be at least one.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match all {
-        Ok(all) if all.is_empty() => Err("there is none".to_owned()),
+        Ok(all) if all.is_empty() => Err("the file has none".to_owned()),
         Ok(all) => Ok(all),
         Err(error) => Err(error.to_string()),
     }

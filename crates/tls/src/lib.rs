@@ -1,8 +1,8 @@
-//! TLS 1.2 and 1.3 between the programs and the connections of emulated clients and servers: rustls
-//! as sessions of the stack.
+//! TLS 1.2 and 1.3 between the programs and the connections of emulated clients and servers:
+//! implements the stack's sessions with rustls.
 //!
-//! The cryptography is that of ring: it needs no more than a C compiler to build, and its code is
-//! in assembler on x86-64 and AArch64.
+//! The crate `ring` provides the cryptography. It needs only a C compiler to build and uses
+//! assembly code on x86-64 and AArch64.
 #![forbid(unsafe_code)]
 
 mod cause;
@@ -33,22 +33,22 @@ use tickets::{OfClient, Tickets};
 use trusted::Trusted;
 use unverified::Anybody;
 
-/// The sessions of clients. What a client needs to resume a session is its own: others have none of
-/// it, as they would not on machines of their own.
+/// TLS sessions of clients. Each client address keeps its own tickets, as separate machines would.
 #[derive(Debug)]
 pub struct TlsClients {
     config: Arc<ClientConfig>,
-    /// Whom they ask for; `None`: for the address that they connect to.
+    /// Server name in the handshake (SNI); `None` uses the server's address.
     name: Option<ServerName<'static>>,
-    /// `None`: they never resume.
+    /// `None` disables resumption.
     tickets: Option<Arc<Tickets>>,
 }
 
 impl TlsClients {
-    /// Clients with these settings. They take any certificate, unless there are authorities.
+    /// Creates client sessions. Clients accept any certificate unless the settings name
+    /// authorities.
     ///
     /// # Errors
-    /// Where settings make no sense.
+    /// Returns an error if settings are invalid or contradict each other.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
         let provider = settings.provider()?;
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -76,11 +76,11 @@ impl TlsClients {
         Ok(Self { config: Arc::new(config), name, tickets })
     }
 
-    /// The most pairs of a client's address and a server for which something is remembered by which a
-    /// session can be resumed; the oldest gives way.
+    /// Maximum number of pairs of client address and server name that tickets are kept for. A new
+    /// pair then evicts the oldest one.
     pub const PAIRS_MAX: usize = Tickets::PAIRS_MAX;
 
-    /// How rustls is set, for clients that never resume.
+    /// Returns the rustls configuration of clients that never resume.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
@@ -103,17 +103,17 @@ impl Sessions for TlsClients {
     }
 }
 
-/// The sessions of servers.
+/// TLS sessions of servers.
 #[derive(Debug)]
 pub struct TlsServers {
     config: Arc<ServerConfig>,
 }
 
 impl TlsServers {
-    /// Servers with these settings. Without an identity they have one that is made for them.
+    /// Creates server sessions. Without an identity, generates a self-signed certificate.
     ///
     /// # Errors
-    /// Where settings make no sense.
+    /// Returns an error if settings are invalid or contradict each other.
     pub fn new(settings: &TlsSettings) -> Result<Self, TlsError> {
         let generated;
         let identity = match &settings.identity {
@@ -142,8 +142,7 @@ impl TlsServers {
             .with_single_cert(identity.chain.clone(), identity.key.clone_key())
             .map_err(TlsError::Identity)?;
         config.alpn_protocols = settings.protocols();
-        // What a session needs to be resumed is in its ticket: servers remember nothing, however
-        // many clients there are.
+        // Tickets hold all resumption state, so servers need no memory per client.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         if settings.resume != Resume::NONE {
             config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(TlsError::Settings)?;
@@ -153,7 +152,7 @@ impl TlsServers {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// How rustls is set.
+    /// Returns the rustls configuration.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! One end of TLS.
+//! One side of a TLS connection.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -8,16 +8,16 @@ use wirestorm_stack::content::{Handshake, Session, SessionState};
 
 use crate::cause;
 
-/// One end of TLS, as rustls has it.
+/// One side of a TLS connection, implemented by rustls.
 #[derive(Debug)]
 pub(crate) struct TlsSession {
     connection: Connection,
     state: SessionState,
-    /// Whether the program has said anything, or that it says no more.
+    /// Whether the program has sent data or closed.
     has_said: bool,
 }
 
-/// The cause of what rustls says of no peer.
+/// Failure cause of rustls errors that no peer caused.
 const INTERNAL: &str = "internal error";
 
 impl TlsSession {
@@ -33,18 +33,19 @@ impl TlsSession {
         matches!(self.state, SessionState::Failed(_))
     }
 
-    /// Whether what there is to be sent are tickets, which wait for what the program says. A client
-    /// of FTP that stores a file sends it behind its handshake and closes; Linux answers what comes
-    /// then with a reset, and forgets what of the file it has not sent.
+    /// Returns whether only session tickets are pending; they wait until the program sends data. An
+    /// FTP client that stores a file may send and close right after its handshake. Linux answers
+    /// tickets that arrive then with RST, and discards the unsent rest of the file.
     fn has_time(&self) -> bool {
-        // In TLS 1.3 a server has said all of a handshake before the client has (RFC 8446 section 2).
+        // In TLS 1.3 the server completes its handshake messages before the client (RFC 8446
+        // section 2).
         let is_server = matches!(self.connection, Connection::Server(_));
         let is_tls13 = self.connection.protocol_version() == Some(ProtocolVersion::TLSv1_3);
         let is_open = matches!(self.state, SessionState::Open | SessionState::PeerClosed);
         is_server && is_tls13 && is_open && !self.has_said
     }
 
-    /// Understands what was read so far.
+    /// Processes the TLS records that were read.
     fn process(&mut self, plaintext: &mut dyn FnMut(&[u8])) {
         let told = match self.connection.process_new_packets() {
             Ok(told) => told,
@@ -72,7 +73,7 @@ impl Session for TlsSession {
             match self.connection.read_tls(&mut bytes) {
                 Ok(0) => break,
                 Ok(_) => self.process(plaintext),
-                // Its buffers are emptied each time, so that there is always room.
+                // `process` empties the buffers each time, so there is always room.
                 Err(_) => self.fail(INTERNAL),
             }
         }
@@ -101,7 +102,7 @@ impl Session for TlsSession {
             return;
         }
         while self.connection.wants_write() {
-            // A queue in memory takes all.
+            // A queue in memory accepts everything.
             if !matches!(self.connection.write_tls(to), Ok(1..)) {
                 break;
             }
@@ -126,7 +127,7 @@ impl Session for TlsSession {
     }
 }
 
-/// A session that could not begin, for a cause.
+/// Session that failed before it began, with its cause.
 #[derive(Debug)]
 pub(crate) struct Stillborn(pub(crate) &'static str);
 

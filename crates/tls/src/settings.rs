@@ -1,4 +1,4 @@
-//! What is asked of TLS.
+//! TLS settings.
 
 use std::sync::Arc;
 
@@ -9,58 +9,58 @@ use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 use crate::TlsError;
 use crate::identity::Identity;
 
-/// A version of TLS.
+/// TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     Tls12,
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     Tls13,
 }
 
-/// A share of connections, in billionths.
+/// Share of connections that try to resume a session, in billionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume(u32);
 
 impl Resume {
-    /// Each connection.
+    /// All connections.
     pub const ALL: Self = Self(1_000_000_000);
     /// No connection: each handshake is a full one.
     pub const NONE: Self = Self(0);
 
-    /// So many billionths; `None` beyond a whole.
+    /// Creates a share of `billionths`; `None` if that is more than 1.
     pub const fn from_billionths(billionths: u32) -> Option<Self> {
         if billionths <= Self::ALL.0 { Some(Self(billionths)) } else { None }
     }
 
-    /// Whether what was drawn, any 64 bits, falls into it.
+    /// Returns whether a uniformly distributed 64-bit number falls within the share.
     pub(crate) const fn has(self, drawn: u64) -> bool {
         ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
 }
 
-/// What is asked of TLS, on either side.
+/// TLS settings of clients or servers.
 #[derive(Debug)]
 pub struct TlsSettings {
-    /// The versions that are offered and taken; none: both.
+    /// Enabled versions; empty enables both.
     pub versions: Vec<Version>,
-    /// Cipher suites by IANA's names, the most wanted first; none: all that there are.
+    /// Enabled cipher suites by IANA name, in order of preference; empty enables all.
     pub ciphers: Vec<String>,
-    /// Application protocols (RFC 7301), the most wanted first.
+    /// Application protocols for ALPN (RFC 7301), in order of preference.
     pub alpn: Vec<String>,
-    /// The name that clients ask for, and that a generated certificate is for.
+    /// Server name that clients send (SNI), and the name in a generated certificate.
     pub name: Option<String>,
-    /// How many of the clients' connections try to resume a session; servers let them, unless none
-    /// are to.
+    /// Share of client connections that try to resume a session. Servers issue tickets unless it is
+    /// [`Resume::NONE`].
     pub resume: Resume,
-    /// Who servers are; `None`: one is made.
+    /// Certificate and key of servers; `None` generates a self-signed certificate.
     pub identity: Option<Identity>,
-    /// The certificates of authorities, in PEM, one of which has to have signed what servers show
-    /// to clients, or to be it; `None`: clients take any certificate.
+    /// CA certificates in PEM. A server's certificate must be one of them or signed by one; with
+    /// `None`, clients accept any certificate.
     pub authorities: Option<Vec<u8>>,
-    /// Who clients are, where servers ask; `None`: nobody.
+    /// Certificate and key that clients present on request; `None` presents no certificate.
     pub client_identity: Option<Identity>,
-    /// Of those who signed what clients show to servers; `None`: servers do not ask.
+    /// CA certificates in PEM that sign client certificates; with `None`, servers request none.
     pub client_authorities: Option<Vec<u8>>,
 }
 
@@ -108,7 +108,7 @@ impl TlsSettings {
     }
 }
 
-/// IANA's name of a cipher suite: rustls has `TLS13_` before those of TLS 1.3.
+/// Returns the IANA name of a cipher suite; rustls uses `TLS13_` for TLS 1.3 suites.
 fn name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
 }

@@ -1,4 +1,4 @@
-//! What clients remember to resume sessions by: each address what servers gave it, and nobody else.
+//! Client session cache for resumption: each client address has its own tickets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -11,37 +11,37 @@ use rustls::pki_types::ServerName;
 
 use crate::settings::Resume;
 
-/// A client and the server that it asks for.
+/// Client address and server.
 type Pair = (IpAddr, ServerKey);
 
-/// The name of a server, in an order.
+/// Server name, as a type with an order.
 type ServerKey = String;
 
-/// What one client remembers of one server.
+/// Resumption state of one client for one server.
 #[derive(Debug, Default)]
 struct Remembered {
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
-    /// Each is good for one connection (RFC 8446 appendix C.4); the newest is the last.
+    /// Each ticket serves one connection (RFC 8446 appendix C.4); the newest is last.
     tls13: VecDeque<Tls13ClientSessionValue>,
 }
 
-/// Tickets that one client keeps of one server; rustls's servers give two for each handshake.
+/// Limit on tickets of one client for one server. rustls servers issue two in a handshake.
 const TICKETS_MAX: usize = 4;
 
 #[derive(Debug, Default)]
 struct Pairs {
     remembered: BTreeMap<Pair, Remembered>,
-    /// In the order in which they came.
+    /// Pairs in the order of insertion, oldest first.
     order: VecDeque<Pair>,
 }
 
-/// What all clients of a template remember, each for itself.
+/// Resumption state of all clients of a template, separate for each client address.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     pairs: Mutex<Pairs>,
     resume: Resume,
-    /// Connections that have begun.
+    /// Number of connections begun.
     begun: AtomicU64,
 }
 
@@ -52,9 +52,9 @@ impl Tickets {
         Self { pairs: Mutex::default(), resume, begun: AtomicU64::new(0) }
     }
 
-    /// Whether the next connection tries to resume: the same ones in each run.
+    /// Returns whether the next connection tries to resume. The sequence is the same in each run.
     fn draw(&self) -> bool {
-        // SplitMix64.
+        // SplitMix64 hash of the connection number.
         let number = self.begun.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -63,13 +63,13 @@ impl Tickets {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pairs> {
-        // Whatever panics, a pair is put there in one step.
+        // Updates of a pair are one step, so a panic cannot leave it inconsistent.
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Pairs {
-    /// What is remembered of a pair, from now on at least.
+    /// Returns the state of a pair; creates it if absent and evicts the oldest pair at the limit.
     fn of(&mut self, pair: Pair) -> &mut Remembered {
         if !self.remembered.contains_key(&pair) {
             if self.remembered.len() >= Tickets::PAIRS_MAX
@@ -83,12 +83,12 @@ impl Pairs {
     }
 }
 
-/// What the client of one connection may have of it.
+/// Session cache of one connection, limited to its client's address.
 #[derive(Debug)]
 pub(crate) struct OfClient {
     tickets: Arc<Tickets>,
     client: IpAddr,
-    /// Whether this connection tries to resume; what it is given is remembered all the same.
+    /// Whether this connection tries to resume. It stores new tickets in any case.
     tries: bool,
 }
 
@@ -102,12 +102,12 @@ impl OfClient {
         (self.client, server.to_str().into_owned())
     }
 
-    /// Changes what is remembered of a server.
+    /// Updates the state for a server, which is created if absent.
     fn change(&self, server: &ServerName<'_>, change: impl FnOnce(&mut Remembered)) {
         change(self.tickets.lock().of(self.pair(server)));
     }
 
-    /// Looks at what is remembered of a server, or takes of it.
+    /// Reads or takes from the state for a server, if there is any.
     fn take<T>(
         &self,
         server: &ServerName<'_>,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_connections_try_as_are_to() {
+    fn share_of_connections_that_try_matches_the_setting() {
         for (billionths, expected) in [(0, 0..=0), (300_000_000, 2_850..=3_150)] {
             let resume = Resume::from_billionths(billionths).unwrap();
             let tickets = Tickets::new(resume);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_pair_gives_way() {
+    fn oldest_pair_is_evicted_at_the_limit() {
         let mut pairs = Pairs::default();
         let pair = |number: usize| {
             (IpAddr::from([10, 0, (number >> 8) as u8, number as u8]), number.to_string())

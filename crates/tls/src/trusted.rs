@@ -1,4 +1,4 @@
-//! Servers whose certificates authorities vouch for.
+//! Server certificate verification by configured authorities.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use crate::TlsError;
 use crate::identity::certificates;
 
-/// Takes what authorities signed, and what is one of their own certificates: `openssl req -x509`
-/// makes servers' certificates that are authorities too, and programs of OpenSSL's take them.
+/// Accepts certificates that an authority has signed, and the authorities' own certificates.
+/// `openssl req -x509` creates server certificates that are CA certificates too, and OpenSSL
+/// clients accept these.
 #[derive(Debug)]
 pub(crate) struct Trusted {
     usual: Arc<WebPkiServerVerifier>,
@@ -21,7 +22,7 @@ pub(crate) struct Trusted {
 }
 
 impl Trusted {
-    /// By the certificates of authorities in PEM.
+    /// Creates a verifier from CA certificates in PEM.
     pub(crate) fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
         let refused = |error: &dyn std::error::Error| TlsError::Authorities(error.to_string());
         let own = certificates(pem).map_err(TlsError::Authorities)?;
@@ -33,7 +34,7 @@ impl Trusted {
     }
 }
 
-/// Authorities that are trusted.
+/// Adds CA certificates to a store of trust anchors.
 pub(crate) fn roots(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
@@ -43,8 +44,8 @@ pub(crate) fn roots(certificates: &[CertificateDer<'static>]) -> Result<RootCert
     Ok(roots)
 }
 
-/// Whether a certificate is refused for being one of an authority, as `openssl req -x509` makes
-/// them. The type of this error is not in rustls's interface.
+/// Returns whether the error rejects a CA certificate as an end entity, such as one of `openssl req
+/// -x509`. The error type is not part of rustls's public interface.
 pub(crate) fn is_of_an_authority(error: &CertificateError) -> bool {
     let CertificateError::Other(error) = error else { return false };
     format!("{error:?}").contains("CaUsedAsEndEntity")
@@ -60,8 +61,8 @@ impl ServerCertVerifier for Trusted {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.usual.verify_server_cert(certificate, others, name, ocsp, now) {
-            // Whether it is valid at this time was looked at before. What it may be used for was not,
-            // and counts for nothing: it was named as one to trust.
+            // The verifier has already checked the validity period. The CA flag is irrelevant: the
+            // settings list this certificate as trusted.
             Err(Error::InvalidCertificate(error))
                 if is_of_an_authority(&error) && self.own.contains(certificate) =>
             {

@@ -1,4 +1,4 @@
-//! Servers whose certificates nobody looks at.
+//! Accepts any server certificate.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate, whoever signed it for whatever name. Only whether the server has its key
-/// is verified, which is most of what it costs a client.
+/// Accepts any certificate, regardless of issuer and name. It only verifies the signature with the
+/// server's key, which is most of a client's cost.
 #[derive(Debug)]
 pub(crate) struct Anybody(pub(crate) Arc<CryptoProvider>);
 

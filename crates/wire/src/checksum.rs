@@ -1,20 +1,20 @@
-//! The Internet checksum: RFC 1071 for the whole, RFC 1624 for a change.
+//! The Internet checksum: RFC 1071 for the computation, RFC 1624 for updates.
 //!
-//! A *sum* is the one's complement sum of 16-bit words in network order; a *checksum* is its
-//! complement, which is what headers hold. A sum never is zero unless all words are.
+//! A *sum* is the one's complement sum of 16-bit words in network order. A *checksum* is its
+//! complement, as headers hold it. A sum is zero only if all words are zero.
 
 mod repair;
 
 pub use repair::{Left, Outcome, Repair, repair};
 
-/// The sum over `data`; an odd last byte is the upper half of a word.
+/// Returns the sum over `data`; an odd last byte is the upper half of a word.
 ///
-/// RFC 1071 section 2: the sum does not depend on the order of bytes in words, if the result is
-/// put in order, and wider words may be added if the result is folded.
+/// RFC 1071 section 2: the sum is independent of the byte order if the result is swapped back. It
+/// may add wider words if the result is folded.
 #[inline]
 pub fn sum(data: &[u8]) -> u16 {
-    // Halves of 32 bits are added without a carry from one to the next, so the compiler can
-    // add several at once. 2^32 additions fit; no packet has so many bytes.
+    // 32-bit halves are added to 64 bits without carries, so the compiler can vectorise. 2^32
+    // additions fit; no packet is that long.
     let mut total = 0_u64;
     let (words, mut rest) = data.as_chunks::<8>();
     for word in words {
@@ -35,11 +35,10 @@ pub fn sum(data: &[u8]) -> u16 {
     u16::from_be(fold(total))
 }
 
-/// The sum over words of 16 or 32 bits, at most 2^32 of them, that were added as numbers, each in
-/// network order: the carries are added until 16 bits are left.
+/// Folds a total of at most 2^32 words of 16 or 32 bits, each in network order, into 16 bits.
 #[inline]
 pub const fn fold(mut total: u64) -> u16 {
-    // Each turn at least halves the width; four are enough for 64 bits and the carries.
+    // Each step at least halves the width; four suffice for 64 bits and the carries.
     total = (total & 0xffff_ffff) + (total >> 32);
     total = (total & 0xffff) + (total >> 16);
     total = (total & 0xffff) + (total >> 16);
@@ -47,25 +46,25 @@ pub const fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// SCTP's checksum: CRC-32C (RFC 9260 appendix A). Headers hold it least significant byte first.
+/// Returns SCTP's checksum: CRC-32C (RFC 9260 appendix A). Headers hold it in little-endian order.
 pub fn crc32c(data: &[u8]) -> u32 {
     const CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
     CASTAGNOLI.checksum(data)
 }
 
-/// The sum over two parts, of which the first has an even number of bytes.
+/// Returns the sum over two parts. The first must have an even number of bytes.
 #[inline]
 pub const fn combine(first: u16, second: u16) -> u16 {
     fold(first as u64 + second as u64)
 }
 
-/// The checksum over `data`.
+/// Returns the checksum over `data`.
 #[inline]
 pub fn checksum(data: &[u8]) -> u16 {
     !sum(data)
 }
 
-/// The sum over the pseudo header of TCP (RFC 9293 section 3.1) and UDP over IPv4.
+/// Returns the sum over the IPv4 pseudo-header of TCP (RFC 9293 section 3.1) and UDP.
 #[inline]
 pub const fn pseudo_header_ipv4(
     source: [u8; 4],
@@ -77,7 +76,7 @@ pub const fn pseudo_header_ipv4(
     fold(source as u64 + destination as u64 + protocol as u64 + length as u64)
 }
 
-/// The sum over the pseudo header of RFC 8200 section 8.1.
+/// Returns the sum over the IPv6 pseudo-header of RFC 8200 section 8.1.
 #[inline]
 pub fn pseudo_header_ipv6(
     source: [u8; 16],
@@ -89,24 +88,24 @@ pub fn pseudo_header_ipv6(
     fold(u64::from(addresses) + u64::from(next_header) + u64::from(length))
 }
 
-/// The checksum after a 16-bit word changed from `old` to `new`, RFC 1624 equation 3.
+/// Returns the checksum after a 16-bit word changed from `old` to `new`, RFC 1624 equation 3.
 #[inline]
 pub const fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     Change::NONE.word16(old, new).apply(checksum)
 }
 
-/// The checksum after a 32-bit word changed from `old` to `new`.
+/// Returns the checksum after a 32-bit word changed from `old` to `new`.
 #[inline]
 pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
     Change::NONE.word32(old, new).apply(checksum)
 }
 
-/// What changed under a checksum: collected once, applied to each checksum that covers it.
+/// Changes of covered words, collected once and applied to each checksum that covers them.
 ///
-/// Words stand at even offsets of what the checksum covers.
+/// The words must be at even offsets of the covered data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The sum of the complements of all old words and of all new ones.
+    /// Sum of the complements of all old words and of all new words.
     sum: u16,
 }
 
@@ -114,22 +113,22 @@ impl Change {
     /// No change.
     pub const NONE: Self = Self { sum: 0 };
 
-    /// With a 16-bit word changed from `old` to `new`.
+    /// Adds the change of a 16-bit word from `old` to `new`.
     #[inline]
     #[must_use]
     pub const fn word16(self, old: u16, new: u16) -> Self {
         Self { sum: fold(self.sum as u64 + !old as u64 + new as u64) }
     }
 
-    /// With a 32-bit word changed from `old` to `new`.
+    /// Adds the change of a 32-bit word from `old` to `new`.
     #[inline]
     #[must_use]
     pub const fn word32(self, old: u32, new: u32) -> Self {
         Self { sum: fold(self.sum as u64 + !old as u64 + new as u64) }
     }
 
-    /// With the bytes `old` changed to `new`: an address of 16 bytes, for example. Both are
-    /// equally long and even.
+    /// Adds the change of the bytes `old` to `new`, for example a 16-byte address. Both must have
+    /// the same even length.
     #[inline]
     #[must_use]
     pub fn bytes(self, old: &[u8], new: &[u8]) -> Self {
@@ -137,14 +136,14 @@ impl Change {
         Self { sum: fold(u64::from(self.sum) + complement + u64::from(sum(new))) }
     }
 
-    /// The checksum after the change.
+    /// Returns the checksum after the change.
     #[inline]
     pub const fn apply(self, checksum: u16) -> u16 {
         !fold(!checksum as u64 + self.sum as u64)
     }
 
-    /// The checksum of UDP after the change. RFC 768: zero means that there is none, and so it
-    /// stays; a computed zero is sent as all ones.
+    /// Returns the UDP checksum after the change. RFC 768: zero means no checksum, so it stays
+    /// zero; a computed zero becomes all ones.
     #[inline]
     pub const fn apply_udp(self, checksum: u16) -> u16 {
         match checksum {
@@ -154,7 +153,7 @@ impl Change {
     }
 }
 
-/// A computed checksum as UDP sends it, RFC 768: "If the computed checksum is zero, it is
+/// Converts a computed checksum to UDP's form. RFC 768: "If the computed checksum is zero, it is
 /// transmitted as all ones".
 #[inline]
 const fn udp_checksum(computed: u16) -> u16 {
@@ -166,7 +165,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// RFC 1071 section 4.1, word by word.
+    /// Sums word by word, as in RFC 1071 section 4.1.
     fn sum_by_words(data: &[u8]) -> u16 {
         let mut total = 0_u64;
         for word in data.chunks(2) {
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_udp_checksum_is_never_changed_to_none_nor_none_to_one() {
+    fn a_udp_checksum_update_never_adds_or_removes_a_checksum() {
         let change = Change::NONE.word16(0x5555, 0x3285);
         assert_eq!(change.apply_udp(0xdd2f), 0xffff);
         assert_eq!(change.apply_udp(0), 0);
@@ -200,12 +199,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_sum_is_that_of_its_words(data in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn the_sum_equals_the_sum_of_words(data in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(sum(&data), sum_by_words(&data));
         }
 
         #[test]
-        fn the_sum_of_full_words_is_that_of_its_words(length in 0..70_000_usize) {
+        fn the_sum_of_all_ones_equals_the_sum_of_words(length in 0..70_000_usize) {
             let data = alloc::vec![0xff; length];
             prop_assert_eq!(sum(&data), sum_by_words(&data));
         }
@@ -217,12 +216,12 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_word_changes_the_checksum_as_a_full_sum_does(
+        fn an_incremental_update_equals_a_full_computation(
             mut data in prop::collection::vec(any::<u16>(), 4..40),
             at in 0..40_usize,
             new: u32,
         ) {
-            // Were all words zero, the full sum would be zero and the incremental one all ones.
+            // If all words were zero, the full sum would be zero but the incremental one all ones.
             data.push(1);
             let at = at % (data.len() - 2);
             let bytes = |data: &[u16]| -> alloc::vec::Vec<u8> {
@@ -242,7 +241,7 @@ mod tests {
         }
 
         #[test]
-        fn the_pseudo_headers_are_those_written_out(
+        fn pseudo_header_sums_equal_the_sum_of_their_bytes(
             source: [u8; 16], destination: [u8; 16], protocol: u8, length: u32,
         ) {
             let six = [

@@ -1,4 +1,4 @@
-//! Where the headers of a frame are, and which flow it belongs to, in one pass.
+//! Dissection of a frame: offsets of its headers and its flow, in one pass.
 
 use crate::capture::LinkType;
 use crate::capture::link::{LinkError, ethernet_conversion};
@@ -7,41 +7,41 @@ use crate::packet::ethernet::HEADER_LENGTH as ETHERNET_LENGTH;
 use crate::packet::ipv6_extension::walk_extensions;
 use crate::packet::{ethertype, ipv6, protocol};
 
-/// The most tags, label stacks and tunnels that are looked through before the network header.
+/// Largest number of tags, label stacks and link headers before the network header.
 const ENCAPSULATIONS_MAX: usize = 16;
-/// The most labels of one MPLS stack.
+/// Largest number of labels in an MPLS stack.
 const LABELS_MAX: usize = 32;
 
-/// Where the outermost network and transport headers of a frame are, and its flow.
+/// Offsets of the outermost network and transport headers of a frame, and its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dissection {
-    /// Where that begins in the frame which [`Self::ethertype`] names; never beyond its end.
+    /// Offset of the header that [`Self::ethertype`] names; never beyond the end of the frame.
     pub network_offset: u16,
-    /// The innermost type that was reached: behind VLAN tags, MPLS labels, PPPoE and SNAP. For
-    /// an IEEE 802.3 frame the length that stands in its place; 0 where there is none.
+    /// Innermost Ethernet type, behind VLAN tags, MPLS labels, PPPoE and SNAP. For an IEEE 802.3
+    /// frame, the length in its place; 0 if there is none.
     pub ethertype: u16,
-    /// Where the header of [`Self::protocol`] begins, or the data of a later fragment; never
-    /// beyond the end of the frame. 0 where that is not known.
+    /// Offset of the header of [`Self::protocol`], or of the data of a later fragment. Never beyond
+    /// the end of the frame; 0 if unknown.
     pub transport_offset: u16,
-    /// The protocol behind the IP header and its extensions; 0 where that is not known.
+    /// Protocol behind the IP header and its extensions; 0 if unknown.
     pub protocol: u8,
-    /// Whether the frame belongs to a flow.
+    /// Class of the frame, with its flow.
     pub class: Class,
 }
 
 /// Whether a frame belongs to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// An IP packet whose addresses and ports could be read.
+    /// An IP packet with its addresses and ports.
     Flow(FlowKey),
     /// Not an IP packet.
     NonFlow,
-    /// An IP packet, or a way to one, that is cut short or contradicts itself.
+    /// An IP packet, or an encapsulation of one, that is truncated or contradicts itself.
     Invalid,
 }
 
 impl Dissection {
-    /// The flow's key, if there is one.
+    /// Returns the flow key, if there is one.
     #[inline]
     pub const fn flow(&self) -> Option<&FlowKey> {
         match &self.class {
@@ -51,12 +51,12 @@ impl Dissection {
     }
 }
 
-/// Dissects a frame or record that was captured on a link of type `link`.
+/// Dissects a frame that was captured on a link of type `link`.
 ///
-/// Looks through VLAN tags (0x8100, 0x88a8, 0x9100), MPLS, Ethernet over MPLS (RFC 4448, with
-/// and without control word), PPPoE sessions, SNAP and all IPv6 extension headers; not into
-/// tunnels over IP, whose outer addresses are the flow. Later fragments have ports 0. A packet
-/// that a snap length cut is a flow as long as its ports are there.
+/// It passes VLAN tags (0x8100, 0x88a8, 0x9100), MPLS, Ethernet over MPLS (RFC 4448, with or
+/// without control word), PPPoE sessions, SNAP and all IPv6 extension headers. It does not enter
+/// tunnels over IP: the outer addresses are the flow. Later fragments have ports 0. A packet that
+/// the snap length truncated is a flow if its ports are there.
 #[inline]
 pub fn dissect(link: LinkType, data: &[u8]) -> Dissection {
     if link == LinkType::EN10MB {
@@ -69,13 +69,14 @@ pub fn dissect(link: LinkType, data: &[u8]) -> Dissection {
     }
 }
 
-// Three speeds. Most packets of most captures have no tag, an IPv4 header without options and the
-// ports of TCP or UDP: then every field is at a place that is known beforehand, one check of the
-// length does for all of them, and the whole is inlined. IP behind at most one tag goes through
-// `ethernet` with a check for each header. Everything else takes the loop of `encapsulated`. Each
-// gives what the slower ones would.
+// Three code paths with the same results:
+//
+// * `plain_flow`: no tag, an IPv4 header without options, TCP or UDP. Most packets are like this.
+//   Every field has a fixed offset, one length check covers all of them, and the code is inlined.
+// * `ethernet`: IP behind at most one tag, with a check for each header.
+// * `encapsulated`: a loop for everything else.
 
-/// The flow of a packet of the plain kind.
+/// Returns the flow of a plain packet, or `None` for other packets.
 #[inline]
 fn plain_flow(data: &[u8]) -> Option<FlowKey> {
     let frame: &[u8; 38] = data.first_chunk()?;
@@ -83,7 +84,7 @@ fn plain_flow(data: &[u8]) -> Option<FlowKey> {
     let protocol = frame[23];
     let is_plain = half(12) == ethertype::IPV4
         && frame[14] == 0x45
-        // Header and ports.
+        // The IP header and the ports.
         && half(16) >= 24
         && half(20) & 0x1fff == 0
         && matches!(protocol, protocol::TCP | protocol::UDP);
@@ -92,7 +93,7 @@ fn plain_flow(data: &[u8]) -> Option<FlowKey> {
     is_plain.then(|| FlowKey::ipv4(source, destination, protocol).with_ports(half(34), half(36)))
 }
 
-/// The dissection of a packet of the plain kind.
+/// Returns the dissection of a plain packet.
 #[inline]
 fn plain(key: FlowKey) -> Dissection {
     Dissection {
@@ -104,7 +105,7 @@ fn plain(key: FlowKey) -> Dissection {
     }
 }
 
-/// IP behind at most one tag goes straight on; everything else takes the loop.
+/// Dissects IP behind at most one tag directly and passes other frames to the loop.
 #[inline(never)]
 fn ethernet(data: &[u8]) -> Dissection {
     let mut pass = Pass { data, vlan: 0 };
@@ -136,14 +137,14 @@ fn other_link(link: LinkType, data: &[u8]) -> Dissection {
                 None => stopped(0, 0, Class::Invalid),
             },
         },
-        // Control protocols of PPP and HDLC, or an address family that is not IP.
+        // Control protocols of PPP and HDLC, or an address family other than IP.
         Err(LinkError::UnknownProtocol { .. }) => stopped(0, 0, Class::NonFlow),
         Err(_) => stopped(0, 0, Class::Invalid),
     }
 }
 
-/// A frame that was understood up to `at`. An offset that cannot be told leaves no type, so that
-/// nobody takes what is at the beginning for it.
+/// Returns the dissection of a frame that was parsed up to `at`. An offset above 65,535 clears the
+/// type, since offset 0 must not be taken for that header.
 fn stopped(at: usize, ethertype: u16, class: Class) -> Dissection {
     let (network_offset, ethertype) = match u16::try_from(at) {
         Ok(offset) => (offset, ethertype),
@@ -157,26 +158,26 @@ fn u16_at(data: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*data.get(at..)?.first_chunk()?))
 }
 
-/// What is carried through the pass.
+/// State of the pass.
 #[derive(Clone, Copy)]
 struct Pass<'a> {
     data: &'a [u8],
-    /// The outermost VLAN so far that is not 0.
+    /// Outermost VLAN so far, unless 0.
     vlan: u16,
 }
 
-/// What is behind a tag, label stack or tunnel.
+/// Content of a tag, label stack or link header.
 enum Inside {
-    /// That which the type names, at the offset.
+    /// Offset and Ethernet type of the next header.
     Type(usize, u16),
-    /// Nothing that leads to IP.
+    /// A protocol that does not carry IP.
     Other,
     /// The frame ends too early.
     Truncated,
 }
 
 impl Pass<'_> {
-    /// Walks from what the type `kind` names, at `at`, to a network header.
+    /// Parses headers from type `kind` at offset `at` until a network header.
     #[inline(never)]
     fn encapsulated(mut self, mut at: usize, mut kind: u16) -> Dissection {
         for _ in 0..=ENCAPSULATIONS_MAX {
@@ -200,7 +201,7 @@ impl Pass<'_> {
         stopped(at, kind, Class::Invalid)
     }
 
-    /// An Ethernet header at `at`; gives what is behind it.
+    /// Reads an Ethernet header at `at`. Returns the offset behind it and its type.
     fn ethernet_at(&self, at: usize) -> Option<(usize, u16)> {
         let end = at + ETHERNET_LENGTH;
         Some((end, u16_at(self.data, end - 2)?))
@@ -218,8 +219,8 @@ impl Pass<'_> {
         Inside::Type(at + 4, kind)
     }
 
-    /// RFC 3032 section 2.1: label, class, bottom-of-stack bit, time to live. Nothing says what
-    /// is behind the bottom; the first four bits tell IP (RFC 4928 section 3) from the rest.
+    /// RFC 3032 section 2.1: label, class, bottom-of-stack bit, time to live. No field names the
+    /// payload; its first four bits identify IP (RFC 4928 section 3).
     fn mpls(&self, mut at: usize) -> Inside {
         for _ in 0..LABELS_MAX {
             let Some(bottom) = self.data.get(at + 2).map(|byte| byte & 1 != 0) else {
@@ -238,8 +239,8 @@ impl Pass<'_> {
         Inside::Other
     }
 
-    /// RFC 4448 section 4.6: a control word is optional; its first 16 bits are zero when sent.
-    /// An address may begin so too, so the frame is taken to be where its type makes sense.
+    /// RFC 4448 section 4.6: the control word is optional; its first 16 bits are sent as zero. An
+    /// address may begin with zeros too, so the first position with a plausible type is used.
     fn ethernet_over_mpls(&self, at: usize) -> Inside {
         let control_word = self.data.get(at..at + 2) == Some(&[0, 0]);
         let starts = [control_word.then_some(at + 4), Some(at)];
@@ -263,7 +264,7 @@ impl Pass<'_> {
         }
     }
 
-    /// IEEE 802.2: only SNAP with the Ethernet organisation code leads to IP.
+    /// IEEE 802.2: only SNAP with the Ethernet organisation code carries IP.
     fn logical_link(&self, at: usize) -> Inside {
         match self.data.get(at..at + 6) {
             Some([0xaa, 0xaa, 0x03, 0, 0, 0]) => match u16_at(self.data, at + 6) {
@@ -280,7 +281,7 @@ impl Pass<'_> {
         self.concluded(at, ethertype::IPV4, self.ipv4_flow(at))
     }
 
-    /// The flow, and the bytes before the transport header.
+    /// Returns the flow and the length of the IP header.
     #[inline]
     fn ipv4_flow(&self, at: usize) -> Option<(FlowKey, usize)> {
         let packet = self.data.get(at..)?;
@@ -289,7 +290,7 @@ impl Pass<'_> {
         if header[0] >> 4 != 4 || header_length < 20 {
             return None;
         }
-        // Captures on the sender have a length of zero where the interface segments.
+        // With segmentation offload, captures on the sender have length zero.
         let total_length = match usize::from(u16::from_be_bytes([header[2], header[3]])) {
             0 => packet.len(),
             total_length if total_length < header_length => return None,
@@ -314,7 +315,7 @@ impl Pass<'_> {
         self.concluded(at, ethertype::IPV6, self.ipv6_flow(at))
     }
 
-    /// The flow, and the bytes before the transport header.
+    /// Returns the flow and the length of the IP headers.
     #[inline]
     fn ipv6_flow(&self, at: usize) -> Option<(FlowKey, usize)> {
         let packet = self.data.get(at..)?;
@@ -322,7 +323,7 @@ impl Pass<'_> {
         if header[0] >> 4 != 6 {
             return None;
         }
-        // Zero stands for a jumbogram, or for segmentation by the sender's interface.
+        // Zero means a jumbogram, or segmentation offload on the sender.
         let end = match usize::from(u16::from_be_bytes([header[4], header[5]])) {
             0 => packet.len(),
             payload_length => (40 + payload_length).min(packet.len()),
@@ -339,8 +340,7 @@ impl Pass<'_> {
         Some((key, extensions.end))
     }
 
-    /// The answer, put together in one place: a dissection that is copied costs as much as one
-    /// that is made.
+    /// Creates the dissection in one place, since a copy costs as much as the creation.
     #[inline]
     fn concluded(&self, at: usize, ethertype: u16, flow: Option<(FlowKey, usize)>) -> Dissection {
         if let Some((key, length)) = flow
@@ -359,8 +359,7 @@ impl Pass<'_> {
     }
 }
 
-/// Whether a type is one that this pass knows how to go on from, or one that ends it well; or
-/// a length that fits the `room` behind it.
+/// Returns whether the pass knows the type `kind`, or `kind` is an IEEE 802.3 length within `room`.
 const fn leads_on(kind: u16, room: usize) -> bool {
     use ethertype::{ARP, IPV4, IPV6, LENGTH_MAX, MPLS, MPLS_UPSTREAM, PPPOE_DISCOVERY};
     ethertype::is_vlan(kind)
@@ -369,7 +368,7 @@ const fn leads_on(kind: u16, room: usize) -> bool {
         || matches!(kind, PPPOE_DISCOVERY | ethertype::PPPOE_SESSION)
 }
 
-/// Ports, or what stands in their place; `None` where they are cut off.
+/// Returns the ports, or ICMP type and code; `None` if they are truncated.
 #[inline]
 fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
     match protocol {
@@ -393,7 +392,7 @@ mod tests {
 
     const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
-    /// An Ethernet frame whose header ends in `tags`, which end in a type.
+    /// Returns an Ethernet frame with the given tags, which end with an Ethernet type.
     fn frame(tags: &[u8], packet: &[u8]) -> Vec<u8> {
         [&ADDRESSES[..], tags, packet].concat()
     }
@@ -426,7 +425,7 @@ mod tests {
         dissect(LinkType::EN10MB, data)
     }
 
-    /// Asserts that `data` is the flow of [`udp`] on `vlan`, at the offset of its IP header.
+    /// Asserts that `data` has the flow of [`udp`] on `vlan` and its IP header at `network_offset`.
     fn assert_is_udp(data: &[u8], network_offset: u16, vlan: u16) {
         let found = of(data);
         let key = *found.flow().unwrap_or_else(|| panic!("{found:?} of {data:02x?}"));
@@ -442,7 +441,7 @@ mod tests {
         assert_is_udp(&frame(&[0x81, 0, 0x60, 7, 8, 0], &udp()), 18, 7);
         assert_is_udp(&frame(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7, 8, 0], &udp()), 22, 9);
         assert_is_udp(&frame(&[0x91, 0, 0, 9, 0x91, 0, 0, 7, 8, 0], &udp()), 22, 9);
-        // A priority tag is not a VLAN.
+        // A priority tag has VLAN 0, which is not a VLAN.
         assert_is_udp(&frame(&[0x81, 0, 0x60, 0, 8, 0], &udp()), 18, 0);
         assert_is_udp(&frame(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &udp()), 22, 0);
         let pppoe = [0x88, 0x64, 0x11, 0, 0, 1, 0, 32, 0, 0x21];
@@ -481,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_way_and_the_general_one_agree_wherever_a_byte_differs() {
+    fn plain_and_general_paths_agree_for_every_changed_bit() {
         for transport in [udp(), ipv4(6, 0x4000, &[1; 20]), ipv4(17, 0, &[9; 4])] {
             let good = frame(&[8, 0], &transport);
             assert!(plain_flow(&good).is_some());
@@ -517,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_is_no_flow() {
+    fn frames_without_ip_have_no_flow() {
         for (tags, offset, ethertype) in [
             (&[0x08, 0x06][..], 14, ethertype::ARP),
             (&[0x00, 0x26, 0x42, 0x42, 0x03][..], 14, 0x26),
@@ -532,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_invalid() {
+    fn contradictory_packets_are_invalid() {
         let mut short_header = udp();
         short_header[0] = 0x44;
         let mut short_total = udp();
@@ -551,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_behind_the_ip_packet_is_not_taken_for_ports() {
+    fn padding_behind_the_ip_packet_is_not_read_as_ports() {
         let mut packet = ipv4(17, 0, &[]);
         packet.extend([0; 26]);
         assert_eq!(of(&frame(&[8, 0], &packet)).class, Class::Invalid);

@@ -1,4 +1,4 @@
-//! What makes packets belong together.
+//! Flow keys and their hashes.
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,13 +7,12 @@ use crate::packet::protocol;
 
 /// The key of a unidirectional flow: addresses, ports, protocol and VLAN.
 ///
-/// tcpreplay does not count the VLAN: a caller that wants its counts uses
-/// [`Self::without_vlan`]. It also gives ports to TCP and UDP alone, where here SCTP, DCCP and
-/// UDP-Lite have theirs.
+/// tcpreplay ignores the VLAN; use [`Self::without_vlan`] to get its counts. It also reads ports
+/// only for TCP and UDP, while this key has them for SCTP, DCCP and UDP-Lite too.
 ///
-/// The order is that of the addresses, then the ports.
-// Whole words, since a key that is put together byte by byte cannot be loaded word by word until
-// its stores have left the processor's store buffer, and that costs more than the hash.
+/// Keys are ordered by addresses, then ports.
+// The fields are whole words: a key that is written byte by byte cannot be loaded word by word
+// until its stores leave the store buffer. That stall costs more than the hash.
 #[derive(Clone, Copy, Debug, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     /// Big-endian; an IPv4 address is in the upper half of the first word.
@@ -23,8 +22,8 @@ pub struct FlowKey {
     rest: u64,
 }
 
-// Word by word: what is derived compares both words of an address at once, for which they have to
-// be in memory, and a key that was just made is in registers.
+// The derived version compares both words of an address at once and needs them in memory. A new key
+// is in registers.
 impl PartialEq for FlowKey {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
@@ -40,7 +39,7 @@ const VLAN_SHIFT: u32 = 16;
 const PROTOCOL_SHIFT: u32 = 8;
 
 impl FlowKey {
-    /// A flow over IPv4, without ports and VLAN.
+    /// Creates a flow over IPv4, without ports and VLAN.
     #[inline]
     pub const fn ipv4(source: [u8; 4], destination: [u8; 4], protocol: u8) -> Self {
         Self {
@@ -50,7 +49,7 @@ impl FlowKey {
         }
     }
 
-    /// A flow over IPv6, without ports and VLAN.
+    /// Creates a flow over IPv6, without ports and VLAN.
     #[inline]
     pub const fn ipv6(source: [u8; 16], destination: [u8; 16], protocol: u8) -> Self {
         Self {
@@ -60,7 +59,7 @@ impl FlowKey {
         }
     }
 
-    /// The same flow with these ports, or with the type and code of ICMP in their place.
+    /// Returns the flow with these ports, or with the ICMP type and code instead.
     #[inline]
     #[must_use]
     pub const fn with_ports(mut self, source: u16, destination: u16) -> Self {
@@ -70,7 +69,7 @@ impl FlowKey {
         self
     }
 
-    /// The same flow on the VLAN `vlan`; 0 for none.
+    /// Returns the flow on the VLAN `vlan`; 0 means no VLAN.
     #[inline]
     #[must_use]
     pub const fn with_vlan(mut self, vlan: u16) -> Self {
@@ -78,57 +77,57 @@ impl FlowKey {
         self
     }
 
-    /// The same flow on no VLAN.
+    /// Returns the flow without VLAN.
     #[inline]
     #[must_use]
     pub const fn without_vlan(self) -> Self {
         self.with_vlan(0)
     }
 
-    /// The source port; the type for ICMP; 0 for protocols without ports and for fragments but
-    /// the first.
+    /// Returns the source port; the type for ICMP; 0 for protocols without ports and for later
+    /// fragments.
     #[inline]
     pub const fn source_port(&self) -> u16 {
         (self.rest >> SOURCE_PORT_SHIFT) as u16
     }
 
-    /// The destination port; the code for ICMP; 0 for protocols without ports and for fragments
-    /// but the first.
+    /// Returns the destination port; the code for ICMP; 0 for protocols without ports and for later
+    /// fragments.
     #[inline]
     pub const fn destination_port(&self) -> u16 {
         (self.rest >> DESTINATION_PORT_SHIFT) as u16
     }
 
-    /// The outermost VLAN identifier; 0 where there is no tag, or a priority tag alone.
+    /// Returns the outermost VLAN identifier; 0 without a tag or with only a priority tag.
     #[inline]
     pub const fn vlan(&self) -> u16 {
         (self.rest >> VLAN_SHIFT) as u16
     }
 
-    /// The protocol behind the IP headers and their extensions.
+    /// Returns the protocol behind the IP headers and their extensions.
     #[inline]
     pub const fn protocol(&self) -> u8 {
         (self.rest >> PROTOCOL_SHIFT) as u8
     }
 
-    /// The version of IP: 4 or 6.
+    /// Returns the IP version: 4 or 6.
     #[inline]
     pub const fn version(&self) -> u8 {
         self.rest as u8
     }
 
-    /// The sender's address.
+    /// Returns the source address.
     pub const fn source(&self) -> IpAddr {
         address(self.source, self.version())
     }
 
-    /// The receiver's address.
+    /// Returns the destination address.
     pub const fn destination(&self) -> IpAddr {
         address(self.destination, self.version())
     }
 
-    /// The key of the answers. ICMP keeps type and code in place of ports; a request becomes
-    /// its reply and a reply its request, all other types stay.
+    /// Returns the key of the reverse direction. ICMP keeps type and code instead of ports: a
+    /// request becomes its reply and a reply its request; other types stay.
     #[inline]
     #[must_use]
     pub const fn reversed(self) -> Self {
@@ -142,7 +141,7 @@ impl FlowKey {
         }
     }
 
-    /// The one of both directions whose source is the less: the key of the conversation.
+    /// Returns the key of the conversation: of both directions, the one with the lower source.
     #[inline]
     #[must_use]
     pub fn conversation(self) -> Self {
@@ -154,14 +153,13 @@ impl FlowKey {
         }
     }
 
-    /// A hash that differs with every field; the same on every machine and in every run.
+    /// Returns a hash over all fields, the same on every machine and in every run.
     ///
-    /// It is not meant to withstand somebody who searches for collisions and knows the seed.
+    /// It does not resist an attacker who knows the seed and searches for collisions.
     #[inline]
     pub const fn hash64(&self, seed: u64) -> u64 {
-        // The constants are fractional digits of pi: odd-looking numbers with nothing up the
-        // sleeve. Each word is changed by one before it is multiplied, so that zeros, of which
-        // IPv4 has many, do not wipe out their partner.
+        // The constants are digits of pi. Each word is XORed with one before the multiplication,
+        // since IPv4 keys have many zeros and a zero factor would erase the other word.
         let ([a, b], [c, d], e) = (self.source, self.destination, self.rest);
         let source = folded_product(a ^ 0x243f_6a88_85a3_08d3 ^ seed, b ^ 0x1319_8a2e_0370_7344);
         let destination =
@@ -169,12 +167,12 @@ impl FlowKey {
         finish(source.wrapping_add(destination.rotate_left(23)) ^ e, seed)
     }
 
-    /// A hash that is the same for both directions of a conversation: for splitting traffic so
-    /// that a conversation stays together.
+    /// Returns a hash that is the same for both directions, to keep conversations together when
+    /// traffic is split.
     #[inline]
     pub const fn symmetric_hash64(&self, seed: u64) -> u64 {
         let (source, destination) = (self.source_port(), self.destination_port());
-        // What ICMP has in place of ports belongs to no end: the less of request and reply.
+        // ICMP's type belongs to neither end: use the lower one of request and reply.
         let (source, destination, message) = match self.protocol() {
             protocol @ (protocol::ICMP | protocol::ICMPV6) => {
                 let answer = answering_type(protocol, source);
@@ -183,7 +181,7 @@ impl FlowKey {
             }
             _ => (source, destination, 0),
         };
-        // A sum is the same in either order, and costs less than to find out which is the less.
+        // A sum does not depend on the order and is cheaper than a comparison.
         let ends = endpoint_hash(self.source, source, seed).wrapping_add(endpoint_hash(
             self.destination,
             destination,
@@ -193,14 +191,14 @@ impl FlowKey {
     }
 }
 
-/// The hash of an address and its port.
+/// Returns the hash of an address and its port.
 #[inline]
 const fn endpoint_hash([high, low]: [u64; 2], port: u16, seed: u64) -> u64 {
     let low = low ^ (port as u64) << 40;
     folded_product(high ^ 0x243f_6a88_85a3_08d3 ^ seed, low ^ 0x1319_8a2e_0370_7344)
 }
 
-/// Spreads what has been gathered over all bits.
+/// Mixes all input bits into all output bits.
 #[inline]
 const fn finish(gathered: u64, seed: u64) -> u64 {
     let mixed = folded_product(gathered ^ 0x4528_21e6_38d0_1377, 0xbe54_66cf_34e9_0c6d);
@@ -230,15 +228,14 @@ const fn address([high, low]: [u64; 2], version: u8) -> IpAddr {
     }
 }
 
-/// Both halves of the product, one upon the other: every bit of the operands reaches every bit
-/// of the result.
+/// Returns both halves of the product XORed: every input bit affects every output bit.
 #[inline]
 const fn folded_product(a: u64, b: u64) -> u64 {
     let product = (a as u128) * (b as u128);
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// The ICMP type that answers `kind`, or `kind` itself: RFC 792, RFC 950, RFC 4443.
+/// Returns the ICMP type that answers `kind`, or `kind` itself (RFC 792, RFC 950, RFC 4443).
 #[inline]
 const fn answering_type(protocol: u8, kind: u16) -> u16 {
     match (protocol, kind) {
@@ -283,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_keys_spread_evenly_over_buckets_by_any_eight_bits() {
-        // 256 hosts and 64 ports that count up, as a generator makes them, in 256 buckets: 64
-        // in each would be perfect, and 8 standard deviations of chance are 64.
+    fn consecutive_keys_spread_evenly_over_buckets() {
+        // 256 hosts with 64 consecutive ports, as a generator creates them, in 256 buckets. The
+        // ideal is 64 per bucket; the limits are 8 standard deviations away.
         for (shift, symmetric) in
             [0, 8, 24, 32, 48, 56].into_iter().flat_map(|shift| [(shift, false), (shift, true)])
         {
@@ -305,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_count_up_have_different_hashes() {
+    fn consecutive_keys_have_different_hashes() {
         let mut seen = BTreeSet::new();
         for number in 0..100_000_u32 {
             let key = FlowKey::ipv4(number.to_be_bytes(), [10, 0, 0, 1], protocol::TCP);
@@ -328,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_key_is_what_was_put_in() {
+    fn a_key_returns_the_fields_it_was_made_of() {
         let key = FlowKey::ipv4([1, 2, 3, 4], [5, 6, 7, 8], 17).with_ports(9, 10).with_vlan(11);
         let six = FlowKey::ipv6([1; 16], [2; 16], 6).with_vlan(7).with_ports(1, 2).without_vlan();
         for (key, ports, vlan, protocol, version) in

@@ -1,7 +1,7 @@
-//! What travels on a wire and what is kept of it: capture files, packet views, checksums, flows.
+//! Wire formats and capture formats: capture files, packet views, checksums, flows.
 //!
-//! This crate is pure: bytes go in, bytes and values come out. It opens no file and allocates
-//! nothing for each packet, but for those that come in fragments. No input can make it panic.
+//! This crate is pure: bytes go in, bytes and values come out. It opens no file. It allocates
+//! nothing per packet, except to reassemble fragments. No input can make it panic.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,29 +1,28 @@
-//! Marks in IP headers, by which frames are counted that have no room for anything else.
+//! Marks in IP headers, which count frames that have no room for a signature.
 //!
-//! They are those of TRex's flow statistics: the identification of IPv4 or the flow label of IPv6
-//! from 0xfc00 to 0xfffe, and the lowest bit of the type of service or traffic class. Routers
-//! change neither, and no payload is needed. A mark identifies the stream of a frame and nothing
-//! else.
+//! The marks are those of TRex's flow statistics. The IPv4 identification or the IPv6 flow label is
+//! 0xfc00 to 0xfffe, and the lowest bit of the type of service or traffic class is set. Routers
+//! change neither, and no payload is needed. A mark identifies only the stream of a frame.
 
 use crate::checksum::{combine, sum};
 
-/// The identification of the first mark.
+/// Identification of the first mark.
 pub const FIRST: u16 = 0xfc00;
 
-/// How many marks there are.
+/// Number of marks.
 pub const COUNT: u16 = 1_023;
 
-/// Where an IP header begins in a frame.
+/// Offset of the IP header in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// One of IPv4.
+    /// An IPv4 header.
     V4(usize),
-    /// One of IPv6.
+    /// An IPv6 header.
     V6(usize),
 }
 
 impl Network {
-    /// The IP header behind at most two VLAN tags.
+    /// Finds the IP header behind at most two VLAN tags.
     #[inline]
     pub fn find(frame: &[u8]) -> Option<Self> {
         let mut at = 12;
@@ -39,7 +38,8 @@ impl Network {
         None
     }
 
-    /// Whether writing bytes `start` to `end` of the frame would change a mark.
+    /// Returns whether a write to bytes `start` to `end` (exclusive) of the frame would change a
+    /// mark.
     pub const fn is_marked_in(self, start: usize, end: usize) -> bool {
         let (from, to) = match self {
             // Type of service and identification, with the length between them.
@@ -52,13 +52,13 @@ impl Network {
     }
 }
 
-/// Writes the mark of this number, below [`COUNT`]; returns whether there is an IP header for it.
+/// Writes mark `number`, below [`COUNT`]. Returns whether the frame has an IP header.
 pub fn write(frame: &mut [u8], number: u16) -> bool {
     let identification = u32::from(FIRST.saturating_add(number));
     identify(frame, |_| identification, true)
 }
 
-/// The number of a frame's mark, if it has one.
+/// Returns the number of a frame's mark, or `None` if it has none.
 #[inline]
 pub fn read(frame: &[u8]) -> Option<u16> {
     let (identification, class) = match Network::find(frame)? {
@@ -75,8 +75,8 @@ pub fn read(frame: &[u8]) -> Option<u16> {
     (class & 1 == 1 && number < COUNT).then_some(number)
 }
 
-/// Gives the IP header of a frame another identification or flow label, and if `is_counted`, sets
-/// the lowest bit of its type of service. Returns whether there is a header.
+/// Replaces the identification or flow label in a frame's IP header by `new(old)`. If `is_counted`,
+/// sets the lowest bit of the type of service. Returns whether there is a header.
 pub fn identify(frame: &mut [u8], new: impl FnOnce(u32) -> u32, is_counted: bool) -> bool {
     let Some(network) = Network::find(frame) else { return false };
     match network {
@@ -89,7 +89,8 @@ pub fn identify(frame: &mut [u8], new: impl FnOnce(u32) -> u32, is_counted: bool
             ip[1] |= u8::from(is_counted);
             let changed = [ip[0], ip[1], ip[4], ip[5]];
             if changed != old {
-                // A checksum that is wrong on purpose stays wrong (RFC 1624 equation 3).
+                // Updates incrementally, so that a deliberately wrong checksum stays wrong (RFC
+                // 1624 equation 3).
                 let before = combine(!u16::from_be_bytes([ip[10], ip[11]]), !sum(&old));
                 let after = !combine(before, sum(&changed));
                 ip[10..12].copy_from_slice(&after.to_be_bytes());
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_behind_tags_and_checksums_stay_right() {
+    fn marks_round_trip_behind_tags_and_keep_checksums_valid() {
         for tags in TAGS {
             for mut frame in [ipv4(tags), ipv6(tags)] {
                 assert_eq!(read(&frame), None);
@@ -141,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn the_class_beside_the_lowest_bit_and_the_version_stay() {
+    fn a_mark_keeps_the_version_and_the_other_class_bits() {
         let mut frame = ipv6(&[]);
         write(&mut frame, 5);
         assert_eq!(frame[14..18], [0x6a, 0xb0 | 0x10, 0xfc, 0x05]);
     }
 
     #[test]
-    fn what_has_no_mark_is_not_read() {
+    fn unmarked_frames_have_no_mark() {
         let mut latency = ipv4(&[]);
         identify(&mut latency, |_| 0xffff, true);
         let mut unmarked = ipv4(&[]);
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_between_its_parts_is_no_part_of_a_mark() {
+    fn the_ipv4_length_is_not_part_of_a_mark() {
         let v4 = Network::V4(14);
         for (start, end, is_changed) in
             [(14, 15, false), (15, 16, true), (16, 18, false), (18, 20, true), (17, 19, true)]

@@ -1,25 +1,25 @@
-//! Frames that a receiver of test traffic leaves to the kernel: see `crates/io/bpf/neighbour.h`,
-//! whose rules these are.
+//! Frames that a receiver of test traffic leaves to the kernel. `crates/io/bpf/neighbour.h` has the
+//! same rules.
 
 use crate::capture::LinkType;
 use crate::dissect::dissect;
 use crate::packet::{ethertype, protocol};
 
-/// What a frame is that no receiver sees.
+/// Kind of a frame that receivers skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
     /// ARP.
     Arp,
     /// ICMPv6 neighbour discovery.
     Discovery,
-    /// A fragment of ICMP.
+    /// A fragment of an ICMP or ICMPv6 packet.
     Fragment,
-    /// An echo request or reply, which is seen where it carries a signature.
+    /// An echo request or reply. Receivers count it if it carries a signature.
     Ping,
 }
 
 impl Neighbour {
-    /// What a frame is; `None` of other frames, which receivers see.
+    /// Classifies a frame; `None` for frames that receivers count.
     pub fn of(frame: &[u8]) -> Option<Self> {
         let dissection = dissect(LinkType::EN10MB, frame);
         if dissection.ethertype == ethertype::ARP {
@@ -39,7 +39,7 @@ impl Neighbour {
                 const FRAGMENT: u8 = 44;
                 let (next, hop_limit, kind) = (*header.get(6)?, *header.get(7)?, *header.get(40)?);
                 match (next, kind) {
-                    // The header of a fragment begins with the next one's number.
+                    // The fragment header begins with the next header number.
                     (FRAGMENT, protocol::ICMPV6) => Some(Self::Fragment),
                     (protocol::ICMPV6, 133..=137) if hop_limit == 255 => Some(Self::Discovery),
                     (protocol::ICMPV6, 128 | 129) => Some(Self::Ping),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_the_kernel_gets_are_told_from_others() {
+    fn frames_for_the_kernel_are_classified() {
         for (frame, expected) in [
             ([&[2; 12][..], &[8, 6], &[0; 46]].concat(), Some(Neighbour::Arp)),
             (ipv4(1, 0, 8), Some(Neighbour::Ping)),

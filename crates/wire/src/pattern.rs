@@ -1,11 +1,10 @@
-//! Patterns in bytes: regular expressions.
+//! Regular expressions over bytes.
 
 use alloc::string::{String, ToString};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// A regular expression over bytes, whose time is linear in their number. Its classes are those of
-/// ASCII.
+/// A regular expression over bytes that matches in linear time. Its character classes are ASCII.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
@@ -18,36 +17,35 @@ impl PartialEq for Pattern {
 impl Eq for Pattern {}
 
 impl Pattern {
-    /// What it is compiled to is no larger, in bytes.
+    /// Largest size of the compiled expression, in bytes.
     const SIZE_MAX: usize = 1 << 20;
 
-    /// A pattern, as the crate `regex` has them.
+    /// Compiles an expression in the syntax of the crate `regex`.
     ///
-    /// # Errors
-    /// Why it is none.
+    /// # Errors The message of `regex` if the expression is invalid or too large.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut builder = RegexBuilder::new(text);
         builder.unicode(false).size_limit(Self::SIZE_MAX).dfa_size_limit(Self::SIZE_MAX);
         builder.build().map(Self).map_err(|error| error.to_string())
     }
 
-    /// It as it was written.
+    /// Returns the text of the expression.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// How many groups it has, the whole not counted.
+    /// Returns the number of capture groups, without the whole match.
     pub fn groups(&self) -> usize {
         self.0.captures_len() - 1
     }
 
-    /// Whether it matches somewhere.
+    /// Returns whether the expression matches anywhere in `bytes`.
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         self.0.is_match(bytes)
     }
 
-    /// A group of its first match; 0 is the whole. `None` where nothing matches, or the group took
-    /// no part.
+    /// Returns a group of the first match; 0 is the whole match. `None` if nothing matches or the
+    /// group is not part of the match.
     pub fn group<'a>(&self, bytes: &'a [u8], group: usize) -> Option<&'a [u8]> {
         Some(self.0.captures(bytes)?.get(group)?.as_bytes())
     }
@@ -58,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_those_of_the_first_match() {
+    fn groups_come_from_the_first_match() {
         let pattern = Pattern::new(r#"(?i)token="([^"]*)"|(no)"#).unwrap();
         let bytes = b"\xff\xfe TOKEN=\"a\xffb\" token=\"c\"";
         assert_eq!(pattern.groups(), 2);
@@ -71,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_or_too_large_is_refused() {
+    fn invalid_or_too_large_patterns_are_rejected() {
         for text in ["(", "[z-a]", r"(?:a{1000}){1000}"] {
             assert!(Pattern::new(text).is_err(), "{text}");
         }

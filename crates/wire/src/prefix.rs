@@ -2,12 +2,12 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses that begin with the same bits, RFC 4632 section 3.1 and RFC 4291 section 2.3.
+/// An address prefix (RFC 4632 section 3.1, RFC 4291 section 2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Any of these addresses.
+    /// Any address with this prefix.
     pub address: IpAddr,
-    /// Bits that they have in common; more than an address has counts as all.
+    /// Prefix length in bits; a greater value counts as all bits of the address.
     pub length: u8,
 }
 
@@ -17,12 +17,12 @@ impl Prefix {
     /// Every IPv6 address.
     pub const ALL_IPV6: Self = Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), length: 0 };
 
-    /// One address alone.
+    /// Returns the prefix of a single address.
     pub const fn host(address: IpAddr) -> Self {
         Self { address, length: if address.is_ipv4() { 32 } else { 128 } }
     }
 
-    /// Whether `address` is one of these.
+    /// Returns whether `address` has this prefix.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
@@ -36,8 +36,8 @@ impl Prefix {
         }
     }
 
-    /// Whether `address` is that of all hosts of a network of these addresses (RFC 919 section 7): the
-    /// last one of IPv4, where there are more than two (RFC 3021 section 2.1).
+    /// Returns whether `address` is a broadcast address of this network (RFC 919 section 7). That
+    /// is the last IPv4 address if there are more than two (RFC 3021 section 2.1).
     #[inline]
     pub fn is_broadcast(&self, address: IpAddr) -> bool {
         let IpAddr::V4(last) = address else { return false };
@@ -46,7 +46,7 @@ impl Prefix {
     }
 }
 
-/// The bits of an IPv4 address that a prefix of `length` bits fixes.
+/// Returns the network mask of an IPv4 prefix of `length` bits.
 #[inline]
 pub const fn mask_ipv4(length: u8) -> u32 {
     match u32::BITS.checked_sub(length as u32) {
@@ -56,7 +56,7 @@ pub const fn mask_ipv4(length: u8) -> u32 {
     }
 }
 
-/// The bits of an IPv6 address that a prefix of `length` bits fixes.
+/// Returns the network mask of an IPv6 prefix of `length` bits.
 #[inline]
 pub const fn mask_ipv6(length: u8) -> u128 {
     match u128::BITS.checked_sub(length as u32) {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_address_of_a_network_is_that_of_all() {
+    fn the_last_address_of_a_network_is_its_broadcast_address() {
         for (network, address, expected) in [
             (prefix("10.0.0.1", 24), "10.0.0.255", true),
             (prefix("10.0.0.1", 24), "10.0.1.255", false),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_holds_the_addresses_that_begin_like_it() {
+    fn a_prefix_contains_the_addresses_with_its_bits() {
         let ten = prefix("10.255.0.0", 8);
         assert!(ten.contains("10.1.2.3".parse().unwrap()));
         assert!(!ten.contains("11.1.2.3".parse().unwrap()));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_prefix_holds_every_address_of_its_version_and_the_longest_one() {
+    fn prefixes_of_length_zero_and_of_full_length_contain_all_or_one_address() {
         assert!(Prefix::ALL_IPV4.contains("255.1.2.3".parse().unwrap()));
         assert!(!Prefix::ALL_IPV4.contains("::".parse().unwrap()));
         assert!(Prefix::ALL_IPV6.contains("ffff::".parse().unwrap()));

@@ -1,4 +1,4 @@
-//! Packet sockets: every interface, every kernel.
+//! Packet sockets: the backend that works on each interface and kernel.
 
 use wirestorm_io::af_packet::{
     AfPacketOptions, AfPacketTransmit, Fetched, OffloadReceive, OffloadTransmit,
@@ -10,7 +10,7 @@ use wirestorm_io::privilege;
 use super::{Descriptor, Probe, TransmitPort};
 use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
 
-/// Packet sockets.
+/// The packet socket backend.
 pub static AF_PACKET: Descriptor = Descriptor {
     name: "af_packet",
     summary: "AF_PACKET sockets: every interface, every kernel",
@@ -49,10 +49,11 @@ fn open_both_ways(
     }
 }
 
-/// Long frames, which the interface cuts.
+/// Opens a port for long frames, which the interface segments.
 fn open_long(interface: &InterfaceName, fetched: Fetched, why: String) -> Result<BothWays, String> {
     let mut options = AfPacketOptions::new(interface.clone());
-    // What the interface cannot cut, the kernel does on the usual way.
+    // If the interface cannot segment a frame, the kernel does, but only on the normal transmit
+    // path.
     options.queueing_bypass = false;
     let socket = || OffloadReceive::open(&options, fetched).map_err(|error| error.to_string());
     let (receive, why) = match fetched {
@@ -77,9 +78,9 @@ fn open_short(
 ) -> Result<BothWays, String> {
     let mut options = AfPacketOptions::new(interface.clone());
     options.queueing_bypass = !is_visible;
-    // Windows of many connections at once are more than a stream's frames in hand.
+    // The windows of many connections need more frames in flight than a stream.
     options.frames = 1_024;
-    // A ring reports frames a millisecond late, which would delay every answer.
+    // A ring reports frames 1 ms late, which would delay each answer.
     let receive = OffloadReceive::open(&options, Fetched::Whole);
     let receive = receive.map_err(|error| error.to_string())?;
     let transmit = AfPacketTransmit::open(&options).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! AF_XDP sockets: frames in memory that the driver shares.
+//! AF_XDP sockets: frames in memory shared with the driver.
 
 use wirestorm_io::af_xdp::{AfXdp, AfXdpOptions, Direction};
 use wirestorm_io::link::{Link, LinkKind};
@@ -9,7 +9,7 @@ use super::{Descriptor, ETHERNET, Probe, TransmitPort};
 use crate::inventory::Grade;
 use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
 
-/// AF_XDP sockets.
+/// The AF_XDP backend.
 pub static AF_XDP: Descriptor = Descriptor {
     name: "af_xdp",
     summary: "AF_XDP sockets",
@@ -25,8 +25,8 @@ pub static AF_XDP: Descriptor = Descriptor {
     },
     probe_both_ways: Some(probe_both_ways),
     finding: |link, _| match link.xdp_features {
-        Some(features) if features.zero_copy() => (Grade::Good, "can send, without copying"),
-        _ => (Grade::Remark, "can send, by copying: the driver reports no zero-copy"),
+        Some(features) if features.zero_copy() => (Grade::Good, "can send (zero-copy)"),
+        _ => (Grade::Remark, "can send (copy mode): the driver reports no zero-copy"),
     },
     open,
     open_both_ways,
@@ -38,8 +38,8 @@ fn probe_both_ways(link: &Link, usage: &Usage) -> Probe {
         return Probe::Bad(format!("long frames, until: ethtool -K {} tso off", link.name));
     }
     match link.queues.receive {
-        0 | 1 => Probe::Good("frames are taken in the driver, past the kernel's network stack"),
-        queues => Probe::Bad(format!("{queues} queues, and a socket hears one of them")),
+        0 | 1 => Probe::Good("received in the driver, before the kernel's network stack"),
+        queues => Probe::Bad(format!("{queues} queues, but a socket receives from one only")),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Which backend an interface gets.
+//! Choice of the backend for an interface.
 //!
-//! One decision for two readers: a run opens the candidates of [`candidates`] in their order and
-//! takes the first that opens; `ports` and `doctor` show which one that is.
+//! Runs and `ports`/`doctor` share this decision. A run opens the [`candidates`] in order and uses
+//! the first that opens; `ports` and `doctor` show which one that is.
 
 use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::port::{BothWays, Choice, PortOptions, Usage};
 
-/// Why a backend was taken that a user asked for.
+/// Reason for a backend that the user requested.
 const ASKED: &str = "asked for";
 
 /// A backend that `auto` considers for an interface.
@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
     pub(crate) probe: Probe,
 }
 
-/// What `auto` considers for an interface, the best first.
+/// Returns the backends that `auto` considers for an interface, best first.
 pub(crate) fn candidates(link: &Link, conditions: &Conditions) -> Vec<Candidate> {
     considered(|backend| (backend.probe)(link, conditions))
 }
@@ -34,10 +34,10 @@ fn considered(probe: impl Fn(&'static Descriptor) -> Probe) -> Vec<Candidate> {
     candidates
 }
 
-/// Opens a port that sends: by the backend asked for, or with `auto` by the first that opens.
+/// Opens a sending port with the requested backend, or for `auto` with the first that opens.
 ///
 /// # Errors
-/// What was tried, and what the system said.
+/// Lists the backends tried and the system errors.
 pub(crate) fn open(
     backend: Backend,
     interface: &InterfaceName,
@@ -51,7 +51,7 @@ pub(crate) fn open(
         }
         Backend::One(backend) => {
             let port = (backend.open)(interface, link, options)?;
-            // Without privilege, that is what has to change first.
+            // Check after `open`, so that a missing privilege is reported first.
             match (backend.refusal)(interface, link) {
                 Some(reason) => Err(format!("not {}: {reason}", backend.name)),
                 None => Ok((port, Choice { backend, why: ASKED.into() })),
@@ -68,11 +68,11 @@ pub(crate) fn open(
     }
 }
 
-/// Opens a port that sends and receives: by the backend asked for, or with `auto` by the first that
-/// opens.
+/// Opens a port that sends and receives with the requested backend, or for `auto` with the first
+/// that opens.
 ///
 /// # Errors
-/// What was tried, and what the system said.
+/// Lists the backends tried and the system errors.
 pub(crate) fn open_both_ways(
     backend: Backend,
     interface: &InterfaceName,
@@ -85,7 +85,7 @@ pub(crate) fn open_both_ways(
         Backend::One(backend) if backend.receives() => open(backend, ASKED.into()),
         Backend::One(backend) => {
             let both: Vec<_> = Backend::all(true).map(Backend::name).collect();
-            Err(format!("{} only sends; expected {}", backend.name, both.join(", ")))
+            Err(format!("{} cannot receive; expected {}", backend.name, both.join(", ")))
         }
         Backend::Auto => {
             let probe = |backend: &'static Descriptor| {
@@ -96,7 +96,7 @@ pub(crate) fn open_both_ways(
     }
 }
 
-/// The first of these that opens; `open` gets the reason for it.
+/// Returns the first candidate that opens. `open` receives the reason for the choice.
 fn first<T>(
     candidates: Vec<Candidate>,
     mut open: impl FnMut(&'static Descriptor, String) -> Result<T, String>,
@@ -105,7 +105,7 @@ fn first<T>(
     for Candidate { backend, probe } in candidates {
         let why = match probe {
             Probe::Good(why) => Ok(why.to_owned()),
-            // Taken for want of something better: the reason is what stood in the way of that.
+            // A fallback is justified by the reasons against the better candidates.
             Probe::Fallback => Ok(refused.join("; ")),
             Probe::Bad(reason) => Err(reason),
             Probe::NotConsidered => continue,
@@ -133,12 +133,12 @@ mod tests {
     }
 
     #[test]
-    fn the_best_that_an_interface_can_do_comes_first() {
+    fn best_supported_backend_comes_first() {
         let physical = |features| link(LinkKind::Physical, 1500, features);
         assert_eq!(first(&physical(Some(TRANSMIT | ZERO_COPY)), &GOOD), &AF_XDP);
         assert_eq!(first(&physical(Some(TRANSMIT)), &GOOD), &XDP);
         assert_eq!(first(&physical(Some(0)), &GOOD), &AF_PACKET);
-        // Where the kernel does not tell, trying is the way to know.
+        // If the kernel reports no features, only opening shows whether the backend works.
         assert_eq!(first(&physical(None), &GOOD), &XDP);
     }
 }

@@ -1,29 +1,29 @@
-//! What a choice of backends depends on beside the interface.
+//! Conditions for the choice of a backend, besides the interface.
 
 use serde::Serialize;
 
 use crate::host;
 
-/// The first kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender is made of.
+/// First kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender requires.
 pub const XDP_KERNEL: KernelVersion = KernelVersion { major: 5, minor: 18 };
 
-/// The first two numbers of a kernel's version.
+/// Major and minor number of a kernel version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KernelVersion {
-    /// The first.
+    /// Major version.
     pub major: u32,
-    /// The second.
+    /// Minor version.
     pub minor: u32,
 }
 
 impl KernelVersion {
-    /// Reads `6.18.44-amd64` and the like.
+    /// Parses a kernel release such as `6.18.44-amd64`.
     pub fn parse(release: &str) -> Option<Self> {
         let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
         Some(Self { major: numbers.next()?.parse().ok()?, minor: numbers.next()?.parse().ok()? })
     }
 
-    /// That of the running kernel; `None` where it does not tell.
+    /// Returns the version of the running kernel; `None` if it is unknown.
     pub fn running() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
     }
@@ -35,17 +35,17 @@ impl std::fmt::Display for KernelVersion {
     }
 }
 
-/// What a choice depends on beside the interface.
+/// Conditions for the choice of a backend, besides the interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conditions {
-    /// Whether the port's own thread has a CPU to itself.
+    /// Whether a dedicated CPU is available for the port's own thread.
     pub(crate) own_cpu: bool,
-    /// The running kernel; `None` where it does not tell, which stands in nothing's way.
+    /// Version of the running kernel. `None` if unknown; an unknown version excludes no backend.
     pub(crate) kernel: Option<KernelVersion>,
 }
 
 impl Conditions {
-    /// Those of one port that sends from this process.
+    /// Returns the conditions for a single sending port of this process.
     pub(crate) fn of_one_port() -> Self {
         Self { own_cpu: host::allowed().len() > 1, kernel: KernelVersion::running() }
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_what_the_kernel_says() {
+    fn kernel_versions_are_parsed_and_ordered() {
         let version = |major, minor| Some(KernelVersion { major, minor });
         assert_eq!(KernelVersion::parse("6.18.44-amd64\n"), version(6, 18));
         assert_eq!(KernelVersion::parse("5.4"), version(5, 4));

@@ -1,4 +1,5 @@
-//! A capture file that is written. No interface has it, so it is in no list.
+//! Output to a capture file. This backend is not in [`BACKENDS`](super::BACKENDS), because it needs
+//! no interface.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use wirestorm_io::pcap::PcapTransmit;
 use super::{Descriptor, TransmitPort};
 use crate::port::Choice;
 
-/// A capture file.
+/// The capture file backend.
 pub(crate) static FILE: Descriptor = Descriptor {
     name: "pcap",
     summary: "a capture file",
@@ -15,11 +16,11 @@ pub(crate) static FILE: Descriptor = Descriptor {
     ..Descriptor::SENDS_ON_REQUEST
 };
 
-/// A port that writes a capture file.
+/// Creates a capture file and returns a port that writes it.
 ///
 /// # Errors
-/// What the system said.
+/// Returns the system error.
 pub(crate) fn create(path: &Path) -> Result<(TransmitPort, Choice), String> {
     let port = PcapTransmit::create(path).map_err(|error| error.to_string())?;
-    Ok((port.into(), Choice { backend: &FILE, why: "asked for with --write".into() }))
+    Ok((port.into(), Choice { backend: &FILE, why: "requested with --write".into() }))
 }

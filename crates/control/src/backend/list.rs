@@ -1,4 +1,4 @@
-//! The list of backends, and their sending ports as one type.
+//! The list of backends, and one type for all their sending ports.
 
 use std::ops::Range;
 
@@ -16,26 +16,26 @@ use wirestorm_sim::memory::MemorySink;
 use super::Descriptor;
 use super::null::NullTransmit;
 
-/// Work on a port of any type, compiled for each of them.
+/// An operation on a port, compiled for each port type.
 pub(crate) trait PortVisitor {
-    /// What comes of it.
+    /// Result of the operation.
     type Output;
 
-    /// Does it.
+    /// Executes the operation on `port`.
     fn visit<P: Transmit>(self, port: &mut P) -> Self::Output;
 }
 
-/// Makes the list of descriptors, and an enum of the sending ports' types that calls them without
-/// virtual dispatch: it costs nothing for each frame.
+/// Generates the list of descriptors and an enum of the sending port types. The enum calls each
+/// port without virtual dispatch, so it adds no cost for each frame.
 macro_rules! backends {
     (
         backends: {$($(#[$about:meta])* $variant:ident($port:ty) = $descriptor:path;)*}
         other ports: {$($(#[$more_about:meta])* $more:ident($more_port:ty);)*}
     ) => {
-        /// Every backend, in the order in which they are shown.
+        /// All backends, in display order.
         pub static BACKENDS: &[&Descriptor] = &[$(&$descriptor),*];
 
-        /// A port that sends, whatever carries it.
+        /// A sending port of any backend.
         pub(crate) enum TransmitPort {
             $($(#[$about])* $variant(Box<$port>),)*
             $($(#[$more_about])* $more(Box<$more_port>),)*
@@ -44,7 +44,7 @@ macro_rules! backends {
         backends!(from $($variant($port))* $($more($more_port))*);
 
         impl TransmitPort {
-            /// Works on the port as what it is.
+            /// Runs `visitor` on the concrete port type.
             #[inline]
             pub(crate) fn visit<V: PortVisitor>(&mut self, visitor: V) -> V::Output {
                 match self {
@@ -54,7 +54,7 @@ macro_rules! backends {
             }
         }
 
-        /// Calls the same method of whatever port it is.
+        /// Forwards a method call to the concrete port.
         macro_rules! forward {
             ($self:expr, $name:ident => $call:expr) => {
                 match $self {
@@ -81,9 +81,9 @@ backends! {
         AfXdp(AfXdpTransmit) = super::af_xdp::AF_XDP;
         /// In-kernel XDP sender.
         Xdp(XdpTransmit) = super::xdp::XDP;
-        /// Nothing: frames are thrown away.
+        /// Memory: frames are discarded in virtual time.
         Memory(MemorySink) = super::memory::MEMORY;
-        /// Nothing, in real time.
+        /// Null: frames are discarded in real time.
         Null(NullTransmit) = super::null::NULL;
     }
     other ports: {

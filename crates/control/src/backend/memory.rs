@@ -1,29 +1,29 @@
-//! Memory: frames go nowhere, and departures follow virtual time.
+//! Memory backend: discards frames; departures follow virtual time.
 
 use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 use super::{Descriptor, TransmitPort};
 use crate::port::Choice;
 
-/// Memory.
+/// The memory backend.
 pub(crate) static MEMORY: Descriptor = Descriptor {
     name: "memory",
-    summary: "nothing: frames end in memory",
+    summary: "discard frames in memory, in virtual time",
     has_interface: false,
     is_shared: true,
     open: |_, _, _| Ok(port()),
     ..Descriptor::SENDS_ON_REQUEST
 };
 
-/// Why frames end in memory.
-pub(crate) const WHY: &str = "asked for; frames go nowhere";
+/// Reason given for the memory backend.
+pub(crate) const WHY: &str = "requested; frames are discarded";
 
-/// A port that throws frames away.
+/// Creates a port that discards frames.
 fn port() -> TransmitPort {
     MemorySink::new(WireOptions::default()).into()
 }
 
-/// A port that throws frames away, and why.
+/// Returns a port that discards frames, with the reason for the backend.
 pub(crate) fn asked_for() -> (TransmitPort, Choice) {
     (port(), Choice { backend: &MEMORY, why: WHY.into() })
 }

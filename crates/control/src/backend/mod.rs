@@ -1,7 +1,7 @@
-//! Backends: what carries the frames of an interface.
+//! Backends: implementations that send and receive the frames of an interface.
 //!
-//! Each backend has a file or folder here with its [`Descriptor`], and a line in `list.rs`. Nothing
-//! else names backends: flags, `doctor`, the choice of `auto`, leases and CPUs read the descriptors.
+//! Each backend has a file or folder here with its [`Descriptor`], and a line in `list.rs`. Flags,
+//! `doctor`, the choice of `auto`, leases and CPU reservation use only the descriptors.
 
 mod af_packet;
 mod af_xdp;
@@ -40,65 +40,66 @@ pub enum Backend {
     /// Fastest backend that the interface supports.
     #[default]
     Auto,
-    /// This one.
+    /// A specific backend.
     One(&'static Descriptor),
 }
 
-/// What a backend is called, what it can do and how it is opened.
+/// Name, properties and constructors of a backend.
 pub struct Descriptor {
-    /// The name that flags and results use.
+    /// Name in flags and results.
     pub name: &'static str,
     /// One line for `--help`.
     pub summary: &'static str,
-    /// Whether it carries the frames of an interface; otherwise it needs none.
+    /// Whether the backend needs an interface.
     pub has_interface: bool,
-    /// Whether several runs and processes use an interface by it at the same time.
+    /// Whether several runs and processes can share an interface with this backend.
     pub is_shared: bool,
-    /// Whether each sending port needs a CPU of its own.
+    /// Whether each sending port needs a dedicated CPU.
     pub owns_cpu: bool,
-    /// Whether the kernel tells it which checksums are not filled in yet.
+    /// Whether the kernel reports which received checksums are not filled in yet.
     pub knows_partial_checksums: bool,
-    /// Whether frames that it receives go to the kernel's network stack too.
+    /// Whether received frames also reach the kernel's network stack.
     pub feeds_kernel: bool,
-    /// What a process needs.
+    /// Capabilities that a process needs.
     pub privileges: &'static [Capability],
-    /// Link-layer types of interfaces that it works on (`ARPHRD_`), and their names.
+    /// Supported link-layer types (`ARPHRD_` values), and their names for messages.
     pub(crate) link_layers: (&'static [u16], &'static str),
-    /// Place among those that `auto` considers, the best first.
+    /// Preference of `auto`: lower ranks first.
     pub(crate) rank: u8,
-    /// Whether `auto` sends by it.
+    /// Decides whether `auto` tries the backend for sending.
     pub(crate) probe: fn(&Link, &Conditions) -> Probe,
-    /// Whether `auto` sends and receives by it; `None`: it does not receive.
+    /// Decides whether `auto` tries the backend for sending and receiving; `None` if it cannot
+    /// receive.
     pub(crate) probe_both_ways: Option<fn(&Link, &Usage) -> Probe>,
-    /// Why it cannot send although it opens.
+    /// Returns why the backend cannot send although it opens.
     pub(crate) refusal: fn(&InterfaceName, &Link) -> Option<String>,
-    /// The command that lets it send on an interface that it cannot send on yet.
+    /// Returns a command that enables sending on the interface.
     pub(crate) repair: fn(&InterfaceName, &Link) -> Option<String>,
-    /// The finding of `doctor` if nothing prevents its use.
+    /// Returns the finding of `doctor` if nothing prevents the use of the backend.
     pub(crate) finding: fn(&Link, Trial) -> (Grade, &'static str),
-    /// Opens a port that sends.
+    /// Opens a sending port.
     pub(crate) open: fn(&InterfaceName, &Link, &PortOptions) -> Result<TransmitPort, String>,
-    /// Opens a port that sends and receives, for this reason.
+    /// Opens a port that sends and receives; `why` is the reason for the choice.
     pub(crate) open_both_ways:
         fn(&InterfaceName, &Link, &Usage, why: String) -> Result<BothWays, String>,
 }
 
-/// What a backend thinks of an interface.
+/// Suitability of a backend for an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// It is worth trying, for this reason.
+    /// Suitable, with the reason.
     Good(&'static str),
-    /// It works everywhere, and is taken where nothing better does.
+    /// Works on each interface; used if no better backend works.
     Fallback,
-    /// It is not worth trying, for this reason.
+    /// Not suitable, with the reason.
     Bad(String),
-    /// `auto` does not consider it here.
+    /// `auto` ignores the backend on this interface.
     NotConsidered,
 }
 
 impl Descriptor {
-    /// The rest of a descriptor that only sends, needs no privilege, and is taken where a user asks
-    /// for it.
+    /// Default fields for a backend that only sends, needs no privilege and is used only on
+    /// request.
     const SENDS_ON_REQUEST: Self = Self {
         name: "",
         summary: "",
@@ -120,24 +121,23 @@ impl Descriptor {
     };
 }
 
-/// Link-layer types, and how messages name them.
+/// Ethernet and loopback link-layer types, and their names for messages.
 const ETHERNET_OR_LOOPBACK: (&[u16], &str) =
     (&[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK], "Ethernet (1) or loopback (772)");
-/// The same of Ethernet alone.
+/// Ethernet link-layer type, and its name for messages.
 const ETHERNET: (&[u16], &str) = (&[libc::ARPHRD_ETHER], "Ethernet (1)");
 
 impl Descriptor {
-    /// Whether it receives as well.
+    /// Returns whether the backend can also receive.
     pub const fn receives(&self) -> bool {
         self.probe_both_ways.is_some()
     }
 
-    /// Why it does not work on this kind of interface.
+    /// Returns why the backend does not support the link-layer type, if it does not.
     pub(crate) fn link_layer_obstacle(&self, link: &Link) -> Option<String> {
         let (types, names) = self.link_layers;
         let found = link.link_layer;
-        (!types.contains(&found))
-            .then(|| format!("its link-layer type is {found}; expected {names}"))
+        (!types.contains(&found)).then(|| format!("link-layer type {found}; expected {names}"))
     }
 }
 
@@ -156,7 +156,7 @@ impl fmt::Debug for Descriptor {
 }
 
 impl Backend {
-    /// The name that flags use.
+    /// Returns the name in flags.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -164,15 +164,15 @@ impl Backend {
         }
     }
 
-    /// One line for `--help`.
+    /// Returns one line for `--help`.
     pub const fn summary(self) -> &'static str {
         match self {
-            Self::Auto => "the best that works on the interface",
+            Self::Auto => "the best backend that works on the interface",
             Self::One(descriptor) => descriptor.summary,
         }
     }
 
-    /// Whether it needs an interface to send on.
+    /// Returns whether the backend needs an interface.
     pub const fn needs_interface(self) -> bool {
         match self {
             Self::Auto => true,
@@ -180,13 +180,13 @@ impl Backend {
         }
     }
 
-    /// `auto`, and every backend that carries frames; `both_ways`: only those that receive too.
+    /// Iterates over `auto` and all backends; with `both_ways`, only over those that can receive.
     pub fn all(both_ways: bool) -> impl Iterator<Item = Self> {
         let known = BACKENDS.iter().filter(move |it| !both_ways || it.receives());
         std::iter::once(Self::Auto).chain(known.map(|it| Self::One(it)))
     }
 
-    /// Whether a sending port has, or with `auto` may get, a CPU of its own.
+    /// Returns whether a sending port uses a dedicated CPU, or may do so with `auto`.
     pub(crate) fn may_own_cpu(self) -> bool {
         match self {
             Self::Auto => BACKENDS.iter().any(|it| it.owns_cpu),
@@ -194,13 +194,13 @@ impl Backend {
         }
     }
 
-    /// Whether this one, if it needs CPUs of its own, was asked for.
+    /// Returns whether the user requested a backend that needs dedicated CPUs.
     pub(crate) fn must_own_cpu(self) -> bool {
         matches!(self, Self::One(descriptor) if descriptor.owns_cpu)
     }
 }
 
-/// A name that is not a backend's.
+/// The name of an unknown backend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found backend {found:?}, expected {expected}")]
 pub struct UnknownBackend {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_backend_is_found_by_its_own_name() {
+    fn backend_names_parse_to_their_backend() {
         for backend in Backend::all(false) {
             assert_eq!(backend.name().parse(), Ok(backend));
         }

@@ -1,4 +1,4 @@
-//! Nothing: frames are thrown away in real time, to measure what making them costs.
+//! Null backend: discards frames in real time, to measure the cost of building them.
 
 use wirestorm_base::port::{
     Capabilities, FrameId, PortError, StampPoint, Transmit, TransmitCounters,
@@ -8,28 +8,28 @@ use wirestorm_base::time::Instant;
 use super::Descriptor;
 use crate::inventory::Grade;
 
-/// Nothing, on an interface whose facts say how long frames may be.
+/// The null backend. The interface determines the maximum frame length.
 pub(super) static NULL: Descriptor = Descriptor {
     name: "null",
-    summary: "discard frames in real time, to measure the cost of making them",
+    summary: "discard frames in real time, to measure the cost of building them",
     is_shared: true,
-    finding: |_, _| (Grade::Good, "discards frames; nothing leaves"),
+    finding: |_, _| (Grade::Good, "discards frames and sends none"),
     open: |_, link, _| {
         Ok(NullTransmit::new(link.frame_length_max(), link.untagged_length_max()).into())
     },
     ..Descriptor::SENDS_ON_REQUEST
 };
 
-/// Buffers of a port: as many as packet sockets have.
+/// Number of frame buffers of a port, as in packet sockets.
 const FRAMES: usize = 256;
 
-/// A port that throws frames away.
+/// A port that discards frames.
 pub(crate) struct NullTransmit {
     capabilities: Capabilities,
-    /// All buffers, one after the other.
+    /// All frame buffers, concatenated.
     memory: Box<[u8]>,
     free: Vec<u32>,
-    /// Frames that leave with the next flush.
+    /// Frames that the next flush discards.
     queued: Vec<u32>,
     queued_bytes: u64,
     counters: TransmitCounters,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_frame_is_in_one_counter_and_every_buffer_comes_back() {
+    fn discarded_frames_are_counted_and_buffers_are_reused() {
         let mut port = NullTransmit::new(1_514, 1_514);
         for round in 1..=3 {
             let frames: Vec<_> = std::iter::from_fn(|| port.take()).collect();

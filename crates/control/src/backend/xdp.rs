@@ -1,4 +1,4 @@
-//! The in-kernel sender: frames that a BPF program redirects to the driver.
+//! The in-kernel sender: a BPF program that redirects frames to the driver.
 
 use wirestorm_io::link::{self, Link, LinkKind};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
@@ -9,7 +9,7 @@ use super::{Conditions, Descriptor, ETHERNET, Probe, TransmitPort, XDP_KERNEL};
 use crate::inventory::{Grade, Trial};
 use crate::port::PortOptions;
 
-/// In-kernel XDP sender.
+/// The in-kernel XDP sender backend.
 pub static XDP: Descriptor = Descriptor {
     name: "xdp",
     summary: "the in-kernel sender",
@@ -26,9 +26,9 @@ pub static XDP: Descriptor = Descriptor {
     repair,
     finding: |link, trial| match (link.xdp_features, trial) {
         (None, Trial::None) => {
-            (Grade::Remark, "may be able to send: only --open can tell before Linux 6.3")
+            (Grade::Remark, "may be able to send: before Linux 6.3 only --open can tell")
         }
-        _ => (Grade::Good, "can send, and keeps the pace in the kernel"),
+        _ => (Grade::Good, "can send, with pacing in the kernel"),
     },
     open,
     ..Descriptor::SENDS_ON_REQUEST
@@ -55,19 +55,19 @@ fn open(
     }
 }
 
-/// Why the in-kernel sender is not worth trying on an interface.
+/// Returns why the in-kernel sender cannot work on an interface.
 pub(super) fn obstacle(link: &Link, conditions: &Conditions) -> Option<String> {
     if let Some(kernel) = conditions.kernel.filter(|kernel| *kernel < XDP_KERNEL) {
         return Some(format!(
-            "the in-kernel sender needs Linux {XDP_KERNEL} or newer, and this is {kernel}"
+            "the in-kernel sender needs Linux {XDP_KERNEL} or newer; this kernel is {kernel}"
         ));
     }
     if !conditions.own_cpu {
-        return Some("the in-kernel sender needs a CPU of its own, and none is left".into());
+        return Some("the in-kernel sender needs a dedicated CPU, and none is free".into());
     }
     if link.frame_length_max() > xdp::FRAME_LENGTH_MAX {
         return Some(format!(
-            "the in-kernel sender takes frames of {} bytes at most, and the MTU is {}",
+            "the in-kernel sender supports frames of at most {} bytes; the MTU is {}",
             xdp::FRAME_LENGTH_MAX,
             link.mtu
         ));
@@ -75,27 +75,27 @@ pub(super) fn obstacle(link: &Link, conditions: &Conditions) -> Option<String> {
     redirect_obstacle(link)
 }
 
-/// Why nothing that is redirected to an interface leaves.
+/// Returns why the interface drops redirected frames.
 fn redirect_obstacle(link: &Link) -> Option<String> {
     takes_no_redirected_frames(link).then(|| match link.peer.filter(|_| peer_can_help(link)) {
         Some(peer) => {
-            format!("its peer (interface number {}) has neither an XDP program nor GRO", peer.index)
+            format!("the peer (interface index {}) has neither an XDP program nor GRO", peer.index)
         }
-        None => "its driver takes no redirected frames".into(),
+        None => "the driver does not accept redirected frames".into(),
     })
 }
 
-/// Why nothing that the in-kernel sender redirects to an interface leaves, and the command that
-/// changes it, where one does.
+/// Returns why the interface drops redirected frames, with the command that changes it, if there is
+/// one.
 fn refusal(interface: &InterfaceName, link: &Link) -> Option<String> {
     let obstacle = redirect_obstacle(link)?;
     Some(match repair(interface, link) {
-        Some(command) => format!("{obstacle}; change that with: {command}"),
+        Some(command) => format!("{obstacle}; fix it with: {command}"),
         None => obstacle,
     })
 }
 
-/// What lets the in-kernel sender send on an interface.
+/// Returns the command that enables the in-kernel sender on an interface.
 fn repair(interface: &InterfaceName, link: &Link) -> Option<String> {
     if takes_no_redirected_frames(link) && !peer_can_help(link) {
         return None;
@@ -112,19 +112,19 @@ fn repair(interface: &InterfaceName, link: &Link) -> Option<String> {
     let (namespace, peer) = link::find_peer(&interface.namespace, link, &Namespace::all())?;
     let mut command = namespace.command(&format!("ethtool -K {} gro on", peer.name));
     if peer.receive_offload == Some(true) {
-        // The kernel notices a change only while the peer is up.
+        // The kernel applies a GRO change only while the peer is up, so switch it off and on again.
         let off = namespace.command(&format!("ethtool -K {} gro off", peer.name));
         command = format!("{off} && {command}");
     }
     Some(command)
 }
 
-/// Whether the interface refuses what the in-kernel sender redirects to it.
+/// Returns whether the interface drops redirected frames.
 fn takes_no_redirected_frames(link: &Link) -> bool {
     link.xdp_features.is_some_and(|features| !features.transmit())
 }
 
-/// Whether that is up to the interface's other end.
+/// Returns whether a setting of the veth peer enables redirected frames.
 fn peer_can_help(link: &Link) -> bool {
     link.kind == LinkKind::Veth && link.peer.is_some()
 }
@@ -166,10 +166,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_in_kernel_sender_needs_a_kernel_a_cpu_and_frames_that_fit() {
+    fn in_kernel_sender_checks_kernel_cpu_and_frame_length() {
         let able = link(LinkKind::Physical, 1500, Some(TRANSMIT));
         let old = Conditions { kernel: KernelVersion::parse("5.17.9-x"), ..GOOD };
-        assert!(obstacle(&able, &old).is_some_and(|text| text.contains("this is 5.17")));
+        assert!(obstacle(&able, &old).is_some_and(|text| text.contains("this kernel is 5.17")));
         let alone = Conditions { own_cpu: false, ..GOOD };
         assert!(obstacle(&able, &alone).is_some_and(|text| text.contains("CPU")));
         let jumbo = link(LinkKind::Physical, 9000, Some(TRANSMIT));
@@ -178,7 +178,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_veth_needs_its_peer() {
+    fn veth_redirect_depends_on_the_peer() {
         let veth = link(LinkKind::Veth, 1500, Some(0));
         assert!(obstacle(&veth, &GOOD).is_some_and(|text| text.contains("GRO")));
         let other = link(LinkKind::Physical, 1500, Some(0));

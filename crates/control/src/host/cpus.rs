@@ -1,11 +1,11 @@
-//! Which CPUs runs use, and which thread goes where.
+//! Assignment of CPUs to runs and threads.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backend::Backend;
 
-/// The CPUs that the calling thread may run on, ascending.
+/// Returns the CPUs that the calling thread may run on, in ascending order.
 pub fn allowed() -> Vec<usize> {
     // SAFETY: zero is an empty set; the kernel fills at most the size that is passed.
     let set = unsafe {
@@ -21,12 +21,12 @@ pub fn allowed() -> Vec<usize> {
         .collect()
 }
 
-/// Keeps the calling thread, and the threads it starts from now on, on these CPUs.
+/// Restricts the calling thread, and the threads that it starts later, to these CPUs.
 ///
 /// # Errors
-/// Where the system refuses, which leaves the thread where it was.
+/// Returns the system error. The affinity is unchanged then.
 pub fn restrict_to(cpus: &[usize]) -> io::Result<()> {
-    // SAFETY: zero is an empty set; indices beyond it are passed over; the set lives through
+    // SAFETY: zero is an empty set; the loop skips indices beyond the set; the set lives through
     // the call.
     let answer = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -38,13 +38,13 @@ pub fn restrict_to(cpus: &[usize]) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// CPUs that in-kernel senders of a host's runs have to themselves.
+/// CPUs reserved for the in-kernel senders of all runs of a host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpus(Arc<Mutex<Vec<usize>>>);
 
 impl Cpus {
-    /// The CPUs for a run with so many sending ports, out of those that the calling thread may use
-    /// and that no other run has reserved. They are free again when the plan is dropped.
+    /// Reserves CPUs for a run with `ports` sending ports. The CPUs come from those that the
+    /// calling thread may use and that no other run has reserved. Dropping the plan releases them.
     pub(crate) fn reserve(&self, backend: Backend, ports: usize) -> CpuPlan {
         let wanted = if backend.may_own_cpu() { ports } else { 0 };
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,10 +52,10 @@ impl Cpus {
         let mut rest: Vec<usize> =
             allowed.iter().copied().filter(|cpu| !taken.contains(cpu)).collect();
         if rest.is_empty() {
-            // Other runs have them all: the threads share CPUs with their senders.
+            // Other runs have reserved all CPUs: share them.
             rest = allowed;
         }
-        // One CPU at least is for everything else.
+        // Keep at least one CPU for all other threads.
         if wanted >= rest.len() {
             let sharing = if backend.must_own_cpu() { wanted } else { 0 };
             return CpuPlan { senders: Vec::new(), rest, sharing, cpus: self.clone() };
@@ -67,37 +67,36 @@ impl Cpus {
     }
 }
 
-/// Which CPUs the ports' own threads have to themselves; all others share the rest.
+/// Dedicated CPUs of the ports' sender threads. All other threads share the rest.
 #[derive(Debug)]
 pub(crate) struct CpuPlan {
     senders: Vec<usize>,
     rest: Vec<usize>,
-    /// In-kernel senders that were asked for and have to share CPUs.
+    /// Number of requested in-kernel senders that must share CPUs.
     sharing: usize,
     cpus: Cpus,
 }
 
 impl CpuPlan {
-    /// A note on the CPUs for the result.
+    /// Returns a note for the result if in-kernel senders shared CPUs.
     pub(crate) fn note(&self) -> Option<String> {
         let (senders, cpus) = (self.sharing, self.rest.len());
         (senders > 0).then(|| {
             format!(
-                "an in-kernel sender keeps a CPU busy, and {senders} of them shared {cpus} CPUs with \
-                 everything else: with fewer --workers, or with --backend auto, it goes faster"
+                "an in-kernel sender uses a full CPU, but {senders} of them share {cpus} CPUs with \
+                 all other threads: use fewer --workers or --backend auto"
             )
         })
     }
 
-    /// The CPU for the own thread of port `index`; `None`: it shares.
+    /// Returns the dedicated CPU of the sender of port `index`; `None` if it shares CPUs.
     pub(crate) fn sender(&self, index: usize) -> Option<usize> {
         self.senders.get(index).copied()
     }
 
-    /// Keeps the calling thread, and those it starts from now on, off the CPUs of the ports' own
-    /// threads.
+    /// Keeps the calling thread, and the threads that it starts later, off the senders' CPUs.
     pub(crate) fn apply(&self) {
-        // Where it is refused, the threads share CPUs: slower, but right.
+        // After an error the threads share CPUs, which is slower but correct.
         let _ = restrict_to(&self.rest);
     }
 }
@@ -118,7 +117,7 @@ mod tests {
     const AF_PACKET: Backend = Backend::One(&backend::AF_PACKET);
 
     #[test]
-    fn two_runs_have_different_cpus_for_their_senders() {
+    fn runs_reserve_different_sender_cpus() {
         let cpus = Cpus::default();
         if allowed().len() < 2 {
             println!("skipped: needs two CPUs");

@@ -1,4 +1,4 @@
-//! Which run has which interface.
+//! Leases of interfaces by runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,27 +9,27 @@ use wirestorm_io::namespace::InterfaceName;
 use crate::lifecycle::RunId;
 use crate::port::OpenError;
 
-/// With which other runs a run shares its interfaces.
+/// Sharing of a run's interfaces with other runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// What sends by packet sockets alone shares an interface with others that do, in this process
-    /// and in others. Every other backend, and clients and servers, have it to themselves.
+    /// A run that only sends, with packet sockets, shares an interface with similar runs of all
+    /// processes. Other backends, and clients and servers, use the interface exclusively.
     #[default]
     ByBackend,
-    /// Other runs of the same host may use the same interfaces, if they ask for this as well.
+    /// Runs of the same host that also use this setting may use the same interfaces.
     Shared,
 }
 
-/// What a holder of an interface allows to others.
+/// Sharing that the holder of an interface allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Nobody else uses it.
+    /// Exclusive use.
     Alone,
-    /// Runs of this host use it that allow the same.
+    /// Shared with runs of this host that also allow it.
     Shared,
-    /// Runs of any process use it that allow the same.
+    /// Shared with runs of any process that also allow it.
     SharedByAll,
-    /// Runs of the same owner use it as if it were free.
+    /// Reserved for runs of the same owner, which use it as if it were free.
     Reserved,
 }
 
@@ -39,12 +39,12 @@ impl Claim {
     }
 }
 
-/// Who has an interface.
+/// Holder of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// The run; `None`: a lease without one.
+    /// Run; `None` for a lease without a run.
     pub run: Option<RunId>,
-    /// Who started the run, or asked for the lease.
+    /// Owner of the run or the lease.
     pub owner: String,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for LeaseHolder {
     }
 }
 
-/// The right to use an interface, until it is dropped.
+/// Lease of an interface; dropping it releases the interface.
 pub struct Lease {
     held: Arc<Held>,
     id: u64,
@@ -77,27 +77,27 @@ impl Drop for Lease {
     }
 }
 
-/// An interface that somebody has. Other processes stay away, or share it, until the last lease
-/// is gone.
+/// A leased interface. The lock excludes other processes, or shares with them, until the last lease
+/// is dropped.
 struct Held {
     interface: InterfaceName,
-    /// Its index: an interface that was removed and made again is another one.
+    /// Interface index. An interface that was removed and created again has another index.
     index: u32,
     holders: Mutex<Vec<HolderEntry>>,
-    /// What `_lock` allows to other processes.
+    /// Access mode of `_lock`.
     is_locked: io::Access,
     _lock: InterfaceLock,
 }
 
 struct HolderEntry {
-    /// That of the lease.
+    /// ID of the lease.
     id: u64,
     claim: Claim,
     holder: LeaseHolder,
 }
 
 impl HolderEntry {
-    /// Whether this holder and a new one use the interface at the same time.
+    /// Returns whether a new holder may use the interface beside this one.
     fn allows(&self, claim: Claim, holder: &LeaseHolder) -> bool {
         if self.claim == Claim::Reserved || claim == Claim::Reserved {
             return self.holder.owner == holder.owner;
@@ -112,7 +112,7 @@ impl Held {
     }
 }
 
-/// The interfaces that runs and reservations of a host have.
+/// Leased interfaces of a host.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<State>);
 
@@ -122,7 +122,7 @@ struct State {
     next_id: u64,
 }
 
-/// Who asks for the interfaces of a run, and whether they share them.
+/// Request for the interfaces of a run: its holder and the sharing it allows.
 pub(crate) struct LeaseRequest<'a> {
     pub(crate) leases: &'a Leases,
     pub(crate) access: Access,
@@ -130,10 +130,10 @@ pub(crate) struct LeaseRequest<'a> {
 }
 
 impl LeaseRequest<'_> {
-    /// Takes an interface; `is_shared`: others send beside the run's backend.
+    /// Leases an interface. `is_shared`: the run's backend allows other senders.
     ///
     /// # Errors
-    /// Where another run or process has it.
+    /// Fails if another run or process holds the interface.
     pub(crate) fn take(
         &self,
         interface: &InterfaceName,
@@ -150,10 +150,10 @@ impl LeaseRequest<'_> {
 }
 
 impl Leases {
-    /// Takes an interface.
+    /// Leases an interface.
     ///
     /// # Errors
-    /// Where another run or process has it.
+    /// Fails if another run or process holds the interface.
     pub(crate) fn take(
         &self,
         interface: &InterfaceName,
@@ -169,7 +169,7 @@ impl Leases {
         let known = known.into_iter().find(|it| it.interface == *interface && it.index == index);
         if let Some(held) = known {
             let mut holders = held.holders();
-            // A reservation keeps other processes away, which a lock that they share does not.
+            // A reservation must exclude other processes, but a shared lock does not.
             let is_shared_by_all = claim == Claim::Reserved && held.is_locked == io::Access::Shared;
             let other =
                 holders.iter().find(|other| is_shared_by_all || !other.allows(claim, &holder));
@@ -196,7 +196,7 @@ impl Leases {
         Ok(Lease { held, id })
     }
 
-    /// Who has an interface now.
+    /// Returns the current holders of an interface.
     pub(crate) fn holders(&self, interface: &InterfaceName) -> Vec<LeaseHolder> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = state.held.iter().filter_map(Weak::upgrade);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_is_shared_only_where_both_sides_allow_it() {
+    fn interface_is_shared_only_if_both_holders_allow_it() {
         if !require_root() {
             return;
         }
@@ -241,7 +241,7 @@ mod tests {
         drop(second);
         let alone = take(Claim::Alone, "eve").unwrap();
         assert!(take(Claim::Shared, "ada").is_err());
-        // Another host of this process excludes itself as another process does.
+        // Another host of this process conflicts like another process.
         let elsewhere =
             |claim| Leases::default().take(&interface, index, claim, holder("")).map(drop);
         assert!(elsewhere(Claim::Shared).is_err());
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_keeps_others_away_and_lets_runs_of_its_owner_start() {
+    fn reservation_excludes_others_and_admits_runs_of_its_owner() {
         if !require_root() {
             return;
         }
@@ -276,7 +276,7 @@ mod tests {
         assert!(elsewhere().is_err(), "the run goes on without a reservation");
         drop(run);
         elsewhere().unwrap();
-        // Others may come where the interface is shared with all.
+        // A run that shares with all processes prevents a reservation.
         let run = take(Claim::SharedByAll, "ada").unwrap();
         assert!(take(Claim::Reserved, "ada").is_err());
         drop(run);

@@ -1,11 +1,11 @@
-//! The machine as its runs share it.
+//! State that all runs of a process share.
 //!
 //! ```text
-//! Host ── leases      which run has which interface, alone or with others
-//!      ├─ cpus        which CPUs in-kernel senders keep for themselves
-//!      ├─ receivers   one receiving end for each interface, however many runs look at it
-//!      ├─ stream ids  no two runs send signatures with the same stream id
-//!      └─ registry    which runs there are, and those that ended last
+//! Host ── leases      interfaces held by each run, exclusively or shared
+//!      ├─ cpus        CPUs reserved for in-kernel senders
+//!      ├─ receivers   one receiver for each interface, shared by all runs
+//!      ├─ stream ids  unique stream IDs for the signatures of all runs
+//!      └─ registry    active runs, and the last runs that ended
 //! ```
 
 mod cpus;
@@ -30,10 +30,10 @@ use cpus::Cpus;
 use leases::{Claim, Leases};
 use registry::Registry;
 
-/// What the runs of one process share. Cheap to clone: clones are the same host.
+/// State shared by the runs of one process. Clones refer to the same host.
 ///
-/// A process needs one. Runs that are prepared with different hosts do not know of each other, as
-/// runs of different processes do not: they exclude each other by the locks of interfaces alone.
+/// A process needs one host. Runs prepared with different hosts do not know each other, like runs
+/// of different processes. Only the interface locks exclude them from each other.
 #[derive(Clone, Default)]
 pub struct Host(Arc<Shared>);
 
@@ -46,44 +46,44 @@ struct Shared {
     registry: Registry,
 }
 
-/// A run as the registry lists it.
+/// Entry of a run in the registry.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
-    /// Its number in this process, from 1.
+    /// Number of the run in this process, from 1.
     pub id: RunId,
-    /// What kind of run it is.
+    /// Kind of the run.
     pub kind: Kind,
-    /// Who started it, as its options name them.
+    /// Owner, from the options of the run.
     pub owner: String,
-    /// How far it is.
+    /// State of the run.
     pub state: RunState,
 }
 
 impl Host {
-    /// A host without runs.
+    /// Creates a host without runs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every run that has not ended, and the last [`Self::ENDED_RUNS_MAX`] that have, in the order
-    /// in which they were prepared.
+    /// Returns all active runs and the last [`Self::ENDED_RUNS_MAX`] that ended, in the order of
+    /// their preparation.
     pub fn runs(&self) -> Vec<RunEntry> {
         self.0.registry.entries()
     }
 
-    /// How many runs that have ended stay in the registry.
+    /// Number of ended runs that the registry keeps.
     pub const ENDED_RUNS_MAX: usize = 64;
 
-    /// The run with this number; `None` where there is none any more.
+    /// Returns the run with this number; `None` if the registry does not contain it.
     pub fn run(&self, id: RunId) -> Option<RunHandle> {
         self.0.registry.handle(id)
     }
 
-    /// Keeps other processes, and runs of other owners, away from an interface until the lease is
-    /// dropped. Runs of the same owner start there as if it were free.
+    /// Reserves an interface for `owner` until the lease is dropped. Other processes and runs of
+    /// other owners cannot use it. Runs of the same owner use it as if it were free.
     ///
     /// # Errors
-    /// Where the interface does not exist, or somebody else has it.
+    /// Fails if the interface does not exist, or another owner or process holds it.
     pub fn reserve(&self, interface: &str, owner: &str) -> Result<Lease, OpenError> {
         let interface = interface.parse()?;
         let index = wirestorm_io::link::Link::open(&interface)?.index;
@@ -91,7 +91,7 @@ impl Host {
         self.0.leases.take(&interface, index, Claim::Reserved, holder)
     }
 
-    /// Who has an interface now.
+    /// Returns the current holders of an interface.
     pub fn holders(&self, interface: &str) -> Vec<LeaseHolder> {
         let Ok(interface) = interface.parse() else { return Vec::new() };
         self.0.leases.holders(&interface)

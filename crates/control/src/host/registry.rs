@@ -1,4 +1,4 @@
-//! Which runs there are.
+//! Registry of runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Host, RunEntry};
 use crate::lifecycle::{RunHandle, RunId, Supervised};
 
-/// The runs of a host, by their numbers.
+/// Runs of a host, by number.
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<State>);
 
@@ -17,7 +17,8 @@ struct State {
 }
 
 impl Registry {
-    /// Adds the run that `make` makes of its number.
+    /// Adds the run that `make` creates for the next number. Removes the oldest ended runs beyond
+    /// the limit.
     pub(crate) fn add(&self, make: impl FnOnce(RunId) -> Supervised) -> Arc<Supervised> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.last += 1;

@@ -1,23 +1,23 @@
-//! The ids that streams have in signatures.
+//! Stream IDs for signatures.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wirestorm_engine::measure::Signature;
 
-/// The ids that the runs of a host use, in ascending order. Frames of two runs can arrive at the
-/// same port, so no two streams have the same id.
+/// ID ranges in use by the runs of a host, in ascending order. Frames of two runs can arrive at the
+/// same port, so no two streams have the same ID.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamIds(Arc<Mutex<Vec<Range<u32>>>>);
 
-/// The ids of a run's streams; free again when this is dropped.
+/// Stream IDs of a run. Dropping this releases them.
 pub(crate) struct RunStreamIds {
     range: Range<u32>,
     taken: StreamIds,
 }
 
 impl StreamIds {
-    /// Takes the lowest `count` consecutive ids that are free; `None` where there are fewer.
+    /// Takes the lowest `count` consecutive free IDs; `None` if no gap is large enough.
     pub(crate) fn take(&self, count: u32) -> Option<RunStreamIds> {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (place, first) = free(&taken, count)?;
@@ -28,7 +28,7 @@ impl StreamIds {
 }
 
 impl RunStreamIds {
-    /// The first of them.
+    /// Returns the first ID.
     pub(crate) fn first(&self) -> u32 {
         self.range.start
     }
@@ -43,7 +43,8 @@ impl Drop for RunStreamIds {
     }
 }
 
-/// The first gap of `count` free ids: its place among the taken ranges, and its first id.
+/// Finds the first gap of `count` free IDs. Returns its index among the taken ranges and its first
+/// ID.
 fn free(taken: &[Range<u32>], count: u32) -> Option<(usize, u32)> {
     let ends = taken.iter().map(|numbers| numbers.end);
     let firsts = [0].into_iter().chain(ends);
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_gap_that_is_wide_enough_is_taken() {
+    fn lowest_sufficient_gap_is_used() {
         let free = |taken: &[(u32, u32)], count| {
             let taken: Vec<_> = taken.iter().map(|&(first, end)| first..end).collect();
             free(&taken, count)
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_free_again_when_their_run_has_ended() {
+    fn ids_are_released_when_their_run_ends() {
         let taken = StreamIds::default();
         let first = taken.take(7).expect("a few are free");
         let second = taken.take(7).expect("a few are free");

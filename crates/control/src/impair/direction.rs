@@ -1,4 +1,4 @@
-//! One direction of a link at work.
+//! Worker of one direction of an impaired link.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +14,23 @@ use crate::backend::TransmitPort;
 use crate::port::{Interfaces, ReceivePort, Watch};
 use crate::work::{drain, settled};
 
-/// How often it publishes what it did, and looks after its interface.
+/// Interval at which the worker publishes counters and checks its interface.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A wait is cut to this, so that requests to stop are noticed.
+/// Maximum wait, so that the worker sees a stop request in time.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
-/// Frames fetched at once.
+/// Maximum number of frames fetched at once.
 const ROOM: usize = 64;
 
-/// From one interface to the other.
+/// One direction: frames from one interface to the other.
 pub(super) struct Direction<'a> {
     pub(super) receive: [ReceivePort; 1],
     pub(super) transmit: TransmitPort,
     pub(super) link: Link,
     pub(super) duration: Duration,
     pub(super) interfaces: &'a Interfaces,
-    /// Which interface it comes from.
+    /// Index of the receiving interface.
     pub(super) index: usize,
     pub(super) stop: &'a AtomicBool,
     pub(super) snapshot: &'a Mutex<ImpairmentCounters>,
@@ -40,11 +40,11 @@ impl Direction<'_> {
     pub(super) fn work(mut self, start: Instant) -> DirectionOutcome {
         let (mut unfit, mut lateness) = (0, Histogram::new());
         let carried = self.carry(start, &mut unfit, &mut lateness);
-        // What has left the link is sent yet, however the run ends.
+        // Send the frames that have left the link, even after an error.
         let port = std::slice::from_mut(&mut self.transmit);
         let outcome = carried.and_then(|()| drain(port, &AtomicBool::new(false), |_| ()));
         if outcome.is_err() {
-            // Half a link is none.
+            // A link with one direction is useless: stop the other direction too.
             self.stop.store(true, Ordering::Relaxed);
         }
         self.publish();
@@ -73,7 +73,7 @@ impl Direction<'_> {
         loop {
             let arrived = self.receive[0].receive(ROOM, &mut batch)?;
             for received in batch.drain(..) {
-                // Queues keep their order, and one may be ahead of another.
+                // Timestamps increase within a queue, but may go back between queues.
                 entered_at = entered_at.max(received.arrival);
                 if !self.enter(entered_at, received) {
                     *unfit += 1;
@@ -101,7 +101,7 @@ impl Direction<'_> {
         }
     }
 
-    /// Takes a frame in; whether the other interface can send it.
+    /// Puts a frame on the link. Returns false if the other interface cannot send it.
     fn enter(&mut self, arrival: Instant, received: Received) -> bool {
         let [port] = &mut self.receive;
         let frame = port.frame(&received);
@@ -114,7 +114,7 @@ impl Direction<'_> {
         is_fit
     }
 
-    /// Sends the frames whose time has come, as far as the port has room.
+    /// Sends the frames that are due, as long as the port has free buffers.
     fn leave(&mut self, now: Instant, lateness: &mut Histogram) -> Result<(), PortError> {
         while let Some(due) = self.link.next().filter(|due| *due <= now) {
             let Some(buffer) = self.transmit.take() else { break };

@@ -1,4 +1,4 @@
-//! Two interfaces joined by an imperfect link, frame by frame, in this process.
+//! Joins two interfaces by an impaired link. This process forwards each frame.
 //!
 //! ```text
 //! a's receiving half -> impairments, frames held -> b's sending half      a thread
@@ -24,38 +24,38 @@ use crate::result::{Achieved, RunResult, Target};
 use crate::workers::Workers;
 use direction::Direction;
 
-/// What joins two interfaces.
+/// Options of an impaired link.
 #[derive(Clone, Debug)]
 pub struct ImpairOptions {
-    /// Both interfaces, by name.
+    /// Names of both interfaces.
     pub interfaces: [String; 2],
-    /// What is done to frames from the first to the second, and from the second to the first.
+    /// Impairments from the first interface to the second, and from the second to the first.
     pub impairments: [Impairment; 2],
     /// Backend that sends and receives frames.
     pub backend: Backend,
-    /// When it ends.
+    /// Maximum duration.
     pub duration: Duration,
-    /// Where chance comes from.
+    /// Seed of the random number generator.
     pub seed: u64,
-    /// Frames held at most, in each direction.
+    /// Maximum number of delayed frames in each direction.
     pub buffer_frames: usize,
-    /// Whether to join also an interface that carries the default route.
+    /// Whether to use an interface that carries the default route.
     pub force_interface: bool,
 }
 
-/// Why nothing was joined.
+/// Error that prevents the link.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpairError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// What leaves one would come back by the other.
+    /// Both interfaces are the ends of one veth pair.
     #[error(
-        "{0} and {1} are the two ends of one veth pair: every frame would go round between them for \
-         ever; give an end of another pair, or of another cable"
+        "{0} and {1} are the two ends of one veth pair: frames would loop between them forever; \
+         use interfaces of different pairs or cables"
     )]
     Loop(String, String),
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
     /// A thread does not start.
@@ -63,11 +63,10 @@ pub enum ImpairError {
     Thread(io::Error),
 }
 
-/// Joins the interfaces until the time is over or the run is stopped, as a run's supervisor thread
-/// does.
+/// Runs the link on the calling supervisor thread until the duration is over or the run stops.
 ///
 /// # Errors
-/// Where nothing could begin. Once it has, what goes wrong is in the result.
+/// Fails if the link cannot start. Later errors are part of the result.
 pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResult, ImpairError> {
     let controls = context.controls();
     let backend = context.receiving_backend(options.backend)?;
@@ -89,7 +88,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
     }
     let (mut transmit, mut receive, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     for port in ports {
-        // The sending half is of the other direction.
+        // The transmit half of this port belongs to the other direction.
         transmit.insert(0, port.transmit);
         receive.push(port.receive);
         choices.push(port.choice);
@@ -100,7 +99,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         let openers = halves.map(|(index, (receive, transmit))| {
             let longest = wirestorm_base::port::Transmit::capabilities(&transmit).frame_length_max;
             let held = HeldOptions { frames: options.buffer_frames, frame_length_max: longest };
-            // Chance on the way back is another.
+            // Each direction has its own random sequence.
             let seed = options.seed.wrapping_mul(2).wrapping_add(index as u64);
             let direction = Direction {
                 receive: [receive],
@@ -119,7 +118,7 @@ pub(crate) fn run(options: &ImpairOptions, context: &Context) -> Result<RunResul
         context.running();
         workers.watch(|| {
             let direction = |it: &Mutex<_>| it.lock().map(|it| *it).unwrap_or_default();
-            // What leaves a port is the direction that begins at the other one.
+            // The frames that a port sends belong to the direction that starts at the other port.
             let port = |place: usize| PortSnapshot {
                 name: names[place].to_owned(),
                 interface: names[place].to_owned(),

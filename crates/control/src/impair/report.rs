@@ -1,4 +1,4 @@
-//! From what the workers of both directions counted to the result.
+//! Builds the port reports from the counters of both directions.
 
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
@@ -8,7 +8,7 @@ use wirestorm_engine::impairment::ImpairmentCounters;
 use crate::port::Choice;
 use crate::result::{HistogramReport, ImpairmentReport, PortReport, ReceiveReport, TransmitReport};
 
-/// What a direction's worker came back with.
+/// Outcome of the worker of one direction.
 pub(super) struct DirectionOutcome {
     pub(super) counters: ImpairmentCounters,
     pub(super) unfit: u64,
@@ -19,7 +19,7 @@ pub(super) struct DirectionOutcome {
     pub(super) error: Option<String>,
 }
 
-/// The reports of both ports; `outcomes` are those of the directions that begin at each.
+/// Builds the reports of both ports. `outcomes[i]` is the direction that starts at port `i`.
 pub(super) fn ports(
     names: [&str; 2],
     choices: &[Choice],
@@ -29,7 +29,7 @@ pub(super) fn ports(
     let (Some(first), Some(second)) = (outcomes.first(), outcomes.get(1)) else {
         return Vec::new();
     };
-    // What leaves a port is the other direction's.
+    // The frames that a port sends belong to the other direction.
     let ports = [(0, first, second), (1, second, first)];
     let report = |(place, arrives, leaves): (usize, &DirectionOutcome, &DirectionOutcome)| {
         let choice = choices.get(place);
@@ -53,10 +53,10 @@ pub(super) fn ports(
     ports.into_iter().map(report).collect()
 }
 
-/// What was sent in so much time.
+/// Builds a transmit report with rates over `elapsed`.
 pub(super) fn transmit(transmitted: &TransmitCounters, elapsed: Duration) -> TransmitReport {
     TransmitReport {
-        // What had left the link and not the port at the end is missing at the other side.
+        // Frames that left the link but not the port are missing at the other side.
         failed: transmitted.failed + transmitted.unsent,
         unsent: 0,
         ..TransmitReport::over(transmitted, elapsed.as_secs_f64())

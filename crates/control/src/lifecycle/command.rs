@@ -1,4 +1,4 @@
-//! Commands to a run.
+//! Commands of a run.
 
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -10,79 +10,79 @@ use super::load_control::{LoadControl, LoadFactor, TunnelChangeError};
 use super::state::Supervised;
 use crate::result::Kind;
 
-/// A command to a run. It returns at once; workers follow within 25 ms.
+/// A command to a run. Workers execute it within 25 ms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// End as soon as possible; the result is that of the run so far.
+    /// Stop as soon as possible. The result covers the run so far.
     Stop,
-    /// Send nothing until [`Command::Resume`]. Schedules go on from where they were.
+    /// Pause until [`Command::Resume`]. Schedules continue where they were.
     Pause,
-    /// Go on after [`Command::Pause`].
+    /// Continue after [`Command::Pause`].
     Resume,
-    /// Change flows of a plan of streams, by their places in the plan.
+    /// Change flows of a plan of streams.
     Flows {
-        /// The flows.
+        /// Indices of the flows in the plan.
         flows: Vec<usize>,
-        /// What they are to do.
+        /// Command to the flows.
         command: FlowCommand,
     },
-    /// Make no more connections, as at the end of the duration.
+    /// Start no more connections, as at the end of the duration.
     EndLoad,
-    /// Multiply the loads that the plan has: rates, numbers of flows held, throughputs. A rate that
-    /// becomes too small or too great for its type stays as it is.
+    /// Multiply the loads of the plan: rates, numbers of concurrent flows, throughputs. A rate that
+    /// would be out of range keeps its value.
     ScaleLoad(LoadFactor),
-    /// Switch clients on or off by their first and last addresses: a client that is off makes no
-    /// connections, and those that it has go on.
+    /// Enable or disable clients by address range. A disabled client starts no connections; its
+    /// open connections continue.
     Clients {
-        /// First and last addresses.
+        /// First and last address of each range.
         ranges: Vec<(IpAddr, IpAddr)>,
-        /// Whether they are to be on.
+        /// Whether to enable the clients.
         on: bool,
     },
-    /// Give clients other tunnels than they have.
+    /// Change the tunnels of clients.
     Tunnels(Vec<ClientTunnels>),
 }
 
-/// Why a command was not carried out; then nothing has changed.
+/// Error of a command. A failed command changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The run has ended.
     #[error("the run is over ({state})")]
     Over {
-        /// How it ended.
+        /// Final state of the run.
         state: &'static str,
     },
-    /// Runs of this kind do not know the command.
+    /// Runs of this kind do not support the command.
     #[error("a run of kind {kind} has no command {command:?}; its commands are: {commands}")]
     Unsupported {
-        /// The kind of the run.
+        /// Kind of the run.
         kind: &'static str,
-        /// The command.
+        /// Name of the command.
         command: &'static str,
-        /// The commands that it has.
+        /// Supported commands.
         commands: String,
     },
     /// The plan has no such flow.
-    #[error("found flow number {found}, expected less than the plan's {flows} flows")]
+    #[error("found flow number {found}, expected less than {flows} (flows of the plan)")]
     NoFlow {
-        /// The place that was given.
+        /// Index in the command.
         found: usize,
-        /// How many flows there are.
+        /// Number of flows in the plan.
         flows: usize,
     },
-    /// Too many ranges of clients would be off.
+    /// The disabled clients would form too many ranges.
     #[error(
-        "clients that are off would be more than {most} ranges: switch whole ranges",
+        "disabled clients would form more than {most} ranges: use larger ranges",
         most = LoadControl::RANGES_MAX
     )]
     TooManyRanges,
-    /// Tunnels are not changed.
+    /// The tunnels cannot be changed.
     #[error(transparent)]
     Tunnels(#[from] TunnelChangeError),
 }
 
 impl Command {
-    /// Its name in APIs and messages.
+    /// Returns the name of the command in APIs and messages.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -96,7 +96,7 @@ impl Command {
         }
     }
 
-    /// The names of the commands that runs of a kind have.
+    /// Returns the names of the commands that runs of a kind support.
     pub const fn of_kind(kind: Kind) -> &'static [&'static str] {
         match kind {
             Kind::Replay => &["stop", "pause", "resume"],

@@ -1,4 +1,4 @@
-//! What a run of any kind has of the machine and of those who watch it.
+//! Access of a run to its host and its observers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::port::{Interfaces, OpenError};
 use crate::receive::Need;
 use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
 
-/// A run's way to its host and to its handles. The supervisor thread of a run has one.
+/// Access of a run's supervisor thread to the host and to the run's handles.
 pub(crate) struct Context {
     pub(crate) host: Host,
     pub(crate) access: Access,
@@ -25,13 +25,13 @@ pub(crate) struct Context {
     run: Arc<Supervised>,
 }
 
-/// The run was stopped before it began.
+/// The run was stopped before it started.
 #[derive(Clone, Copy, Debug)]
 pub struct Abandoned;
 
 impl fmt::Display for Abandoned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the run was stopped before it began")
+        f.write_str("the run was stopped before it started")
     }
 }
 
@@ -47,12 +47,12 @@ impl Context {
         Self { host, access, files, run }
     }
 
-    /// What the workers look at.
+    /// Returns the flags and commands that workers poll.
     pub(crate) fn controls(&self) -> &Controls {
         &self.run.controls
     }
 
-    /// How the run asks for interfaces.
+    /// Returns the lease request of the run.
     pub(crate) fn lease_request(&self) -> LeaseRequest<'_> {
         let owner = self.run.owner().to_owned();
         let holder = LeaseHolder { run: Some(self.run.id()), owner };
@@ -64,11 +64,11 @@ impl Context {
         self.access == Access::Shared
     }
 
-    /// What carries frames in both directions, where `asked` is asked for: several runs receive the
-    /// same frames by packet sockets alone.
+    /// Returns the backend for receiving. On shared interfaces only packet sockets let several runs
+    /// receive the same frames.
     ///
     /// # Errors
-    /// Where another backend is asked for on shared interfaces.
+    /// Fails if another backend is requested on shared interfaces.
     pub(crate) fn receiving_backend(&self, asked: Backend) -> Result<Backend, OpenError> {
         match asked {
             asked if !self.is_shared() => Ok(asked),
@@ -78,27 +78,28 @@ impl Context {
         }
     }
 
-    /// Has the frames that arrive at shared interfaces left to this run, as long as the answer lives.
+    /// Registers that the run receives the frames of shared interfaces, as long as the result
+    /// exists.
     ///
     /// # Errors
-    /// Where another run takes them.
+    /// Fails if another run consumes them.
     pub(crate) fn need_frames(&self, interfaces: &Interfaces) -> Result<Vec<Need>, OpenError> {
         let links = interfaces.links.iter().filter(|_| self.is_shared());
         links.map(|(interface, _)| self.host.receivers().need(interface)).collect()
     }
 
-    /// Tells those who watch what the run waits for before it can start.
+    /// Publishes what the run waits for before it can start.
     pub(crate) fn wait_for(&self, text: String) {
         let state = Some(self.run.state());
         self.publish(Snapshot { state, waiting_for: Some(text), ..Snapshot::default() });
     }
 
-    /// Everything is open: waits for the start, and until shortly before its time.
+    /// Marks the run as prepared and waits for the start, until shortly before its time.
     ///
     /// # Errors
-    /// Where the run is stopped before that.
+    /// Fails if the run is stopped before the start.
     pub(crate) fn wait_for_start(&self) -> Result<Start, Abandoned> {
-        /// How long before a start workers are woken: they fill their ports' queues ahead.
+        /// Time before the start at which workers wake up to fill the queues of their ports.
         const AHEAD: Duration = Duration::from_millis(20);
         self.run.set_state(RunState::Prepared);
         let at = self.run.wait_for_start().ok_or(Abandoned)?;
@@ -119,26 +120,26 @@ impl Context {
         }
     }
 
-    /// The run sends from now on.
+    /// Marks the run as running.
     pub(crate) fn running(&self) {
         self.run.set_state(RunState::Running);
     }
 
-    /// Nothing new is sent from now on.
+    /// Marks a running run as draining: it sends nothing new.
     pub(crate) fn draining(&self) {
         if self.run.state() == RunState::Running {
             self.run.set_state(RunState::Draining);
         }
     }
 
-    /// Tells those who watch how far the run is.
+    /// Publishes a snapshot with the current state.
     pub(crate) fn publish(&self, snapshot: Snapshot) {
         let state = snapshot.state.or_else(|| Some(self.run.state()));
         self.run.publish(Snapshot { state, ..snapshot });
     }
 
-    /// The beginning of a result: all of the envelope that is the same for every kind. `start`: of
-    /// the monotonic clock; `None` in virtual time.
+    /// Returns a result with the parts of the envelope that are common to all kinds. `start`: start
+    /// on the monotonic clock; `None` in virtual time.
     pub(crate) fn result(&self, start: Option<Instant>) -> RunResult {
         let started = start.map(|start| RealtimeOffset::read().to_realtime_nanos(start));
         RunResult {
@@ -153,14 +154,14 @@ impl Context {
     }
 }
 
-/// When the workers of a run begin.
+/// Start of the workers of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
-    /// At this instant; `None`: as soon as they are ready.
+    /// Start time; `None` for as soon as they are ready.
     pub(crate) at: Option<Instant>,
 }
 
-/// Fills in the verdict of a result that is complete otherwise.
+/// Sets the verdict of a result whose other fields are complete.
 pub(crate) fn judged(mut result: RunResult) -> RunResult {
     result.verdict = Verdict::of(&result);
     result

@@ -1,4 +1,4 @@
-//! Commands to the flows of a plan of streams.
+//! Commands to flows of a plan of streams.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,44 +11,44 @@ use wirestorm_model::stream::Speed;
 /// A command to a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlowCommand {
-    /// Hold. Frames that a port has ahead of their due times still leave.
+    /// Pause. Frames already queued in a port still leave.
     Pause,
-    /// Go on where the flow was held.
+    /// Continue where the flow was paused.
     Resume,
-    /// Begin, whether the flow has ended or never began.
+    /// Start, whether the flow has ended or never started.
     Start,
-    /// End; the flow that it names as its next one does not start.
+    /// Stop. The flow's `next` flow does not start.
     Stop,
-    /// Send at another speed.
+    /// Change the speed.
     SetSpeed(Speed),
-    /// Send at `numerator / denominator` of the plan's speed.
+    /// Change the speed to `numerator / denominator` of the plan's speed.
     Scale {
-        /// Upper part of the factor.
+        /// Numerator of the factor.
         numerator: u64,
-        /// Lower part of it, not 0.
+        /// Denominator of the factor; not 0.
         denominator: u64,
     },
 }
 
-/// The commands that the flows of a run were given.
+/// Commands given to the flows of a run.
 #[derive(Debug, Default)]
 pub(crate) struct FlowControl {
-    /// How many flows the plan has.
+    /// Number of flows in the plan.
     flows: usize,
     given: Mutex<Vec<GivenCommand>>,
-    /// How many were given: read by the workers at every iteration.
+    /// Number of commands given. Workers read it at each iteration.
     count: AtomicUsize,
 }
 
-/// Commands take effect this much later than they are given, so that all workers know of them by
-/// then: longer than a worker ever rests.
+/// Delay of commands, so that all workers have seen a command when it takes effect. It exceeds the
+/// longest wait of a worker.
 const NOTICE: Duration = Duration::from_millis(25);
 
-/// A command, and when it takes effect.
+/// A command and the time when it takes effect.
 #[derive(Clone, Debug)]
 pub(crate) struct GivenCommand {
     pub(crate) at: Instant,
-    /// The places of its flows in the plan.
+    /// Indices of the flows in the plan.
     pub(crate) flows: Vec<usize>,
     pub(crate) command: FlowCommand,
 }
@@ -58,13 +58,13 @@ impl FlowControl {
         Self { flows, ..Self::default() }
     }
 
-    /// How many flows the plan has.
+    /// Number of flows in the plan.
     pub(super) const fn flows(&self) -> usize {
         self.flows
     }
 
-    /// Gives flows a command, by their places in the plan. It takes effect 25 ms later, at the same
-    /// instant on all workers; or at the start of the run, if that is later.
+    /// Gives a command to flows, by index in the plan. It takes effect after 25 ms or at the start
+    /// of the run, whichever is later, at the same instant on all workers.
     pub(crate) fn give(&self, flows: Vec<usize>, command: FlowCommand) {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let at = clock::now().saturating_add(NOTICE);
@@ -72,19 +72,19 @@ impl FlowControl {
         self.count.store(given.len(), Ordering::Release);
     }
 
-    /// The flows that were given a command.
+    /// Returns the flows that received a command.
     pub(crate) fn changed_flows(&self) -> BTreeSet<usize> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.iter().flat_map(|given| &given.flows).copied().collect()
     }
 
-    /// How many commands were given.
+    /// Returns the number of commands given.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// The commands after the first `done`.
+    /// Returns the commands after the first `done`.
     pub(crate) fn after(&self, done: usize) -> Vec<GivenCommand> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given[done..].to_vec()

@@ -1,4 +1,4 @@
-//! A run as those see it who started it, watch it or command it.
+//! Handles to runs: watch, command and wait.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::snapshot::{Delivery, Snapshot, Subscription};
 use super::state::{RunOutcome, RunState, StartAt, Supervised};
 use crate::result::{Kind, MeasuredReport, PortReport};
 
-/// The number of a run in its process, from 1.
+/// Number of a run in its process, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
@@ -21,36 +21,37 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Why a run has no result.
+/// Error of a run without a result.
 #[derive(Debug)]
 pub struct RunError {
     kind: RunErrorKind,
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// What stands in the way of a result.
+/// Kind of a run error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunErrorKind {
-    /// The plan, the options or the machine: the error names what, and what to do.
+    /// The plan, the options or the machine do not allow the run. The message names the problem and
+    /// the remedy.
     Input,
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     Abandoned,
-    /// A defect of Wirestorm.
+    /// A bug in Wirestorm.
     Defect,
 }
 
 impl RunError {
-    /// An error of a kind.
+    /// Creates an error.
     pub(crate) fn new(kind: RunErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { kind, source: source.into() }
     }
 
-    /// What stands in the way.
+    /// Returns the kind of the error.
     pub const fn kind(&self) -> RunErrorKind {
         self.kind
     }
 
-    /// The error of a kind of runs, where it is of this type.
+    /// Returns the underlying error if it has type `E`.
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
         self.source.downcast_ref()
     }
@@ -68,7 +69,7 @@ impl Error for RunError {
     }
 }
 
-/// A run. Clones are the same run; dropping them does not end it.
+/// Handle to a run. Clones refer to the same run; dropping them does not end it.
 #[derive(Clone)]
 pub struct RunHandle(Arc<Supervised>);
 
@@ -77,105 +78,106 @@ impl RunHandle {
         Self(run)
     }
 
-    /// Its number in this process.
+    /// Returns the number of the run in this process.
     pub fn id(&self) -> RunId {
         self.0.id()
     }
 
-    /// What kind of run it is.
+    /// Returns the kind of the run.
     pub fn kind(&self) -> Kind {
         self.0.kind()
     }
 
-    /// Who started it, as its options name them.
+    /// Returns the owner, from the options of the run.
     pub fn owner(&self) -> &str {
         self.0.owner()
     }
 
-    /// How far it is.
+    /// Returns the state of the run.
     pub fn state(&self) -> RunState {
         self.0.state()
     }
 
-    /// Commands it. Returns at once; workers follow within 25 ms.
+    /// Executes a command. Returns at once; workers follow within 25 ms.
     ///
     /// # Errors
-    /// See [`CommandError`]; then nothing has changed.
+    /// See [`CommandError`]. A failed command changes nothing.
     pub fn command(&self, command: Command) -> Result<(), CommandError> {
         self.0.command(command)
     }
 
-    /// Starts it where it is prepared, or as soon as it is. A second call changes nothing.
+    /// Starts the run as soon as it is prepared. A second call has no effect.
     pub fn start(&self, at: StartAt) {
         self.0.start(at);
     }
 
-    /// Ends it as soon as possible: [`Command::Stop`], which a run that is over does not mind.
+    /// Stops the run as soon as possible, like [`Command::Stop`]. Has no effect on an ended run.
     pub fn stop(&self) {
         self.0.stop();
     }
 
-    /// Its snapshots from now on.
+    /// Subscribes to the snapshots from now on.
     pub fn subscribe(&self, delivery: Delivery) -> Subscription {
         self.0.subscribe(delivery)
     }
 
-    /// Its last snapshot; `None` before the first.
+    /// Returns the last snapshot; `None` before the first one.
     pub fn latest(&self) -> Option<Arc<Snapshot>> {
         self.0.latest()
     }
 
-    /// Waits until it is prepared, running or over, for `timeout` at most; returns whether it is.
+    /// Waits for at most `timeout` until the run is prepared, running or over. Returns whether it
+    /// is.
     pub fn wait_prepared(&self, timeout: Option<StdDuration>) -> bool {
         self.0.wait_until(timeout, |state| state != RunState::Preparing)
     }
 
-    /// Waits until it runs or is over, for `timeout` at most; returns whether it does.
+    /// Waits for at most `timeout` until the run is running or over. Returns whether it is.
     pub fn wait_running(&self, timeout: Option<StdDuration>) -> bool {
         self.0.wait_until(timeout, |state| state >= RunState::Running)
     }
 
-    /// Waits until it is over; its result.
+    /// Waits for the end of the run and returns its result.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Returns the error of a run without a result.
     pub fn wait(&self) -> RunOutcome {
         loop {
             self.0.wait_until(None, RunState::is_over);
-            // The outcome is written together with the state.
+            // The outcome is set together with the state.
             if let Some(outcome) = self.0.outcome() {
                 return outcome;
             }
         }
     }
 
-    /// Waits until it is over, for `timeout` at most; returns whether it is.
+    /// Waits for at most `timeout` until the run is over. Returns whether it is.
     pub fn wait_over(&self, timeout: Option<StdDuration>) -> bool {
         self.0.wait_until(timeout, RunState::is_over)
     }
 
-    /// Its result, or why it has none; `None` as long as it is not over.
+    /// Returns the result or the error of the run; `None` until it is over.
     pub fn outcome(&self) -> Option<RunOutcome> {
         self.0.outcome()
     }
 
-    /// What the ports of clients and servers have counted so far, in this detail; `None` of other
-    /// kinds, before the start, and once it is over: then it is in the result. Waits for the
-    /// answers of all ports' workers, 20 ms or so.
+    /// Returns the current counters of the ports of clients and servers. `None` for other kinds,
+    /// before the start, and after the end, when the result contains them. Waits for the workers of
+    /// all ports, about 20 ms.
     pub fn port_reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
         self.0.controls.load.reports(detail)
     }
 
-    /// What was measured of a flow of streams so far, by its place in the plan, at each port where
-    /// it should arrive; `None` before the start and once the run is over. The thread that receives
-    /// answers, and fetches no frames while it does: 10 to 100 microseconds.
+    /// Returns the measurement of a flow so far at each receiving port, by index in the plan.
+    /// `None` before the start and after the end. The receiver thread prepares the answer and
+    /// fetches no frames for 10 to 100 microseconds.
     pub fn measured(&self, flow: usize) -> Option<Vec<MeasuredReport>> {
         let live = self.0.controls.live()?;
         let is_over = self.state().is_over();
         (!is_over).then(|| live(flow))
     }
 
-    /// Clients that are switched off.
+    /// Returns the disabled clients.
     pub fn clients_off(&self) -> Arc<wirestorm_stack::endpoint::AddressSet> {
         self.0.controls.load.clients_off()
     }

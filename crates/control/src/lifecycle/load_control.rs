@@ -1,4 +1,4 @@
-//! Commands to the clients and servers of a run, and questions about what they have counted.
+//! Commands to the clients and servers of a run, and queries of their counters.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -13,64 +13,64 @@ use wirestorm_stack::endpoint::AddressSet;
 
 use crate::result::PortReport;
 
-/// Changes the load of a run, and asks what it has counted so far.
+/// Changes the load of a run and queries its counters.
 #[derive(Debug, Default)]
 pub(crate) struct LoadControl {
     has_ended: AtomicBool,
-    /// What loads are multiplied by, the numerator above the denominator; 0: nothing was said.
+    /// Load factor: numerator in the upper 32 bits, denominator in the lower ones; 0 if not set.
     scale: AtomicU64,
-    /// Clients that are switched off.
+    /// Disabled clients.
     off: Changing<AddressSet>,
-    /// Tunnels that are others than the plan's.
+    /// Tunnels that differ from the plan.
     tunnels: Changing<TunnelTable>,
-    /// Whether any port has tunnels, once that is known.
+    /// Whether any port has tunnels; set at the start of the run.
     has_tunnels: OnceLock<bool>,
-    /// How often reports were asked for, and in the lowest two bits in how much detail.
+    /// Number of queries so far; the lowest two bits are the detail of the last one.
     asked: AtomicU64,
-    /// One asks at a time.
+    /// Allows one query at a time.
     asking: Mutex<()>,
     answers: Mutex<Answers>,
     answered: Condvar,
 }
 
-/// Why tunnels are not changed.
+/// Error of changing tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunnelChangeError {
-    /// There are too many.
+    /// The changed tunnels would form too many ranges.
     #[error(
-        "tunnels that were changed would be more than {most} ranges: change whole ranges",
+        "changed tunnels would form more than {most} ranges: use larger ranges",
         most = LoadControl::RANGES_MAX
     )]
     TooMany,
-    /// Nobody would follow.
+    /// No port of the plan has tunnels.
     #[error(
-        "tunnels of clients are changed, but no port of the plan has any: give the ports that carry \
-         them `tunnels`, which may be an empty list"
+        "cannot change tunnels of clients: no port of the plan has tunnels; give the ports that \
+         carry them `tunnels`, which may be an empty list"
     )]
     NoTunnels,
 }
 
-/// How much a report tells while a run goes on. It is made by the thread that works at the port.
+/// Detail of a report during a run. The worker thread of the port builds the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// What the port has counted.
+    /// Counters of the port.
     Port,
-    /// What each of its templates has counted, too.
+    /// Counters of the port and of each template.
     Templates,
-    /// How long things took and what happened over time, too: as in a result.
+    /// Counters, histograms and time series, as in a result.
     All,
 }
 
 #[derive(Debug, Default)]
 struct Answers {
-    /// Of each port the last question that it has answered, and how.
+    /// Number of the last query that each port answered, and the answer.
     ports: Vec<Option<(u64, PortReport)>>,
     is_over: bool,
 }
 
 const DETAIL_BITS: u32 = 2;
 
-/// What loads are multiplied by, more than 0.
+/// Factor of loads; greater than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadFactor {
     numerator: NonZeroU32,
@@ -78,7 +78,8 @@ pub struct LoadFactor {
 }
 
 impl LoadFactor {
-    /// A factor with nine digits or so; `None` where that is 0, or 2^32 or more.
+    /// Converts a decimal to a factor, rounded to about nine digits. `None` if it is 0, or 2^32 or
+    /// more.
     pub fn new(factor: Decimal) -> Option<Self> {
         let Decimal { mut digits, mut denominator } = factor;
         while digits > u32::MAX.into() && denominator > 1 {
@@ -100,26 +101,26 @@ impl LoadFactor {
 }
 
 impl LoadControl {
-    /// Workers look for questions every 20 ms: one that takes so much longer does not answer.
+    /// Maximum wait for answers. Workers check for queries every 20 ms.
     const PATIENCE: StdDuration = StdDuration::from_secs(5);
 
-    /// No connection is made from now on, as at the end of the duration.
+    /// Stops starting connections, as at the end of the duration.
     pub(crate) fn end_load(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Multiplies the loads that the plan has: rates, numbers of flows held, throughputs. A rate
-    /// that becomes too small or too great to be told stays as it is.
+    /// Multiplies the loads of the plan: rates, numbers of concurrent flows, throughputs. A rate
+    /// that would be out of range keeps its value.
     pub(crate) fn set_load(&self, factor: LoadFactor) {
         self.scale.store(factor.pack(), Ordering::Relaxed);
     }
 
-    /// The most ranges of clients that are switched off, or have other tunnels.
+    /// Maximum number of ranges of disabled clients, or of clients with changed tunnels.
     pub(crate) const RANGES_MAX: usize = 1 << 20;
 
-    /// Switches clients off, or on again, by their first and last addresses: one that is off makes
-    /// no connections, and those that it has go on. Workers follow within 20 ms. Returns whether it
-    /// was possible: beyond [`Self::RANGES_MAX`] all stays as it is.
+    /// Enables or disables clients by address range. A disabled client starts no connections; its
+    /// open connections continue. Workers follow within 20 ms. Returns false and changes nothing if
+    /// there would be more than [`Self::RANGES_MAX`] ranges.
     #[must_use]
     pub(crate) fn switch_clients(&self, ranges: &[(IpAddr, IpAddr)], on: bool) -> bool {
         self.off.change(|off| {
@@ -131,18 +132,18 @@ impl LoadControl {
         })
     }
 
-    /// Clients that are switched off.
+    /// Disabled clients.
     pub(crate) fn clients_off(&self) -> Arc<AddressSet> {
         self.off.now()
     }
 
-    /// Gives clients other tunnels than they have, on all ports that have any; or one where they had
-    /// none. Workers follow within 20 ms. Neighbours are not told: ends of tunnels that no tunnel of
-    /// the plan has are not answered for.
+    /// Adds or replaces tunnels of clients on all ports that have tunnels. Workers follow within 20
+    /// ms. The station does not answer ARP for new tunnel endpoints: it only knows those of the
+    /// plan.
     ///
     /// # Errors
-    /// Where ranges of tunnels that were changed would be more than [`Self::RANGES_MAX`], or no port
-    /// of a run that has begun has tunnels; then all stays as it is.
+    /// Fails if there would be more than [`Self::RANGES_MAX`] ranges, or if no port of a started
+    /// run has tunnels. Nothing changes then.
     pub(crate) fn change_tunnels(
         &self,
         tunnels: &[ClientTunnels],
@@ -157,10 +158,10 @@ impl LoadControl {
         if is_changed { Ok(()) } else { Err(TunnelChangeError::TooMany) }
     }
 
-    /// The run has ports with tunnels, or none.
+    /// Sets whether the run has ports with tunnels.
     ///
     /// # Errors
-    /// Where some are changed and there are none.
+    /// Fails if tunnels were changed but no port has tunnels.
     pub(crate) fn know_tunnels(&self, has_tunnels: bool) -> Result<(), TunnelChangeError> {
         let _ = self.has_tunnels.set(has_tunnels);
         match has_tunnels || self.tunnels.now().ranges() == 0 {
@@ -169,8 +170,8 @@ impl LoadControl {
         }
     }
 
-    /// What each port has counted by now; `None` of a run that has not begun, or is over: then it is
-    /// in the run's result.
+    /// Returns the current counters of each port. `None` before the start and after the end, when
+    /// the result contains them.
     pub(crate) fn reports(&self, detail: Detail) -> Option<Vec<PortReport>> {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let question = (self.asked.load(Ordering::Relaxed) >> DETAIL_BITS) + 1;
@@ -189,28 +190,28 @@ impl LoadControl {
         answers.ports.iter().map(|it| it.as_ref().map(|(_, report)| report.clone())).collect()
     }
 
-    /// So many ports answer from now on, until what is returned is dropped.
+    /// Lets `ports` ports answer queries until the returned guard is dropped.
     pub(crate) fn begin(&self, ports: usize) -> Answering<'_> {
         self.lock().ports = vec![None; ports];
         Answering(self)
     }
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
-        // An answer is put there in one step: a panic elsewhere leaves none half done.
+        // Updates happen in one step, so a panic of another thread leaves the answers consistent.
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A table that is changed as a whole, and followed by workers, which neither wait for a change nor
-/// free a table.
+/// A table that writers replace as a whole. Workers that read it neither wait for a change nor free
+/// an old table.
 #[derive(Debug, Default)]
 struct Changing<Table> {
-    /// Held for no longer than it takes to refer to it.
+    /// Current table. Locked only to clone or replace the reference.
     now: Mutex<Arc<Table>>,
-    /// How often it was changed.
+    /// Number of changes.
     changes: AtomicU64,
-    /// What it was before, for as long as a worker may have it. Held as long as a change takes: one
-    /// changes at a time.
+    /// Old tables that workers may still use. Locked during a change, so that one change happens at
+    /// a time.
     before: Mutex<Vec<Arc<Table>>>,
 }
 
@@ -219,7 +220,7 @@ impl<Table: Clone> Changing<Table> {
         Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes it, where what `change` makes of it is allowed, as that says. Returns whether it was.
+    /// Replaces the table by a changed copy if `change` returns true. Returns that value.
     fn change(&self, change: impl FnOnce(&mut Table) -> bool) -> bool {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = Table::clone(&self.now());
@@ -233,19 +234,20 @@ impl<Table: Clone> Changing<Table> {
         };
         self.changes.fetch_add(1, Ordering::Release);
         before.push(old);
-        // Nobody can refer anew to what is not the present one: one reference is this one.
+        // No new references to an old table can appear. If this is the last one, drop the table
+        // here.
         before.retain(|old| Arc::strong_count(old) > 1);
         true
     }
 
-    /// What it is, where it was changed since as many changes as were seen.
+    /// Returns the table if it changed since `seen` changes, and updates `seen`.
     fn since(&self, seen: &mut u64) -> Option<Arc<Table>> {
         let changes = self.changes.load(Ordering::Acquire);
         (std::mem::replace(seen, changes) != changes).then(|| self.now())
     }
 }
 
-/// All clients that there can be.
+/// Returns the set of all addresses.
 fn everybody() -> AddressSet {
     let mut all = AddressSet::default();
     let v4 = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
@@ -254,7 +256,7 @@ fn everybody() -> AddressSet {
     all
 }
 
-/// A run whose ports answer questions.
+/// Guard: while it exists, the ports of the run answer queries.
 pub(crate) struct Answering<'a>(&'a LoadControl);
 
 impl Drop for Answering<'_> {
@@ -264,7 +266,7 @@ impl Drop for Answering<'_> {
     }
 }
 
-/// How a port's worker follows.
+/// View of a port's worker on the commands.
 pub(crate) struct LoadFollower<'a> {
     control: &'a LoadControl,
     port: usize,
@@ -276,17 +278,17 @@ pub(crate) struct LoadFollower<'a> {
 }
 
 impl<'a> LoadFollower<'a> {
-    /// `port`: its place among those of the run.
+    /// Creates the view of the worker of port `port`, an index among the ports of the run.
     pub(crate) fn new(control: &'a LoadControl, port: usize) -> Self {
         Self { control, port, scale: 0, switched: 0, is_paused: false, tunnelled: 0, answered: 0 }
     }
 
-    /// Whether no more connections are to be made.
+    /// Returns whether clients must start no more connections.
     pub(crate) fn has_ended(&self) -> bool {
         self.control.has_ended.load(Ordering::Relaxed)
     }
 
-    /// What loads are to be multiplied by, where that was said anew: numerator and denominator.
+    /// Returns numerator and denominator of the load factor if it changed since the last call.
     pub(crate) fn scale(&mut self) -> Option<(NonZeroU32, NonZeroU32)> {
         let packed = self.control.scale.load(Ordering::Relaxed);
         if packed == self.scale {
@@ -296,7 +298,8 @@ impl<'a> LoadFollower<'a> {
         LoadFactor::unpack(packed).map(|it| (it.numerator, it.denominator))
     }
 
-    /// Clients that are to be off, where that has changed: all of them while the run is paused.
+    /// Returns the disabled clients if they changed since the last call. A pause disables all
+    /// clients.
     pub(crate) fn clients_off(&mut self, is_paused: bool) -> Option<Arc<AddressSet>> {
         let changed = self.control.off.since(&mut self.switched);
         let was_paused = std::mem::replace(&mut self.is_paused, is_paused);
@@ -308,12 +311,12 @@ impl<'a> LoadFollower<'a> {
         }
     }
 
-    /// Tunnels that are others than the plan's, where that was said anew.
+    /// Returns the tunnels that differ from the plan if they changed since the last call.
     pub(crate) fn tunnels(&mut self) -> Option<Arc<TunnelTable>> {
         self.control.tunnels.since(&mut self.tunnelled)
     }
 
-    /// Answers, where something was asked.
+    /// Answers the pending query, if there is one.
     #[inline]
     pub(crate) fn answer(&mut self, report: impl FnOnce(Detail) -> PortReport) {
         let asked = self.control.asked.load(Ordering::Relaxed);
@@ -328,7 +331,7 @@ impl<'a> LoadFollower<'a> {
         }
     }
 
-    /// Leaves what answers all that will be asked.
+    /// Leaves a final report, which answers all later queries.
     pub(crate) fn leave(self, report: PortReport) {
         self.put(u64::MAX, report);
     }
@@ -351,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_is_as_exact_as_two_numbers_of_32_bits_are() {
+    fn load_factor_is_rounded_to_two_32_bit_numbers() {
         assert_eq!(factor("1"), Some((1, 1)));
         assert_eq!(factor("0.000000001"), Some((1, 1_000_000_000)));
         assert_eq!(factor("100.5"), Some((1_005, 10)));
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_is_told_once_to_each_worker() {
+    fn each_worker_sees_a_new_load_factor_once() {
         let control = LoadControl::default();
         let (mut first, mut second) =
             (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_switched_for_each_worker() {
+    fn each_worker_sees_disabled_clients_once() {
         let control = LoadControl::default();
         let (mut first, mut second) =
             (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_switches_all_clients_off_and_what_follows_restores_them() {
+    fn pause_disables_all_clients_and_resume_restores_them() {
         let control = LoadControl::default();
         let mut follower = LoadFollower::new(&control, 0);
         let address = |last: u8| IpAddr::from([16, 0, 0, last]);
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels_are_changed_for_each_worker() {
+    fn each_worker_sees_changed_tunnels_once() {
         let control = LoadControl::default();
         let (mut first, mut second) =
             (LoadFollower::new(&control, 0), LoadFollower::new(&control, 1));
@@ -430,7 +433,7 @@ mod tests {
             assert_eq!([teid(1), teid(2), teid(3)], [Some(5), Some(7), None]);
             assert!(follower.tunnels().is_none());
         }
-        // Of a run whose ports have none, some are changed before that is known, or later.
+        // No port has tunnels: a change fails at the start of the run, or at once after it.
         let control = LoadControl::default();
         assert_eq!(control.change_tunnels(&[tunnel(1, 5)]), Ok(()));
         assert_eq!(control.know_tunnels(false), Err(TunnelChangeError::NoTunnels));
@@ -440,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_neither_wait_for_a_change_nor_free_what_was_before() {
+    fn workers_neither_wait_for_a_change_nor_free_old_tables() {
         let table: Changing<Vec<u8>> = Changing::default();
         let mut seen = 0;
         assert!(table.since(&mut seen).is_none());
@@ -449,7 +452,7 @@ mod tests {
             true
         }));
         let first = table.since(&mut seen).unwrap();
-        // Taken over meanwhile: this would wait for ever.
+        // A read during a change must not wait; a deadlock would block this test forever.
         assert!(table.change(|it| {
             assert_eq!(*table.now(), [1]);
             it.push(2);
@@ -462,16 +465,16 @@ mod tests {
         let second = table.since(&mut seen).unwrap();
         assert_eq!((first.as_slice(), second.as_slice()), (&[1][..], &[1, 2][..]));
         assert!(table.since(&mut seen).is_none());
-        assert_eq!(Arc::strong_count(&first), 2, "a worker that drops it does not free it");
+        assert_eq!(Arc::strong_count(&first), 2, "the writer keeps a reference too");
         let old = Arc::downgrade(&first);
         drop(first);
         assert!(old.upgrade().is_some());
         assert!(table.change(|_| true));
-        assert!(old.upgrade().is_none(), "the next change does");
+        assert!(old.upgrade().is_none(), "the next change frees it");
     }
 
     #[test]
-    fn nothing_is_told_of_a_run_that_has_not_begun_or_is_over() {
+    fn no_reports_before_the_start_or_after_the_end() {
         let control = LoadControl::default();
         assert!(control.reports(Detail::All).is_none());
         drop(control.begin(1));

@@ -1,8 +1,8 @@
-//! The life of a run of any kind: its state, the commands that it takes, and what it publishes.
+//! Lifecycle of a run of any kind: state, commands and published snapshots.
 //!
-//! A run has a supervisor thread of its own, which opens everything, waits for the start, lets the
-//! workers work and puts the result together. Handles share [`Supervised`] with it. Nothing here
-//! knows the kinds of runs.
+//! Each run has a supervisor thread, which opens ports, waits for the start, runs the workers and
+//! builds the result. Handles share [`Supervised`] with it. This module does not depend on the
+//! kinds of runs.
 
 mod command;
 mod context;

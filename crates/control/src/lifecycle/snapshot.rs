@@ -1,4 +1,4 @@
-//! The progress of a run, and subscriptions to it.
+//! Progress snapshots of a run, and subscriptions to them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,108 +13,107 @@ use wirestorm_engine::stream::StreamCounters;
 use super::state::RunState;
 use crate::result::{LatencyReport, SampledFlow};
 
-/// How far a run has come. Runs publish one about ten times a second, and a last one at the end.
+/// Progress of a run. Runs publish a snapshot about ten times a second and at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// How far the run is.
+    /// State of the run.
     pub state: Option<RunState>,
-    /// While it is prepared: what it waits for, or what the user should know before the start.
+    /// During preparation: what the run waits for, or a note for the user.
     pub waiting_for: Option<String>,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
-    /// The part of the run that is done, 0 to 1; `None` where its end is not known.
+    /// Completed part of the run, 0 to 1; `None` if its end is unknown.
     pub fraction: Option<f64>,
-    /// What all ports sent together.
+    /// Transmit counters of all ports.
     pub transmitted: TransmitCounters,
-    /// Each port that is used, in the plan's order.
+    /// Ports in use, in plan order.
     pub ports: Vec<PortSnapshot>,
-    /// Each flow of a plan of streams, in the plan's order.
+    /// Flows of a plan of streams, in plan order.
     pub flows: Vec<FlowSnapshot>,
-    /// What the workers of a replay counted.
+    /// Counters of the workers of a replay.
     pub replay: ReplayCounters,
-    /// Whether this is the end of a pass over the captures, where those are published.
+    /// Whether this snapshot marks the end of a pass over the captures.
     pub pass_ended: bool,
-    /// What latency probes measured so far.
+    /// Results of latency probes so far.
     pub latency: Vec<LatencyReport>,
-    /// CPU time that the workers took so far, all together. What ports do in the kernel by threads
-    /// of their own is no part of it.
+    /// CPU time of all workers so far, without kernel threads of the ports.
     pub worker_time: Duration,
 }
 
-/// How far a port has come.
+/// Progress of a port.
 #[derive(Clone, Debug, Default)]
 pub struct PortSnapshot {
-    /// Its name in the plan; its interface where the plan has no names.
+    /// Port name in the plan, or the interface if the plan has no port names.
     pub name: String,
-    /// Its interface.
+    /// Interface.
     pub interface: String,
-    /// What it sent.
+    /// Transmit counters.
     pub transmitted: TransmitCounters,
-    /// What it received.
+    /// Receive counters.
     pub received: ReceiveCounters,
-    /// Its connections, of clients and servers.
+    /// Connections of its clients and servers.
     pub connections: ConnectionSnapshot,
-    /// What happened to frames on the impaired way from it.
+    /// Counters of the impaired link in front of the port.
     pub impairment: ImpairmentCounters,
-    /// Sampled flows, each with its last sample alone.
+    /// Sampled flows, each with only its last sample.
     pub sampled: Vec<SampledFlow>,
 }
 
-/// The connections of a port.
+/// Connections of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionSnapshot {
-    /// Connections that were established.
+    /// Connections established so far.
     pub established: u64,
-    /// Connections now.
+    /// Open connections.
     pub active: u64,
-    /// Connections that ended otherwise than by both sides closing them.
+    /// Connections that ended without a close by both sides.
     pub failed: u64,
-    /// Bytes of data that were sent, retransmissions not included.
+    /// Payload bytes sent, without retransmissions.
     pub sent_bytes: u64,
-    /// Bytes of data that arrived in sequence.
+    /// Payload bytes received in sequence.
     pub received_bytes: u64,
-    /// Segments with data that were retransmitted.
+    /// Retransmitted data segments.
     pub retransmitted: u64,
 }
 
-/// How far a flow has come.
+/// Progress of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlowSnapshot {
-    /// What was sent of it.
+    /// Counters of the sender.
     pub sent: StreamCounters,
-    /// What arrived of it; nothing where it is not measured.
+    /// Counters of the receivers; all 0 if the flow is not measured.
     pub received: MeasuredSnapshot,
 }
 
-/// What arrived of a measured flow.
+/// Receive counters of a measured flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasuredSnapshot {
-    /// Frames that arrived, each counted once.
+    /// Distinct frames received.
     pub frames: u64,
-    /// Bytes without FCS of all arrivals, duplicates included.
+    /// Bytes received without FCS, duplicates included.
     pub bytes: u64,
-    /// Arrivals of a frame beyond its first one.
+    /// Duplicates.
     pub duplicated: u64,
     /// Frames that arrived after one sent later.
     pub reordered: u64,
-    /// Mean delay in nanoseconds; `None` where nothing was timed.
+    /// Mean delay in nanoseconds; `None` without timestamps.
     pub delay_mean_ns: Option<f64>,
 }
 
-/// What becomes of snapshots that a subscriber does not fetch in time.
+/// Treatment of snapshots that a subscriber does not fetch in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The oldest are dropped, and counted in [`Subscription::missed`]. The run never waits.
+    /// Drop the oldest and count them in [`Subscription::missed`]. The run never waits.
     Latest,
-    /// The run waits for the subscriber, which must keep fetching. For output that has to be
+    /// The run waits for the subscriber, which must keep fetching. For output that must be
     /// complete, such as a line for each pass.
     Every,
 }
 
-/// How many snapshots wait for a subscriber.
+/// Maximum number of snapshots queued for a subscriber.
 const QUEUE_MAX: usize = 64;
 
-/// The snapshots of a run, for one reader. Dropping it ends the subscription.
+/// Subscription of one reader to the snapshots of a run. Dropping it ends the subscription.
 pub struct Subscription(Arc<Queue>);
 
 struct Queue {
@@ -137,7 +136,7 @@ impl Queue {
 }
 
 impl Subscription {
-    /// Waits for the next snapshot; `None` when the run is over and all were fetched.
+    /// Waits for the next snapshot. Returns `None` when the run is over and all were fetched.
     pub fn next(&self) -> Option<Arc<Snapshot>> {
         let mut waiting = self.0.lock();
         loop {
@@ -152,7 +151,8 @@ impl Subscription {
         }
     }
 
-    /// The next snapshot if there is one within `timeout`; `None` too when the run is over.
+    /// Waits for the next snapshot for at most `timeout`. Returns `None` after a timeout, or when
+    /// the run is over.
     pub fn next_within(&self, timeout: StdDuration) -> Option<Arc<Snapshot>> {
         let deadline = StdInstant::now() + timeout;
         let mut waiting = self.0.lock();
@@ -170,7 +170,7 @@ impl Subscription {
         }
     }
 
-    /// Snapshots that were dropped because they were not fetched in time.
+    /// Returns the number of snapshots dropped because they were not fetched in time.
     pub fn missed(&self) -> u64 {
         self.0.lock().missed
     }
@@ -179,12 +179,12 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
-        // The run may wait for room.
+        // The run may wait for free space in the queue.
         self.0.changed.notify_all();
     }
 }
 
-/// The readers of a run's snapshots.
+/// Subscribers to the snapshots of a run.
 #[derive(Default)]
 pub(super) struct Subscribers(Mutex<State>);
 
@@ -234,7 +234,7 @@ impl Subscribers {
         }
     }
 
-    /// The run is over: what waits can be fetched, and nothing follows.
+    /// Ends all subscriptions. Subscribers can still fetch queued snapshots.
     pub(super) fn close(&self) {
         let queues = std::mem::take(&mut self.lock().queues);
         for queue in queues.iter().filter_map(Weak::upgrade) {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_loses_the_oldest_snapshots_and_learns_how_many() {
+    fn slow_reader_loses_the_oldest_snapshots_and_counts_them() {
         let subscribers = Subscribers::default();
         let slow = subscribers.add(Delivery::Latest);
         (0..QUEUE_MAX as u64 + 3).for_each(|number| subscribers.publish(numbered(number)));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_every_snapshot_holds_the_run_until_it_fetches_or_leaves() {
+    fn reader_of_all_snapshots_blocks_the_run_until_it_fetches_or_drops() {
         let subscribers = Subscribers::default();
         let every = subscribers.add(Delivery::Every);
         let count = 10 * QUEUE_MAX as u64;

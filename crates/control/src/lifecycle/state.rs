@@ -1,4 +1,4 @@
-//! How far a run is, and what its threads and its handles share.
+//! State of a run, shared by its threads and handles.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::load_control::LoadControl;
 use super::snapshot::{Delivery, Snapshot, Subscribers, Subscription};
 use crate::result::{Kind, MeasuredReport, Outcome, RunResult};
 
-/// How far a run is.
+/// State of a run.
 ///
 /// ```text
 /// preparing ─> prepared ─> armed ─> running ─> draining ─> finished
@@ -21,31 +21,31 @@ use crate::result::{Kind, MeasuredReport, Outcome, RunResult};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunState {
-    /// Files and ports are being opened, neighbours resolved.
+    /// Opening files and ports, resolving neighbours.
     Preparing,
-    /// Everything is open, and nothing was sent.
+    /// Everything is open; nothing was sent.
     Prepared,
-    /// It starts at a set time.
+    /// Waiting for the start time.
     Armed,
-    /// It sends.
+    /// Sending.
     Running,
-    /// Nothing new is sent; the last arrivals, or connections that are open, are waited for.
+    /// Sending nothing new; waiting for the last arrivals or for open connections.
     Draining,
-    /// It ended by itself.
+    /// Ended normally.
     Finished,
-    /// It did not start, or an error ended it.
+    /// Failed to start, or ended by an error.
     Failed,
-    /// It was stopped before its end.
+    /// Stopped early.
     Interrupted,
 }
 
 impl RunState {
-    /// Whether nothing follows it.
+    /// Returns whether the state is final.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Interrupted)
     }
 
-    /// Its name in results and APIs.
+    /// Returns the name of the state in results and APIs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -60,26 +60,25 @@ impl RunState {
     }
 }
 
-/// When a prepared run starts.
+/// Start time of a prepared run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartAt {
-    /// As soon as its threads are ready.
+    /// As soon as the threads are ready.
     #[default]
     Now,
-    /// At an instant of the monotonic clock; at once where that is over.
+    /// At a time of the monotonic clock; at once if it is in the past.
     Monotonic(Instant),
-    /// At a time of the wall clock, in nanoseconds since the Unix epoch; at once where that is
-    /// over.
+    /// At a wall clock time in nanoseconds since the Unix epoch; at once if it is in the past.
     Realtime(u64),
 }
 
-/// What came of a run: its result, or why it has none.
+/// Outcome of a run: its result or its error.
 pub type RunOutcome = Result<Arc<RunResult>, Arc<RunError>>;
 
-/// Answers what was measured of a flow so far, by its place in the plan.
+/// Returns the measurement of a flow so far, by index in the plan.
 pub(crate) type Live = Arc<dyn Fn(usize) -> Vec<MeasuredReport> + Send + Sync>;
 
-/// A run as its supervisor thread and its handles share it.
+/// State that the supervisor thread and the handles of a run share.
 pub(crate) struct Supervised {
     id: RunId,
     kind: Kind,
@@ -96,18 +95,18 @@ struct Status {
     outcome: Option<RunOutcome>,
 }
 
-/// What the worker threads of a run look at.
+/// Flags and commands that the worker threads of a run poll.
 #[derive(Default)]
 pub(crate) struct Controls {
-    /// Sending ends at once.
+    /// Stop sending at once.
     pub(crate) stop: AtomicBool,
-    /// Sending pauses until this is unset.
+    /// Pause sending while this is set.
     pub(crate) paused: AtomicBool,
     /// Commands to single flows of a plan.
     pub(crate) flows: FlowControl,
     /// Commands to the loads of clients.
     pub(crate) load: LoadControl,
-    /// What was measured so far.
+    /// Query of the measurement so far.
     live: Mutex<Option<Live>>,
 }
 
@@ -180,17 +179,17 @@ impl Supervised {
         self.subscribers.publish(snapshot);
     }
 
-    /// Asks for the start; a second call changes nothing.
+    /// Requests the start. A second call has no effect.
     pub(crate) fn start(&self, at: StartAt) {
         self.change(|status| {
             status.start.get_or_insert(at);
         });
     }
 
-    /// Ends the run as soon as possible.
+    /// Stops the run as soon as possible.
     pub(crate) fn stop(&self) {
         self.controls.stop.store(true, Ordering::Relaxed);
-        // Wakes threads that wait for the start.
+        // Wake threads that wait for the start.
         self.change(|_| ());
     }
 
@@ -198,7 +197,7 @@ impl Supervised {
         self.change(|status| status.state = state);
     }
 
-    /// The supervisor has ended.
+    /// Sets the outcome and the final state, and closes the subscriptions.
     pub(crate) fn end(&self, outcome: RunOutcome) {
         let state = match &outcome {
             Ok(result) if result.verdict.outcome == Outcome::Failed => RunState::Failed,
@@ -214,7 +213,7 @@ impl Supervised {
         self.subscribers.close();
     }
 
-    /// Waits until somebody asks for the start, or ends the run before it; when it starts.
+    /// Waits for the start request and returns its time; `None` if the run is stopped first.
     pub(crate) fn wait_for_start(&self) -> Option<StartAt> {
         let mut status = self.lock();
         loop {
@@ -228,7 +227,7 @@ impl Supervised {
         }
     }
 
-    /// Waits until the run is stopped, for `timeout` at most; returns whether it is.
+    /// Waits for at most `timeout` until the run is stopped. Returns whether it is.
     pub(crate) fn wait_stopped(&self, timeout: StdDuration) -> bool {
         let is_running = |_: &mut Status| !self.controls.is_stopped();
         let waited = self.changed.wait_timeout_while(self.lock(), timeout, is_running);
@@ -236,7 +235,7 @@ impl Supervised {
         self.controls.is_stopped()
     }
 
-    /// Waits until `is_so` of the state, for `timeout` at most; returns whether it is.
+    /// Waits for at most `timeout` until `is_so` holds for the state. Returns whether it does.
     pub(crate) fn wait_until(
         &self,
         timeout: Option<StdDuration>,
@@ -258,7 +257,7 @@ impl Supervised {
         true
     }
 
-    /// Carries out a command.
+    /// Executes a command.
     pub(crate) fn command(&self, command: Command) -> Result<(), CommandError> {
         let state = self.state();
         if state.is_over() {
@@ -273,7 +272,7 @@ impl Supervised {
     }
 
     fn lock(&self) -> MutexGuard<'_, Status> {
-        // A status is written in one step: a panic elsewhere leaves none half done.
+        // Updates happen in one step, so a panic of another thread leaves the status consistent.
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

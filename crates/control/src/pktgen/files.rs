@@ -1,4 +1,4 @@
-//! The `/proc/net` that a script sees: the files of pktgen, and beside them links to all others.
+//! The `/proc/net` of a script: the files of pktgen, and links to all other files.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use wirestorm_plan::pktgen::{Effect, Errno};
 
 use super::session::Session;
 
-/// Where the kernel has the files of /proc/net that are not pktgen's.
+/// Kernel directory with the other files of /proc/net.
 const OTHERS: &str = "/proc/self/net";
 
 const FOLDER: &str = "pktgen";
 
 pub(super) struct ProcNet {
     pub(super) session: Arc<Session>,
-    /// Has devices started, and what waits for their end answered.
+    /// Starts the devices and gives the answer when they have ended.
     pub(super) start: Box<dyn Fn(Answer) + Send + Sync>,
 }
 
-/// The name of a file of pktgen.
+/// Returns the part of a path below the pktgen directory.
 fn file_of(path: &str) -> Option<&str> {
     path.strip_prefix(FOLDER)?.strip_prefix('/')
 }
@@ -31,7 +31,7 @@ impl Files for ProcNet {
             if files.iter().any(|known| known == file) {
                 return Some(Node::File);
             }
-            // Devices of interfaces in other namespaces: netns/NAME:INTERFACE.
+            // Devices of interfaces in other namespaces are named netns/NAME:INTERFACE.
             let mut folders = files.iter().filter_map(|known| known.split_once('/'));
             return folders.any(|(folder, _)| folder == file).then_some(Node::Directory);
         }
@@ -72,7 +72,7 @@ impl Files for ProcNet {
     fn write(&self, path: &str, text: &[u8], answer: Answer) {
         let Some(file) = file_of(path) else { return answer.give(Err(libc::EISDIR)) };
         match self.session.write(file, &String::from_utf8_lossy(text)) {
-            // Where nobody starts any more, the answer that is dropped is an error.
+            // If the main loop has ended, the dropped answer reports an error.
             Ok(Effect::Start) => (self.start)(answer),
             Ok(_) => answer.give(Ok(())),
             Err(error) => {

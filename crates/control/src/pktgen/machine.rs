@@ -1,4 +1,4 @@
-//! What the kernel's pktgen would find on this machine.
+//! Threads and interfaces that the kernel's pktgen would find on this machine.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,23 +8,23 @@ use wirestorm_io::namespace::{InterfaceName, Namespace};
 use wirestorm_plan::pktgen::Link;
 use wirestorm_wire::packet::MacAddress;
 
-/// How many threads there are: one for each CPU up to the last one that is online.
+/// Returns the number of pktgen threads: one for each CPU up to the last online CPU.
 pub(super) fn threads() -> u32 {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     last_cpu(&online).map_or(1, |last| last.saturating_add(1))
 }
 
-/// The last number of a list such as `0-3,8`.
+/// Returns the last number of a CPU list such as `0-3,8`.
 fn last_cpu(list: &str) -> Option<u32> {
     list.trim().rsplit([',', '-']).next()?.parse().ok()
 }
 
-/// The interfaces that devices can be added of: those of Ethernet, and loopback.
+/// Returns the interfaces that devices can use: Ethernet and loopback.
 pub(super) fn links() -> Result<BTreeMap<String, Link>, LinkError> {
     links_of(&Namespace::Current)
 }
 
-/// The same of the namespace of an interface in another one, such as `netns/lab:veth0@0`.
+/// Returns the interfaces of the namespace of a device such as `netns/lab:veth0@0`.
 pub(super) fn links_beside(device: &str) -> BTreeMap<String, Link> {
     let interface = device.split('@').next().unwrap_or_default();
     let interface: Option<InterfaceName> = interface.parse().ok();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_cpu_is_that_of_the_last_range() {
+    fn last_cpu_comes_from_the_last_range() {
         assert_eq!(last_cpu("0-3,8\n"), Some(8));
         assert_eq!(last_cpu("0-127"), Some(127));
         assert_eq!(last_cpu("0"), Some(0));

@@ -1,15 +1,15 @@
-//! pktgen's scripts, run: what they write to `/proc/net/pktgen` configures and starts devices here,
-//! what they read from there is how these went.
+//! Runs pktgen scripts. Writes to `/proc/net/pktgen` configure and start devices of this program;
+//! reads return their results.
 //!
 //! ```text
-//! script thread      a mount namespace with a /proc/net of its own (io::mounts), in it the script
-//! file thread        serves that /proc/net (io::fuse): every write is a command, every read a text
-//!                    `start` is passed on and answered when all devices have ended
-//! supervisor thread  runs what is started: one worker thread for each device
+//! script thread      runs the script in a mount namespace with a private /proc/net (io::mounts)
+//! file thread        serves that /proc/net (io::fuse): each write is a command, each read a text;
+//!                    passes `start` on and answers it when all devices have ended
+//! supervisor thread  runs the devices: one worker thread for each
 //! ```
 //!
-//! A file of nothing but settings needs no shell: the session does what
-//! [`Script`](wirestorm_plan::pktgen::Script) has read.
+//! A file that contains only settings needs no shell: the session executes the parsed
+//! [`Script`](wirestorm_plan::pktgen::Script).
 
 mod files;
 mod machine;

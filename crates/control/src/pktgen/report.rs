@@ -1,4 +1,4 @@
-//! From what a device did to its report.
+//! Builds the report of a device.
 
 use wirestorm_base::rate::Layer;
 use wirestorm_model::stream::Speed;
@@ -8,7 +8,7 @@ use super::run::{DeviceOutcome, Sent};
 use crate::port::stamp_name;
 use crate::result::{DepartureReport, DeviceReport, FrameRate, TransmitReport};
 
-/// The report of a device whose file shows this result.
+/// Builds the report of a device. `result` is the `Result:` text of its file.
 pub(super) fn device(
     device: &LoweredDevice,
     outcome: &DeviceOutcome,
@@ -42,7 +42,7 @@ pub(super) fn device(
     report.tx.departures =
         timed.map(|(record, stamp)| DepartureReport::new(record, stamp_name(*stamp)));
     let speed = device.streams.first().map(|stream| stream.transmission.speed);
-    // Between N departures are N - 1 gaps.
+    // N departures have N - 1 gaps.
     let gaps_a_second = timed.and_then(|(record, _)| {
         let span_s = record.last?.saturating_since(record.first?).as_secs_f64();
         let gaps = record.frames.checked_sub(1).filter(|gaps| *gaps > 0)?;

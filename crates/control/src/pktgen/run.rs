@@ -1,4 +1,4 @@
-//! A run of all devices: one thread for each, with a port of its own.
+//! Run of all devices: one thread and one port for each device.
 
 use std::io;
 use std::slice;
@@ -22,40 +22,40 @@ use crate::work::{
 };
 use crate::workers::Workers;
 
-/// How devices send, beside what scripts say.
+/// Options for sending that scripts do not set.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
     /// Backend that sends and receives frames.
     pub backend: Backend,
-    /// What becomes of late frames.
+    /// Treatment of late frames.
     pub policy: DeparturePolicy,
-    /// No run is longer.
+    /// Maximum duration of a run.
     pub duration: Duration,
-    /// Whether to send also on the interface that carries the default route.
+    /// Whether to send on an interface that carries the default route.
     pub force_interface: bool,
-    /// How far a rate may be off before the run falls short, in millionths.
+    /// Maximum relative rate error in parts per million.
     pub tolerance_ppm: f64,
 }
 
-/// Why devices did not start.
+/// Error of starting devices.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A frame that an interface cannot send.
+    /// A frame exceeds the maximum length of the interface.
     #[error(
-        "{device}: a frame of {length} bytes without FCS is longer than {interface} takes, \
-         {length_max}: make pkt_size smaller, or the interface's MTU larger"
+        "{device}: a frame of {length} bytes without FCS exceeds the maximum of {interface}, \
+         {length_max}: reduce pkt_size or increase the interface's MTU"
     )]
     TooLong {
-        /// The device.
+        /// Device.
         device: String,
-        /// Its longest frame.
+        /// Longest frame of the device in bytes.
         length: usize,
         /// Interface to send on.
         interface: String,
-        /// The longest that it takes.
+        /// Maximum frame length of the interface in bytes.
         length_max: usize,
     },
     /// A thread does not start.
@@ -63,38 +63,39 @@ pub enum DeviceError {
     Thread(io::Error),
 }
 
-/// How a device's run went. Nothing but the name of its speed is there of one that never sends.
+/// Outcome of a device.
 pub(super) struct DeviceOutcome {
+    /// `None` if the device sends nothing.
     pub(super) sent: Option<Sent>,
-    /// Since the common start.
+    /// Time since the common start, without pauses.
     pub(super) elapsed: Duration,
-    /// How much of that was waited.
+    /// Part of `elapsed` in which the device waited.
     pub(super) idle: Duration,
     pub(super) error: Option<PortError>,
 }
 
-/// What a device's port did.
+/// Counters of a device's port.
 pub(super) struct Sent {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
     pub(super) departures: Option<Stamped>,
 }
 
-/// How all devices' runs went, in the order of the devices.
+/// Outcome of a run of all devices, in device order.
 pub(super) struct Ran {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<DeviceOutcome>,
-    /// What one should know of the CPUs.
+    /// Notes on interfaces and CPUs.
     pub(super) notes: Vec<String>,
 }
 
-/// Frames sent, and frames that could not be sent, of each device so far.
+/// Frames sent and frames failed of each device so far.
 pub(super) type Progress = Vec<(u64, u64)>;
 
-/// How often a thread looks whether its interface is still there, and at the wall clock.
+/// Interval at which a thread checks its interface and reads the wall clock.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Sends what devices send; `observe` is called about ten times a second.
+/// Runs all devices. Calls `observe` about ten times a second.
 pub(super) fn run(
     devices: &[LoweredDevice],
     options: &DeviceOptions,
@@ -137,7 +138,7 @@ pub(super) fn run(
     Ok(Ran { start, outcomes, notes: interfaces.notes().chain(cpus.note()).collect() })
 }
 
-/// One for each device that sends.
+/// Creates a sender for each device that sends.
 fn senders<'a>(
     devices: &'a [LoweredDevice],
     interfaces: &'a Interfaces,
@@ -148,7 +149,7 @@ fn senders<'a>(
     let mut senders: Vec<Sender<'a>> = Vec::new();
     for (index, device) in devices.iter().enumerate() {
         let Some(stream) = device.streams.first() else { continue };
-        // Names and interfaces have one order.
+        // `names` is sorted, and `interfaces` has the same order.
         let Ok(place) = names.binary_search(&device.interface.as_str()) else { continue };
         let (interface, link) = &interfaces.links[place];
         let length_max = link.frame_length_max();
@@ -167,7 +168,7 @@ fn senders<'a>(
             stamps: device.stamps,
             interfaces,
             place,
-            // As many as devices, of which there are few.
+            // Fits: the number of devices is small.
             queue: queue as u32,
             options,
             controls,
@@ -187,16 +188,16 @@ fn progress(devices: usize, senders: &[Sender<'_>]) -> Progress {
     progress
 }
 
-/// What a device's thread needs.
+/// Context of a device's thread.
 struct Sender<'a> {
-    /// Its place among the devices.
+    /// Index of the device.
     device: usize,
     stream: &'a Stream,
     stamps: Option<Stamps>,
     interfaces: &'a Interfaces,
-    /// The interface's place among these.
+    /// Index of the device's interface in `interfaces`.
     place: usize,
-    /// The interface's queue, where the port is for one.
+    /// Interface queue, for ports that use a single queue.
     queue: u32,
     options: &'a DeviceOptions,
     controls: &'a Controls,
@@ -216,7 +217,7 @@ impl Sender<'_> {
             paced: self.is_paced(),
             cpu,
             queue: self.queue,
-            // Each frame has its own sequence number.
+            // Each frame has its own sequence number, so stored frames cannot be reused.
             store_bytes: 0,
             is_visible: false,
         };
@@ -236,7 +237,7 @@ impl Sender<'_> {
         let ended = ended.and_then(|()| drain(slice::from_mut(&mut port), stop, |_| {}));
         let now = clock::now();
         if self.is_paced() {
-            // What the port holds waits for its due time.
+            // Frames that the port holds wait for their due time.
             idle = idle.saturating_add(now.saturating_since(handed_over));
         }
         let elapsed = now.saturating_since(start).saturating_sub(paused);
@@ -253,8 +254,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends until all is sent or sending is to stop; adds what is waited to `idle`, and the time
-    /// for which it is paused to `paused`.
+    /// Sends until all frames are sent or the run stops. Adds waiting time to `idle` and pauses to
+    /// `paused`.
     fn send(
         &self,
         generator: &mut Generator,
@@ -293,7 +294,7 @@ impl Sender<'_> {
         }
     }
 
-    /// The port as what it is, so that no call has to find out.
+    /// Runs one iteration on the concrete port type, which avoids dispatch for each frame.
     fn breathe(
         &self,
         generator: &mut Generator,
@@ -305,7 +306,7 @@ impl Sender<'_> {
     }
 }
 
-/// A breath of a generator on a port that stamps frames.
+/// One iteration of a generator on a port that writes timestamps.
 struct Breathe<'a> {
     generator: &'a mut Generator,
     stamps: Option<Stamps>,

@@ -1,4 +1,4 @@
-//! A script as a run: its devices, and what arrives meanwhile.
+//! Run of a script: its devices, and a counter of arrivals.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -18,62 +18,62 @@ use crate::receive::Arrivals;
 use crate::result::{PortReport, RunResult, Target};
 use crate::workers::OBSERVE_INTERVAL;
 
-/// A script for pktgen, and what arrives while it runs.
+/// A pktgen script, and an interface to count arrivals on.
 pub struct PktgenPlan {
-    /// Its name, for messages.
+    /// Name for messages.
     pub name: String,
-    /// The script; `None`: arrivals are counted alone.
+    /// Script; `None` to only count arrivals.
     pub script: Option<ScriptSource>,
-    /// Where arrivals are counted.
+    /// Interface to count arrivals on.
     pub receive: Option<String>,
-    /// How devices send.
+    /// Options for sending.
     pub options: DeviceOptions,
     /// Callback for events. Called on threads of the run.
     pub tell: Tell,
 }
 
-/// A script.
+/// Source of a script.
 pub enum ScriptSource {
-    /// A file of settings, which was read.
+    /// A parsed file of settings.
     Settings(Script),
-    /// A program that finds the files of pktgen in its `/proc/net`.
+    /// A program that uses the pktgen files in `/proc/net`.
     Program {
-        /// How it starts. The command has its output.
+        /// Command to execute, with its output configured.
         command: Command,
-        /// What it does, where that was simple enough to be read too.
+        /// Parsed form, if the script is simple enough.
         readable: Option<Script>,
     },
 }
 
-/// Why nothing was sent.
+/// Error of a script run that sent nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum PktgenRunError {
-    /// The receiving end does not open.
+    /// The receiver does not open.
     #[error("{0}")]
     Receive(String),
     /// The interfaces cannot be listed.
     #[error("cannot list the interfaces: {0}")]
     Interfaces(String),
-    /// The script's settings cannot be followed.
+    /// A step of the script failed.
     #[error("{name}: {error}")]
     Step {
-        /// The script.
+        /// Name of the script.
         name: String,
-        /// What is wrong.
+        /// Error of the step.
         error: Box<StepError>,
     },
     /// The script did not start.
     #[error(transparent)]
     Shell(#[from] ShellError),
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
 }
 
-/// Runs a script, as a run's supervisor thread does.
+/// Runs a script on the calling supervisor thread.
 ///
 /// # Errors
-/// Where nothing was sent. What goes wrong later is in the result.
+/// Fails if nothing was sent. Later errors are part of the result.
 pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult, PktgenRunError> {
     let PktgenPlan { name, script, receive, options, tell } = plan;
     let tolerance_ppm = options.tolerance_ppm;
@@ -105,7 +105,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     let outcome = session.finish();
     let mut errors = outcome.errors;
     match failure {
-        // What was measured before the script went wrong is in the result.
+        // Keep the results from before the error.
         Some(error) if !outcome.runs.is_empty() => errors.push(error.to_string()),
         Some(error) => return Err(error),
         None => {}
@@ -115,7 +115,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     let ports = arrivals.map(|arrivals| {
         let (interface, mut rx) = (arrivals.interface(), arrivals.finish(sent).0);
         if !has_script {
-            // Nobody knows what was sent.
+            // Without a script the number of sent frames is unknown.
             (rx.lost, rx.loss_percent, rx.unexpected) = (None, None, None);
         }
         errors.extend(rx.error.clone());
@@ -140,7 +140,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     Ok(result)
 }
 
-/// Follows a script to its end.
+/// Executes a script to its end.
 fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<(), PktgenRunError> {
     let settings = |script: &Script| {
         let failed = |error| PktgenRunError::Step { name: name.to_owned(), error: Box::new(error) };
@@ -151,7 +151,7 @@ fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<()
         ScriptSource::Program { command, readable } => match run_shell(session, command) {
             Ok(status) => {
                 let signal = || status.signal().map_or(1, |signal| 128 + signal);
-                // Exit statuses have eight bits, signals seven.
+                // Exit statuses have 8 bits, signal numbers 7.
                 match status.code().unwrap_or_else(signal) as u8 {
                     0 => {}
                     status => session.tell(&Event::ScriptFailed(status)),
@@ -159,9 +159,9 @@ fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<()
                 Ok(())
             }
             Err(error) => match readable {
-                // A shell would be given no other commands than these.
+                // The parsed script contains all commands that a shell would execute.
                 Some(script) if error.is_about_files() => {
-                    let text = format!("read without a shell: {error}");
+                    let text = format!("executed without a shell: {error}");
                     session.tell(&Event::Note { device: name, text: &text });
                     settings(&script)
                 }
@@ -171,7 +171,7 @@ fn follow(session: &Arc<Session>, name: &str, script: ScriptSource) -> Result<()
     }
 }
 
-/// Counts arrivals until the run is stopped or its time is over.
+/// Counts arrivals until the run stops or its duration is over.
 fn wait(arrivals: &Arrivals, duration: Duration, start: Instant, context: &Context) {
     let interface = arrivals.interface();
     while !context.controls().is_stopped() {
@@ -180,8 +180,8 @@ fn wait(arrivals: &Arrivals, duration: Duration, start: Instant, context: &Conte
         if left == Duration::ZERO {
             return;
         }
-        // The counters in the kernel wake nobody, and a stop is a flag: both are looked at when a
-        // snapshot is due.
+        // Kernel counters cannot wake this thread and a stop is a flag, so poll both at the
+        // snapshot interval.
         std::thread::sleep(OBSERVE_INTERVAL.min(StdDuration::from_nanos(left.as_nanos())));
         let mut port = PortSnapshot { name: interface.clone(), ..PortSnapshot::default() };
         port.interface.clone_from(&interface);

@@ -1,4 +1,4 @@
-//! pktgen while a script is at work: its files, and the runs that were started.
+//! Session of a pktgen script: its files, and the runs that it starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -14,53 +14,53 @@ use super::run::{self, DeviceError, DeviceOptions, DeviceOutcome, Ran};
 use crate::lifecycle::Context;
 use crate::result::DeviceRun;
 
-/// What happens while a script is at work.
+/// Event during the execution of a script.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A command was refused, or had no effect; a shell's script goes on.
+    /// A command was rejected or had no effect. A shell script continues.
     Refused(&'a PktgenError),
-    /// What one should know of a device that is about to start; once for each.
+    /// A note about a device that is about to start; each note appears once.
     Note {
-        /// The device.
+        /// Device.
         device: &'a str,
-        /// What.
+        /// Text of the note.
         text: &'a str,
     },
-    /// Devices did not start, or one of them ended early.
+    /// Devices did not start, or a device ended early.
     Failed(&'a str),
-    /// What a file shows that is to be shown.
+    /// Content of a file that the script shows.
     Text(&'a str),
-    /// Frames that all devices have sent since they started.
+    /// Frames sent by all devices since the start.
     Progress(u64),
     /// All devices have ended.
     Ended,
-    /// What the file of a device shows that has run, where the script has not read it.
+    /// Content of a device file after a run, if the script has not read it.
     Unread(&'a str),
-    /// The script has ended with this exit status, which is not 0.
+    /// The script ended with this exit status, which is not 0.
     ScriptFailed(u8),
 }
 
-/// Why devices did not start.
+/// Error of starting devices.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There are none.
-    #[error("start: there is no device: add one to a thread first, as in add_device eth0")]
+    /// There is no device.
+    #[error("start: no device: add one to a thread first, as in add_device eth0")]
     NoDevices,
-    /// A device's settings cannot be followed.
+    /// The settings of a device are invalid.
     #[error(transparent)]
     Lower(#[from] LowerError),
-    /// Nothing could be sent.
+    /// The devices could not send.
     #[error(transparent)]
     Run(#[from] DeviceError),
 }
 
-/// Why a file of settings was not followed to its end.
+/// Error of executing a file of settings.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// A command was refused.
+    /// A command was rejected.
     #[error("line {line}: {error}")]
     Refused {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// Cause.
         error: PktgenError,
@@ -68,7 +68,7 @@ pub enum StepError {
     /// Devices did not start.
     #[error("line {line}: {error}")]
     Start {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// Cause.
         error: StartError,
@@ -78,7 +78,7 @@ pub enum StepError {
 /// Callback for the events of a script.
 pub type Tell = Box<dyn Fn(&Event<'_>) + Send + Sync>;
 
-/// All of pktgen for one script.
+/// pktgen state of one script.
 pub(super) struct Session {
     options: DeviceOptions,
     context: Arc<Context>,
@@ -89,23 +89,24 @@ pub(super) struct Session {
 struct State {
     pktgen: Pktgen,
     is_running: bool,
-    /// Whether it was a command that ended the run.
+    /// Whether a command ended the run.
     is_told_to_stop: bool,
     is_interrupted: bool,
     runs: Vec<DeviceRun>,
-    /// What the files of devices show that have run, where nobody has read them since. The script
-    /// may have removed the devices.
+    /// Contents of device files after a run that the script has not read yet. Kept separately,
+    /// because the script may remove the devices.
     unread: BTreeMap<String, String>,
+    /// Notes already sent as events, by device and text.
     told: BTreeSet<(String, String)>,
     errors: Vec<String>,
     notes: BTreeSet<String>,
 }
 
 impl Session {
-    /// pktgen as it is before any command.
+    /// Creates the state of pktgen before any command.
     ///
     /// # Errors
-    /// Where the interfaces cannot be listed.
+    /// Fails if the interfaces cannot be listed.
     pub(super) fn open(
         options: DeviceOptions,
         context: Arc<Context>,
@@ -126,11 +127,11 @@ impl Session {
         Ok(Self { options, context, tell, state: Mutex::new(state) })
     }
 
-    /// Does what a file of settings says, up to the first command that is refused. Behind a run
-    /// that a signal ended it only shows what is to be shown.
+    /// Executes a file of settings up to the first rejected command. After an interrupted run it
+    /// skips writes, but still shows files.
     ///
     /// # Errors
-    /// Where a command is refused, or devices do not start.
+    /// Fails if a command is rejected, or devices do not start.
     pub(super) fn follow(&self, script: &Script) -> Result<(), StepError> {
         for step in &script.steps {
             let line = step.line;
@@ -155,23 +156,23 @@ impl Session {
         Ok(())
     }
 
-    /// The names of all files.
+    /// Returns the names of all files.
     pub(super) fn files(&self) -> Vec<String> {
         self.lock().pktgen.files()
     }
 
-    /// What a file shows.
+    /// Returns the content of a file and marks it as read.
     pub(super) fn show(&self, file: &str) -> Result<String, PktgenError> {
         let mut state = self.lock();
         state.unread.remove(file);
         state.pktgen.show(file)
     }
 
-    /// What was written to a file.
+    /// Executes a write to a file.
     pub(super) fn write(&self, file: &str, text: &str) -> Result<Effect, PktgenError> {
         let mut state = self.lock();
         if file.starts_with("kpktgend_") {
-            // The script may have brought an interface up, or made one.
+            // The script may have set an interface up or created one.
             if let Ok(mut links) = machine::links() {
                 let added = text.trim().strip_prefix("add_device ").map(str::trim_start);
                 if let Some(device) = added.filter(|device| device.contains('/')) {
@@ -188,23 +189,23 @@ impl Session {
         effect
     }
 
-    /// Says that a command was refused.
+    /// Reports a rejected command.
     pub(super) fn refused(&self, error: &PktgenError) {
         (self.tell)(&Event::Refused(error));
     }
 
-    /// Ends the run under way, if there is one: a signal came to the one who started it.
+    /// Stops the current run, if there is one, because its writer received a signal.
     pub(super) fn interrupt(&self) {
         if self.lock().is_running {
             self.context.controls().stop.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Starts all devices; returns when they have ended. What an earlier interruption ended is
-    /// over: this one goes on until there is another.
+    /// Starts all devices and returns when they have ended. An earlier interruption does not affect
+    /// this run.
     ///
     /// # Errors
-    /// Where none of them started.
+    /// Fails if no device started.
     pub(super) fn start(&self) -> Result<(), StartError> {
         let devices = self.begin()?;
         let ran = run::run(&devices, &self.options, &self.context, |progress| {
@@ -279,14 +280,13 @@ impl Session {
         errors.into_iter().for_each(|error| self.failed(error));
     }
 
-    /// Says what went wrong, and keeps it for the result.
+    /// Reports an error and keeps it for the result.
     pub(super) fn failed(&self, error: String) {
         (self.tell)(&Event::Failed(&error));
         self.lock().errors.push(error);
     }
 
-    /// What all devices did. What the files of devices show that have run, and that nobody has read
-    /// since, is an event.
+    /// Ends the session and returns the results of all runs. Reports unread device files as events.
     pub(super) fn finish(&self) -> SessionOutcome {
         let mut state = self.lock();
         let unread = std::mem::take(&mut state.unread);
@@ -310,7 +310,7 @@ impl Session {
     }
 }
 
-/// What all devices of a script did.
+/// Results of a session.
 pub(super) struct SessionOutcome {
     pub(super) runs: Vec<DeviceRun>,
     pub(super) interrupted: bool,
@@ -318,7 +318,7 @@ pub(super) struct SessionOutcome {
     pub(super) notes: Vec<String>,
 }
 
-/// What a device's file is told.
+/// Returns the counters for a device's file.
 fn counters(device: &LoweredDevice, outcome: &DeviceOutcome, ran: &Ran) -> Counters {
     let transmitted = outcome.sent.as_ref().map(|sent| sent.transmitted).unwrap_or_default();
     Counters {

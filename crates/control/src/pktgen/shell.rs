@@ -1,4 +1,4 @@
-//! A script that a shell runs, with the files of pktgen in its `/proc/net`.
+//! Runs a shell script with the pktgen files in its `/proc/net`.
 
 use std::io;
 use std::process::{Command, ExitStatus};
@@ -11,26 +11,26 @@ use wirestorm_io::mounts::PrivateMounts;
 use super::files::ProcNet;
 use super::session::Session;
 
-/// Why a script did not run.
+/// Error of starting a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
-    /// The script cannot be given the files.
+    /// The pktgen files cannot be mounted for the script.
     #[error(
         "cannot make /proc/net/pktgen for the script ({operation}: {reason}): this needs root and \
          the kernel's FUSE (modprobe fuse)"
     )]
     Files {
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system said.
+        /// System error.
         reason: io::Error,
     },
-    /// Its interpreter does not start.
+    /// The interpreter does not start.
     #[error("{program}: {reason}")]
     Program {
-        /// The interpreter.
+        /// Interpreter.
         program: String,
-        /// What the system said.
+        /// System error.
         reason: io::Error,
     },
     /// A thread does not start.
@@ -39,15 +39,15 @@ pub enum ShellError {
 }
 
 impl ShellError {
-    /// Whether it is the files that the script cannot be given.
+    /// Returns whether the pktgen files could not be mounted.
     pub(super) fn is_about_files(&self) -> bool {
         matches!(self, Self::Files { .. })
     }
 }
 
-/// What the main thread is told.
+/// Message to the main loop.
 enum Message {
-    /// Start the devices, and answer when they have ended.
+    /// Start the devices and give the answer when they have ended.
     Start(Answer),
     /// The script has ended.
     Ended(Result<ExitStatus, ShellError>),
@@ -56,7 +56,7 @@ enum Message {
 /// Runs a script; returns its exit status.
 ///
 /// # Errors
-/// Where it did not start.
+/// Fails if the script did not start.
 pub(super) fn run_shell(
     session: &Arc<Session>,
     command: Command,
@@ -69,11 +69,11 @@ pub(super) fn run_shell(
     let start = move |answer| drop(starter.send(Message::Start(answer)));
     let files = ProcNet { session: Arc::clone(session), start: Box::new(start) };
     let (give_mounted, mounted) = channel();
-    // It ends when the last process of the script is gone, which may stay behind it; nobody
-    // waits for that.
+    // The server thread ends with the last process of the script. Processes may outlive the script,
+    // so do not join the thread.
     let server = std::thread::Builder::new().name("files".into()).spawn(move || {
         if mounted.recv().is_ok() {
-            // Where it fails, the script is told by each of its reads and writes.
+            // After an error, each read and write of the script fails.
             let _ = served.serve(&files);
         }
     });
@@ -92,13 +92,13 @@ pub(super) fn run_shell(
                 }));
             }
             Ok(Message::Ended(outcome)) => return outcome,
-            // The thread sends before it ends.
-            Err(_) => return Err(failed("thread")(io::Error::other("it ended without a word"))),
+            // Unreachable: the thread sends a message before it ends.
+            Err(_) => return Err(failed("thread")(io::Error::other("it ended without a message"))),
         }
     }
 }
 
-/// Runs a script in mounts of the calling thread's own.
+/// Runs a script with private mounts of the calling thread.
 fn run(
     connection: &Connection,
     give_mounted: &Sender<()>,

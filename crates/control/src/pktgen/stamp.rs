@@ -1,4 +1,4 @@
-//! The time in pktgen's header.
+//! Timestamps in the pktgen header.
 
 use wirestorm_base::port::{FrameId, Transmit};
 use wirestorm_base::time::Instant;
@@ -7,11 +7,11 @@ use wirestorm_io::clock::RealtimeOffset;
 use wirestorm_plan::pktgen::Stamps;
 use wirestorm_wire::checksum::Change;
 
-/// A port that writes into each frame when it leaves: its due time where the port waits for that,
-/// else the beginning of the breath that makes it.
+/// A port that writes the departure time into each frame: the due time, or the start of the current
+/// iteration if the frame is overdue.
 pub(super) struct Stamping<'a, P> {
     pub(super) port: &'a mut P,
-    /// Where the time stands; `None`: nowhere.
+    /// Position of the timestamp; `None` for frames without one.
     pub(super) stamps: Option<Stamps>,
     pub(super) now: Instant,
     pub(super) realtime: RealtimeOffset,
@@ -33,7 +33,7 @@ impl<P: Transmit> wrapper::TransmitWrapper for Stamping<'_, P> {
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         if let Some(stamps) = self.stamps {
-            // What is overdue leaves now.
+            // Overdue frames leave now.
             let leaves = self.realtime.to_realtime_nanos(departure.max(self.now));
             stamp(self.port.frame_mut(&frame), stamps, leaves);
         }
@@ -41,11 +41,10 @@ impl<P: Transmit> wrapper::TransmitWrapper for Stamping<'_, P> {
     }
 }
 
-/// Writes nanoseconds since 1970 as seconds and microseconds, where zeros are, and makes the
-/// checksum right for them.
+/// Writes the time as seconds and microseconds into a field of zeros, and updates the checksum.
 #[inline]
 fn stamp(frame: &mut [u8], stamps: Stamps, realtime_nanos: u64) {
-    // 32 bits each, as in the kernel; the seconds last until 2106.
+    // 32 bits each, as in the kernel. The seconds overflow in 2106.
     let seconds = (realtime_nanos / 1_000_000_000) as u32;
     let microseconds = (realtime_nanos % 1_000_000_000 / 1_000) as u32;
     let Stamps { offset, checksum } = stamps;
@@ -64,8 +63,8 @@ mod tests {
     use wirestorm_wire::checksum;
 
     #[test]
-    fn a_stamped_frame_keeps_its_checksum() {
-        // A sum over everything, of an even offset, as UDP's.
+    fn timestamped_frame_keeps_a_valid_checksum() {
+        // A checksum over the whole frame at an even offset, as in UDP.
         for first in [0_u8, 1, 0x7f, 0xff] {
             let mut frame = [first, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             let sum = !checksum::sum(&frame);

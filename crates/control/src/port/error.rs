@@ -1,4 +1,4 @@
-//! Why an interface cannot be sent on.
+//! Errors of opening interfaces and ports.
 
 use wirestorm_io::link::LinkError;
 use wirestorm_io::lock::LockError;
@@ -6,19 +6,19 @@ use wirestorm_io::namespace::{InterfaceName, InterfaceNameError};
 
 use crate::host::LeaseHolder;
 
-/// Why an interface cannot be sent on.
+/// Error of opening an interface or a port.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A name that no interface can have.
+    /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
-    /// An interface that is not there.
+    /// The interface does not exist or cannot be read.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Somebody else sends on it.
+    /// Another process uses the interface.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// Another run of this process has it.
+    /// Another run of this process uses the interface.
     #[error(
         "{interface} is in use by {holder}: wait for it to end, stop it, or give both runs shared \
          access"
@@ -26,47 +26,47 @@ pub enum OpenError {
     Leased {
         /// Interface to send on.
         interface: InterfaceName,
-        /// Who has it.
+        /// Holder of the interface.
         holder: LeaseHolder,
     },
-    /// Frames of several runs arrive there, and this backend keeps them from the others.
+    /// The interfaces are shared, but this backend takes received frames away from other runs.
     #[error(
-        "found backend {0}, expected af_packet or auto: only packet sockets receive the same frames \
-         as other runs on shared interfaces; use one of those, or have the interfaces alone"
+        "found backend {0}, expected af_packet or auto: on shared interfaces only packet sockets \
+         let several runs receive the same frames; use one of those, or exclusive access"
     )]
     SharedBackend(&'static str),
-    /// A receiving end of another run takes the frames that arrive there.
+    /// The receiver of another run consumes the frames that arrive there.
     #[error(
-        "{interface}: a run that counts or measures there takes all frames by {backend}; start that \
-         run after this one, and it leaves them"
+        "{interface}: the receiver of another run consumes all frames with {backend}; start that \
+         run after this one, and both runs receive them"
     )]
     FramesTaken {
         /// Interface to send on.
         interface: InterfaceName,
-        /// What takes them.
+        /// Backend of that receiver.
         backend: &'static str,
     },
-    /// One interface for two ports.
-    #[error("{0} is named twice: each port needs an interface of its own")]
+    /// Two ports use the same interface.
+    #[error("{0} is named twice: each port needs its own interface")]
     Twice(InterfaceName),
-    /// The interface is not up.
+    /// The interface is down.
     #[error("{interface} is down; bring it up with: {}", .interface.up_command())]
     Down {
         /// Interface to send on.
         interface: InterfaceName,
     },
-    /// The interface connects this machine to the world.
+    /// The interface carries the default route.
     #[error(
         "{0} carries the default route: frames would go to your own network; \
-             --force-interface sends there all the same"
+             use --force-interface to send anyway"
     )]
     DefaultRoute(InterfaceName),
-    /// No port opens.
+    /// The port does not open.
     #[error("{interface}: {reason}")]
     Port {
         /// Interface to send on.
         interface: String,
-        /// What was tried, and what the system said.
+        /// Backends tried, and the system errors.
         reason: String,
     },
 }

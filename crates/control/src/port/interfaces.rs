@@ -1,4 +1,4 @@
-//! The interfaces of a run: found, locked, watched.
+//! The interfaces of a run: opens, leases and watches them.
 
 use wirestorm_base::port::PortError;
 use wirestorm_base::time::Duration;
@@ -10,24 +10,25 @@ use super::error::OpenError;
 use crate::backend::{Backend, Conditions, Probe, candidates};
 use crate::host::{Lease, LeaseRequest};
 
-/// The interfaces of a run, leased.
+/// The leased interfaces of a run.
 pub(crate) struct Interfaces {
     pub(crate) links: Vec<(InterfaceName, Link)>,
     _leases: Vec<Lease>,
 }
 
 impl Interfaces {
-    /// Whether the virtual cable of one of them leads to another one.
+    /// Returns whether `interface` is the veth peer of another interface of the run.
     pub(crate) fn are_joined(&self, interface: &str) -> bool {
         let own = self.links.iter().find(|(name, _)| name.to_string() == interface);
         own.is_some_and(|own| self.links.iter().any(|other| are_one_pair(own, other)))
     }
 
-    /// Opens them by name; `force`: also one that carries the default route. `sender`: what is asked
-    /// to send, where nothing answers: some backends share an interface.
+    /// Opens and leases interfaces by name. `force`: accept an interface that carries the default
+    /// route. `sender`: the requested backend of a run that only sends; some backends share an
+    /// interface.
     ///
     /// # Errors
-    /// Where one does not exist, is down, or another run has it.
+    /// Fails if an interface does not exist, is down, or is in use.
     pub(crate) fn open(
         names: &[&str],
         force: bool,
@@ -55,7 +56,7 @@ impl Interfaces {
         Ok(Self { links, _leases: leases })
     }
 
-    /// Watches them from now on.
+    /// Starts to watch the interfaces.
     pub(crate) fn watch(&self) -> Vec<Watch> {
         let watch = |(interface, _): &(InterfaceName, Link)| Watch {
             interface: interface.clone(),
@@ -64,30 +65,31 @@ impl Interfaces {
         self.links.iter().map(watch).collect()
     }
 
-    /// What one should know of them.
+    /// Returns notes for the result about interfaces without carrier.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
         let silent = self.links.iter().filter(|(_, link)| !link.running);
         silent.map(|(interface, _)| {
             format!(
-                "{interface} had no carrier: the cable, or the peer of a veth, was down, and what \
-                 is sent then is lost"
+                "{interface} had no carrier (cable or veth peer down); frames sent then were lost"
             )
         })
     }
 
-    /// What an error of a port turns out to be: an interface that is removed loses its carrier
-    /// and goes down first, some milliseconds before it is gone.
+    /// Returns the cause of a port error. An interface that is removed first loses its carrier and
+    /// goes down, and disappears some milliseconds later. This waits up to [`REMOVAL_TIME_MAX`] for
+    /// that.
     pub(crate) fn settle(&self, error: PortError) -> PortError {
         let deadline = clock::now().saturating_add(REMOVAL_TIME_MAX);
         let mut watches = Vec::new();
-        // With one end of a pair both are gone: each is told of by its own port.
+        // Removing one end of a veth pair removes both. Report the interface of the failed port
+        // first.
         let is_other = |link: &&(InterfaceName, Link)| link.0.to_string() != error.interface();
         let mut links: Vec<_> = self.links.iter().collect();
         links.sort_by_key(is_other);
         for (interface, link) in links {
             match LinkWatch::open(interface) {
                 Ok(watch) if watch.index() == link.index => watches.push((interface, watch)),
-                // There is none of that name, or it is another.
+                // The interface is gone, or another one has its name.
                 Ok(_) | Err(LinkError::Missing(_)) => return interface.is_gone(),
                 Err(_) => {}
             }
@@ -106,7 +108,7 @@ impl Interfaces {
         }
     }
 
-    /// The same interfaces with the facts of this moment.
+    /// Reads the facts of the interfaces again.
     pub(crate) fn read_again(mut self) -> Result<Self, OpenError> {
         for (interface, link) in &mut self.links {
             *link = Link::open(interface)?;
@@ -115,7 +117,8 @@ impl Interfaces {
     }
 }
 
-/// Whether others may send beside a backend: it is one that is shared, or `auto` will choose one.
+/// Returns whether other senders may use the interface beside the backend, or beside the one that
+/// `auto` will choose.
 fn is_shared(backend: Backend, link: &Link) -> bool {
     match backend {
         Backend::One(backend) => backend.is_shared,
@@ -127,48 +130,48 @@ fn is_shared(backend: Backend, link: &Link) -> bool {
     }
 }
 
-/// Whether two interfaces are the ends of one veth pair, as far as the kernel tells.
+/// Returns whether two interfaces are the ends of one veth pair, as far as the kernel reports it.
 pub(crate) fn are_one_pair(a: &(InterfaceName, Link), b: &(InterfaceName, Link)) -> bool {
     let (name, facts) = a;
     if facts.kind != LinkKind::Veth {
         return false;
     }
     let found = find_peer(&name.namespace, facts, std::slice::from_ref(&b.0.namespace));
-    // Numbers of interfaces are those of their namespaces.
+    // An interface index is unique only within its namespace.
     found.is_some_and(|(place, peer)| place == b.0.namespace && peer.index == b.1.index)
 }
 
-/// How long an interface that went down may take to be gone.
+/// Maximum time between an interface going down and its removal.
 const REMOVAL_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// Whether an interface is still there and up.
+/// Watches whether an interface exists and is up.
 pub(crate) struct Watch {
     interface: InterfaceName,
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel provides no notifications.
     watch: Option<LinkWatch>,
 }
 
 impl Watch {
-    /// Whether the kernel tells what becomes of the interface.
+    /// Returns whether the kernel notifies about the interface.
     pub(crate) fn knows(&self) -> bool {
         self.watch.is_some()
     }
 
-    /// It went down.
+    /// Returns the error for an interface that is down.
     pub(crate) fn went_down(&self) -> PortError {
         self.interface.went_down()
     }
 
     /// # Errors
-    /// Where the interface went down or vanished.
+    /// Fails if the interface is down or was removed.
     pub(crate) fn check(&mut self) -> Result<(), PortError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         match watch.state() {
-            // Without a carrier the kernel still takes frames; what becomes of them is counted.
+            // Without carrier the kernel still accepts frames, and the counters show their loss.
             Ok(LinkState::Running | LinkState::NoCarrier) => Ok(()),
             Ok(LinkState::Down) => Err(self.interface.went_down()),
             Ok(LinkState::Gone) => Err(self.interface.is_gone()),
-            // Not knowing is no reason to end a run.
+            // An unknown state is no reason to end a run.
             Err(_) => Ok(()),
         }
     }
@@ -183,7 +186,7 @@ mod tests {
     use crate::host::{Access, Host, LeaseHolder};
 
     #[test]
-    fn the_ends_of_a_cable_are_joined_and_one_end_is_not() {
+    fn veth_ends_are_joined_only_if_both_are_open() {
         if !require_root() {
             return;
         }
@@ -194,7 +197,7 @@ mod tests {
         let lease = LeaseRequest { leases: host.leases(), access: Access::ByBackend, holder };
         let open = |names: &[&str]| Interfaces::open(names, false, &lease, None);
         let alone = open(&[&a]).unwrap();
-        // Each is the first of its namespace: the number of one is that of the other.
+        // Each is the first interface of its namespace, so both have the same index.
         assert_eq!(alone.links[0].1.peer.map(|peer| peer.index), Some(alone.links[0].1.index));
         assert!(!alone.are_joined(&a));
         drop(alone);

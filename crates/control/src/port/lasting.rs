@@ -1,4 +1,4 @@
-//! A port that outlasts its interface's being down.
+//! A port that survives outages of its interface.
 
 use wirestorm_base::port::{
     FrameId, PortError, Receive, Received, Segmentation, Transmit, TransmitCounters,
@@ -6,14 +6,14 @@ use wirestorm_base::port::{
 use wirestorm_base::time::Instant;
 use wirestorm_base::wrapper;
 
-/// One half of a port whose interface may go down and come up again. Meanwhile nothing arrives, and
-/// what is to be sent is thrown away and counted as unsent. Whoever looks after the interface says
-/// when it is up again.
+/// The transmit or receive half of a port whose interface may go down and come up again. While it
+/// is down, nothing arrives, and frames to send are dropped and counted as unsent. The owner calls
+/// `come_up` when the interface is up again.
 #[derive(Debug)]
 pub(crate) struct Lasting<Port> {
     port: Port,
     is_down: bool,
-    /// Frames that were thrown away here.
+    /// Frames dropped while the interface was down.
     unsent: u64,
 }
 
@@ -34,21 +34,21 @@ impl<Port> Lasting<Port> {
         self.is_down
     }
 
-    /// The interface works again.
+    /// Records that the interface is up again.
     pub(crate) const fn come_up(&mut self) {
         self.is_down = false;
     }
 }
 
 impl<Port: Receive> Lasting<Port> {
-    /// The interface went down: nothing is asked for before it is up again.
+    /// Records that the interface is down: returns no frames until it is up again.
     pub(crate) const fn stop_hearing(&mut self) {
         self.is_down = true;
     }
 }
 
 impl<Port: Transmit> Lasting<Port> {
-    /// The interface went down: what waits would be too late when it is up again.
+    /// Records that the interface is down. Aborts the queued frames, which would leave too late.
     pub(crate) fn stop_sending(&mut self) {
         if !self.is_down {
             self.is_down = true;
@@ -151,7 +151,7 @@ mod tests {
     use wirestorm_sim::memory::{WireOptions, wire};
 
     #[test]
-    fn what_is_sent_while_the_interface_is_down_is_counted_and_the_rest_arrives() {
+    fn frames_sent_during_an_outage_count_as_unsent() {
         let (transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 100 });
         let mut port = Lasting::new(transmit);
         let mut send = |port: &mut Lasting<_>, count: usize| {
@@ -167,7 +167,7 @@ mod tests {
         };
         assert_eq!(send(&mut port, 3), 3);
         port.stop_sending();
-        // More than there are buffers: all come back.
+        // More frames than buffers, so the test also checks that buffers are released.
         assert_eq!(send(&mut port, 40), 0);
         assert!(port.is_down());
         port.come_up();

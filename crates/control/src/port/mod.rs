@@ -1,4 +1,4 @@
-//! The interfaces of runs, and the ports on them.
+//! Interfaces of runs, and ports on them.
 
 mod error;
 mod interfaces;
@@ -18,62 +18,62 @@ pub(crate) use interfaces::{Interfaces, Watch, are_one_pair};
 pub(crate) use lasting::Lasting;
 pub(crate) use receive::ReceivePort;
 
-/// What carries an interface's frames, and the reason.
+/// The backend of an interface, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// The backend.
     pub(crate) backend: &'static Descriptor,
-    /// Why that one.
+    /// Reason for the choice.
     pub(crate) why: String,
 }
 
-/// How a port is opened.
+/// Options for opening a port.
 #[derive(Clone, Debug)]
 pub(crate) struct PortOptions {
-    /// What becomes of late frames.
+    /// Treatment of late frames.
     pub(crate) policy: DeparturePolicy,
     /// Whether frames have due times.
     pub(crate) paced: bool,
-    /// The CPU for the port's own thread, where it has one.
+    /// CPU for the port's own thread, if it has one.
     pub(crate) cpu: Option<usize>,
-    /// The queue, where the port is for one.
+    /// Interface queue, for ports that use a single queue.
     pub(crate) queue: u32,
-    /// Bytes of the captures that will be sent again and again as they are.
+    /// Bytes of frame data that the port may store, because each pass sends it unchanged.
     pub(crate) store_bytes: usize,
-    /// Whether other packet sockets on this host see what a packet socket sends.
+    /// Whether other packet sockets on this host see the frames that a packet socket sends.
     pub(crate) is_visible: bool,
 }
 
-/// Both halves of a port, and what carries its frames.
+/// Both halves of a port, and its backend.
 pub(crate) struct BothWays {
     pub(crate) transmit: TransmitPort,
     pub(crate) receive: ReceivePort,
     pub(crate) choice: Choice,
 }
 
-/// What a port is for.
+/// Usage of a port that sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usage {
-    /// All that arrives goes on elsewhere: with `auto` by AF_XDP where one queue has all of it, which
-    /// then never reaches the kernel's own network stack.
+    /// All received frames are forwarded. `auto` uses AF_XDP if the interface has a single queue.
+    /// Frames then never reach the kernel's network stack.
     Bridge,
-    /// Clients and servers: the same, but ARP, neighbour discovery and pings go past it to the kernel
-    /// and to packet sockets. With `auto`, a virtual cable's long frames are worth more than AF_XDP.
+    /// Clients and servers. As `Bridge`, but ARP, neighbour discovery and pings also reach the
+    /// kernel and packet sockets. On a veth, `auto` prefers long frames to AF_XDP.
     Endpoint {
-        /// Whether there is much that many segments are said with at once.
+        /// Whether the traffic benefits from frames longer than the MTU (segmentation offload).
         has_long_frames: bool,
-        /// What they want of long frames.
+        /// Part of long frames to fetch.
         fetched: Fetched,
-        /// Whether packet sockets on this host see what they send by a packet socket.
+        /// Whether other packet sockets on this host see the frames that a packet socket sends.
         is_visible: bool,
-        /// Whether who sends to the interface is none of the run's own ports, which count themselves
-        /// what does not get there.
+        /// Whether frames come from other hosts, not from ports of the same run. Ports of the run
+        /// count the frames that do not arrive.
         hears_others: bool,
     },
 }
 
 impl Usage {
-    /// What is wanted of long frames, where there are any and the interface cuts them.
+    /// Returns the part of long frames to fetch, if there are any and the interface segments them.
     pub(crate) fn long_frames(&self, link: &Link) -> Option<Fetched> {
         match *self {
             Self::Endpoint { has_long_frames: true, fetched, .. } => {
@@ -84,10 +84,10 @@ impl Usage {
     }
 }
 
-/// Whether a backend can send on an interface, by opening a port and dropping it unused.
+/// Tests whether a backend can send on an interface: opens a port and closes it unused.
 ///
 /// # Errors
-/// What the system said.
+/// Returns the system error.
 pub(crate) fn try_open(
     backend: &'static Descriptor,
     interface: &InterfaceName,
@@ -104,7 +104,7 @@ pub(crate) fn try_open(
     open(Backend::One(backend), interface, link, &options).map(|_| ())
 }
 
-/// The point where departures are stamped, as results name it.
+/// Returns the name of a timestamp point in results.
 pub(crate) const fn stamp_name(stamp: StampPoint) -> &'static str {
     match stamp {
         StampPoint::Process => "process",

@@ -1,27 +1,27 @@
-//! The receiving ports a run can have, as one type.
+//! One type for all receiving ports.
 
 use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received};
 use wirestorm_base::time::Duration;
 use wirestorm_io::af_packet::{AfPacketReceive, OffloadReceive};
 use wirestorm_io::af_xdp::AfXdpReceive;
 
-/// A port that receives, whatever carries it.
+/// A receiving port of any backend.
 pub(crate) enum ReceivePort {
     /// A packet socket.
     AfPacket(AfPacketReceive),
-    /// A packet socket that takes long frames.
+    /// A packet socket that receives long frames.
     Offload(OffloadReceive),
-    /// A queue's AF_XDP socket.
+    /// The AF_XDP socket of one queue.
     AfXdp(AfXdpReceive),
 }
 
 impl ReceivePort {
-    /// Waits until a frame has arrived at one of the ports of an interface, for so long at most.
+    /// Waits until a frame arrives at one of the ports of an interface, for at most `patience`.
     pub(crate) fn wait(ports: &mut [Self], patience: Duration) {
         let mut queues = Vec::new();
         for port in ports {
             match port {
-                // It is the only one.
+                // A packet socket is the only port of its interface.
                 Self::AfPacket(port) => return port.wait(patience),
                 Self::Offload(port) => return port.wait(patience),
                 Self::AfXdp(port) => queues.push(port),
@@ -32,7 +32,7 @@ impl ReceivePort {
 }
 
 impl ReceivePort {
-    /// CPU time that receiving took elsewhere than in the calling thread, where that is known.
+    /// Returns the CPU time that receiving took outside the calling thread, if it is known.
     pub(crate) fn ingress_time(&self) -> Option<Duration> {
         match self {
             Self::Offload(port) => port.ingress_time(),

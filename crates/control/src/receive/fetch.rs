@@ -1,4 +1,4 @@
-//! Frames fetched from a port by a thread, and counted, compared or measured one by one.
+//! Receiver threads: fetch frames from ports and count, verify or measure each frame.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,13 +19,13 @@ use super::{Noted, Queue};
 use crate::backend::{AF_PACKET, AF_XDP, Descriptor};
 use crate::port::ReceivePort;
 
-/// Frames on their way that verification can tell apart: 96 MB of table.
+/// Maximum number of outstanding frames in verification (a table of 96 MB).
 const VERIFIED_FRAMES_MAX: usize = 1 << 21;
 
-/// The ports of an interface that frames are fetched from: one for each queue over AF_XDP, which
-/// stamps arrivals in the driver and keeps frames from the network stack, or one packet socket.
-/// `place`: where the XDP program goes instead of another one. `needed`: whether another run needs
-/// the same frames, which packet sockets alone leave to it.
+/// Opens the receiving ports of an interface. AF_XDP has one port for each queue; it timestamps
+/// arrivals in the driver and keeps frames from the network stack. Otherwise this opens one packet
+/// socket. `place`: an attached XDP program to replace. `needed`: another run needs the same
+/// frames, so only packet sockets are possible.
 pub(super) fn open_ports(
     interface: &InterfaceName,
     purpose: Purpose,
@@ -45,7 +45,7 @@ pub(super) fn open_ports(
         Some(Ok(_)) if purpose == Purpose::Count => "frames are counted in this process".to_owned(),
         Some(Ok(ports)) => {
             let why = match purpose {
-                Purpose::Measure => "frames are stamped in the driver and fetched",
+                Purpose::Measure => "frames are timestamped in the driver and fetched",
                 _ => "frames are fetched to be compared",
             };
             let ports = ports.receive.into_iter().map(ReceivePort::AfXdp).collect();
@@ -59,12 +59,12 @@ pub(super) fn open_ports(
     }
 }
 
-/// Where arrivals at ports of one interface are stamped.
+/// Returns the timestamp point of the ports of one interface.
 pub(super) fn stamp(ports: &[ReceivePort]) -> StampPoint {
     ports.first().map_or(StampPoint::Process, |port| port.capabilities().arrival_stamp)
 }
 
-/// What frames are fetched for.
+/// Purpose of fetching frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Count,
@@ -72,22 +72,23 @@ pub(super) enum Purpose {
     Measure,
 }
 
-/// What is done with each frame, beside counting it.
+/// Processing of each frame, besides counting.
 enum Task {
-    /// It goes to the receiver that measures its stream, as far as there are any.
+    /// Passes the frame to the receiver that measures its stream, if there is one.
     Measure,
     Verify(Box<Verifier>, Receiver<Noted>),
 }
 
-/// What a thread is asked to do with what it has so far, between two batches.
+/// A closure that the receiver thread runs on its results between two batches.
 type Question = Box<dyn FnOnce(&mut FetchOutcome) + Send>;
 
-/// Asks a thread that fetches; answers come within the time of a batch, or of a wait for one.
+/// Handle for queries to a receiver thread. An answer takes at most one batch, or one wait for a
+/// batch.
 #[derive(Clone, Debug)]
 pub(super) struct Inquiry(Sender<Question>);
 
 impl Inquiry {
-    /// The answer; none where the thread has ended.
+    /// Runs `question` on the thread and returns its result; `None` if the thread has ended.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut FetchOutcome) -> T + Send + 'static,
@@ -101,7 +102,7 @@ impl Inquiry {
     }
 }
 
-/// A thread that fetches frames from all ports of an interface; dropping this ends it.
+/// A thread that fetches frames from all ports of an interface. Dropping this ends the thread.
 pub(super) struct Fetcher {
     thread: Option<JoinHandle<FetchOutcome>>,
     pub(super) sent_log: Option<Sender<Noted>>,
@@ -114,20 +115,20 @@ pub(super) struct Fetcher {
 pub(super) struct FetchOutcome {
     pub(super) queues: Vec<Queue>,
     pub(super) missed: u64,
-    /// What verification found, and frames that never arrived.
+    /// Verification counters, and the number of frames that never arrived.
     pub(super) verified: Option<(VerifyCounters, u64)>,
-    /// What was measured, of each run that is.
+    /// Measurement of each run.
     pub(super) measured: Vec<measure::Receiver>,
     pub(super) error: Option<String>,
 }
 
 impl FetchOutcome {
-    /// What measures the stream of this number.
+    /// Returns the index of the receiver that measures stream `stream`.
     pub(super) fn receiver_of(&self, stream: u32) -> Option<usize> {
         self.measured.iter().position(|receiver| receiver.measures(stream))
     }
 
-    /// What counts frames with the mark of this number.
+    /// Returns the index of the receiver that counts frames with mark `mark`.
     fn counter_of(&self, mark: u16) -> Option<usize> {
         self.measured.iter().position(|receiver| receiver.counts(mark))
     }
@@ -136,7 +137,7 @@ impl FetchOutcome {
         let place = match self.measured.len() {
             0 => return,
             1 => 0,
-            // What carries no known number counts as the first one's.
+            // Frames without a known number count for the first receiver.
             _ => match measure::find(frame) {
                 Some(found) => self.receiver_of(found.signature.stream),
                 None => mark::read(frame).and_then(|number| self.counter_of(number)),
@@ -158,7 +159,7 @@ impl Fetcher {
         Self::start(ports, task, Some(sent_log), FetchOutcome::default())
     }
 
-    /// Measures; `counted` is what was counted before.
+    /// Starts a measuring thread. `counted`: counters from before the measurement.
     pub(super) fn measure(
         ports: Vec<ReceivePort>,
         receiver: measure::Receiver,
@@ -185,7 +186,7 @@ impl Fetcher {
         Ok(Self { thread: Some(thread), sent_log, inquiry: Inquiry(ask), packets, stop })
     }
 
-    /// Whether it fetches no more, because the interface failed.
+    /// Returns whether the thread has ended because the interface failed.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -204,7 +205,7 @@ impl Fetcher {
 impl Drop for Fetcher {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // The ports are free again when the thread has ended, which a panic of its own is too.
+        // The thread releases the ports when it ends, also after a panic.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -218,19 +219,20 @@ fn fetch(
     stop: &AtomicBool,
 ) -> FetchOutcome {
     const ROOM: usize = 256;
-    /// While many frames arrive they are fetched a few at once: long enough to leave the CPU to
-    /// the sender, short enough for a ring of thousands of frames. To be woken for each of them
-    /// would cost more, and nothing depends on when one is fetched: its arrival is stamped.
+    /// Pause between batches while frames arrive. It is long enough to leave the CPU to the sender,
+    /// and short enough for a ring of thousands of frames. A wake-up for each frame would cost
+    /// more. The delay does not affect the measurement, because arrivals are timestamped.
     const PAUSE: StdDuration = StdDuration::from_micros(50);
-    /// After so many pauses in which nothing came, the next frame is waited for, but not so long
-    /// that a question, a stop, or a failure of the interface would be noticed late.
+    /// Number of empty pauses after which the thread blocks for the next frame.
     const PAUSES_MAX: u32 = 4;
+    /// Maximum time to block, so that a query, a stop or a failure takes effect soon.
     const PATIENCE: Duration = Duration::from_millis(2);
     let mut unsent = Vec::new();
     let mut batch = Vec::with_capacity(ROOM);
     let mut pauses = 0;
     loop {
-        // Read before the ports: a frame that arrived before the stop is still fetched.
+        // Read the flag before the ports, so that frames that arrived before the stop are still
+        // fetched.
         let is_last = stop.load(Ordering::Acquire);
         let mut fetched = 0;
         for port in &mut ports {
@@ -241,7 +243,7 @@ fn fetch(
                     break;
                 }
             }
-            // Frames are noted before they leave, so the notes of all that arrived are here.
+            // Workers log frames before they leave, so the log contains all frames that arrived.
             if let Task::Verify(verifier, noted) = &mut task {
                 for noted in noted.try_iter() {
                     match noted {

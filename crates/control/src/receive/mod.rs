@@ -1,4 +1,4 @@
-//! What arrives at the other end: counted in the kernel, or fetched and compared frame by frame.
+//! Receiving side of runs: counts frames in the kernel, or fetches and checks each frame.
 
 mod fetch;
 
@@ -24,14 +24,14 @@ use crate::lifecycle::Context;
 use crate::port::{OpenError, ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
-/// The receiving end of a run.
+/// Receiver of a run.
 pub(crate) struct Arrivals {
     end: Arc<End>,
-    /// A stream that this run measures there.
+    /// First stream that this run measures here.
     measures: Option<u32>,
 }
 
-/// What arrives at an interface, for one run or several of this process.
+/// Receiver of an interface, used by one or more runs of this process.
 struct End {
     interface: InterfaceName,
     is_shared: bool,
@@ -45,28 +45,29 @@ struct Opened {
     stamp: StampPoint,
 }
 
-/// The receiving ends of the runs that share interfaces.
+/// Receivers of the runs that share interfaces.
 #[derive(Default)]
 pub(crate) struct SharedReceivers(Mutex<Receivers>);
 
 #[derive(Default)]
 struct Receivers {
-    /// An interface has one at a time, for all runs that count or measure there.
+    /// At most one for each interface, for all runs that count or measure there.
     ends: Vec<Weak<End>>,
-    /// Interfaces where runs receive frames by ports of their own.
+    /// Interfaces where runs receive frames on their own ports.
     needs: Vec<Weak<InterfaceName>>,
 }
 
-/// A run receives frames at an interface, as long as this lives: nobody takes them from it.
+/// Marks that a run receives frames on an interface. While this exists, other runs must not consume
+/// those frames.
 pub(crate) struct Need {
     _interface: Arc<InterfaceName>,
 }
 
 impl SharedReceivers {
-    /// Has frames that arrive at an interface left to other runs.
+    /// Registers that a run receives the frames of an interface on its own port.
     ///
     /// # Errors
-    /// Where a receiving end takes them already.
+    /// Fails if the receiver of another run already consumes the frames.
     pub(crate) fn need(&self, interface: &InterfaceName) -> Result<Need, OpenError> {
         let mut receivers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = receivers.ends().find_map(|end| {
@@ -95,7 +96,7 @@ impl Receivers {
     }
 }
 
-/// Asks what was measured at a receiving end so far.
+/// Handle for queries about the measurement in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Measuring {
     inquiry: Inquiry,
@@ -103,7 +104,7 @@ pub(crate) struct Measuring {
 }
 
 impl Measuring {
-    /// What the receiver of this run answers; none where it has ended.
+    /// Runs `question` on the receiver of this run; `None` if it has ended.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&measure::Receiver) -> T + Send + 'static,
@@ -117,42 +118,42 @@ impl Measuring {
     }
 }
 
-/// What the workers tell of frames by their hashes.
+/// Message of a worker about frames, identified by hash.
 pub(crate) enum Noted {
-    /// These are about to leave.
+    /// Frames about to be sent.
     Sent(Vec<u64>),
-    /// These, noted before, never left.
+    /// Frames logged before that were never sent.
     Unsent(Vec<u64>),
 }
 
 enum Source {
-    /// The kernel counts.
+    /// An XDP program in the kernel counts frames.
     Counter(XdpCounter),
-    /// A thread of ours fetches every frame.
+    /// A thread of this process fetches each frame.
     Fetcher(Fetcher),
-    /// It will, when it is told what to measure; beside what was counted before.
+    /// Open ports that wait for a measurement to start, and the counters from before.
     Ready(Vec<ReceivePort>, Vec<Queue>),
-    /// It did.
+    /// Ended, with the outcome of the thread.
     Ended(FetchOutcome),
 }
 
-/// How long after the last frame was sent arrivals are waited for: more than any queue between
-/// two ports of a test holds frames back.
+/// Maximum time to wait for arrivals after the last frame was sent. No queue between two test ports
+/// holds frames back longer.
 const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
 
-/// Arrivals are complete when nothing has come for this long.
+/// Time without arrivals after which arrivals are complete.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// How often it is looked for more. Counters in the kernel wake nobody; nothing is sent any more
-/// that this could disturb, and a report may be late by as much.
+/// Interval at which arrivals are polled at the end. Kernel counters cannot wake a thread, and
+/// nothing is sent any more that polling could disturb. It also bounds the delay of the report.
 const LOOK_INTERVAL: StdDuration = StdDuration::from_millis(1);
 
 impl Arrivals {
-    /// Opens the receiving end. `times_all` asks for the distribution of arrival gaps.
-    /// Runs with shared access have it together.
+    /// Opens the receiver. `times_all` requests the distribution of inter-arrival times. Runs with
+    /// shared access use the same receiver.
     ///
     /// # Errors
-    /// What was tried, and what the system said.
+    /// Returns the backends tried and the system errors.
     pub(crate) fn open(
         plan: &ReceivePlan,
         times_all: bool,
@@ -191,10 +192,11 @@ impl Arrivals {
         Ok(Self { end, measures: None })
     }
 
-    /// Opens the receiving end for streams that carry signatures; [`Arrivals::measure`] begins.
+    /// Opens the receiver for streams with signatures. [`Arrivals::measure`] starts the
+    /// measurement.
     ///
     /// # Errors
-    /// What was tried, and what the system said.
+    /// Returns the backends tried and the system errors.
     pub(crate) fn open_measuring(interface: &str, context: &Context) -> Result<Self, String> {
         let interface = parse(interface)?;
         let open = |needed| Opened::measuring(&interface, Vec::new(), None, needed);
@@ -203,10 +205,10 @@ impl Arrivals {
         Ok(Self { end, measures: None })
     }
 
-    /// Begins to measure; nothing is done where the receiving end was not opened for that.
+    /// Starts the measurement. Does nothing if the receiver was not opened for it.
     ///
     /// # Errors
-    /// Where no thread starts.
+    /// Fails if no thread starts, or receiving has ended.
     pub(crate) fn measure(&mut self, receiver: measure::Receiver) -> Result<(), String> {
         let Some(first) = receiver.records().first().map(measure::StreamRecord::id) else {
             return Ok(());
@@ -231,7 +233,7 @@ impl Arrivals {
         Ok(())
     }
 
-    /// What can be asked of the measurement; none where nothing is measured.
+    /// Returns a handle for queries about the measurement; `None` without one.
     pub(crate) fn measuring(&self) -> Option<Measuring> {
         match &self.end.lock().source {
             Source::Fetcher(fetcher) => {
@@ -242,7 +244,7 @@ impl Arrivals {
         }
     }
 
-    /// What the workers tell of frames to, where they are verified.
+    /// Returns the log of sent frames for workers; `None` without verification.
     pub(crate) fn sent_log(&self) -> Option<Sender<Noted>> {
         match &self.end.lock().source {
             Source::Fetcher(fetcher) => fetcher.sent_log.clone(),
@@ -250,7 +252,7 @@ impl Arrivals {
         }
     }
 
-    /// Frames that have arrived.
+    /// Returns the number of frames received.
     pub(crate) fn packets(&self) -> u64 {
         match &self.end.lock().source {
             Source::Counter(counter) => {
@@ -261,7 +263,8 @@ impl Arrivals {
         }
     }
 
-    /// Frames that have arrived of this run, as far as they can be told from those of others.
+    /// Returns the number of frames of this run received, or of all runs if they are
+    /// indistinguishable.
     fn own_packets(&self) -> u64 {
         let measuring = if self.end.is_shared { self.measuring() } else { None };
         let counted = measuring.and_then(|measuring| {
@@ -270,12 +273,12 @@ impl Arrivals {
         counted.unwrap_or_else(|| self.packets())
     }
 
-    /// Interface to send on.
+    /// Returns the name of the receiving interface.
     pub(crate) fn interface(&self) -> String {
         self.end.interface.to_string()
     }
 
-    /// Waits for the last of `sent` frames, then reports; also what was measured.
+    /// Waits for the last of `sent` frames. Returns the report and the measurement.
     pub(crate) fn finish(mut self, sent: u64) -> (ReceiveReport, Option<measure::Receiver>) {
         let began = clock::now();
         let (mut packets, mut changed) = (self.own_packets(), began);
@@ -297,7 +300,7 @@ impl Arrivals {
         (self.report(sent, outcome), measured)
     }
 
-    /// What has arrived so far, with what was measured of this run alone, which ends.
+    /// Ends the measurement of this run. Returns the counters so far and the measurement.
     fn leave(&mut self) -> FetchOutcome {
         let measures = self.measures.take();
         let mut opened = self.end.lock();
@@ -349,9 +352,9 @@ impl Arrivals {
         let rate = FrameRate::new(per_second(packets, elapsed_s), packets, bytes);
         let mut gaps = Histogram::new();
         queues.iter().for_each(|queue| gaps.merge(&queue.gaps));
-        // Frames that others sent make up for lost ones in a mere count; verification tells.
+        // In a plain count, frames of other hosts hide lost frames. Verification excludes them.
         let lost = match &verified {
-            // What a port refused was noted too, and is not lost on the way.
+            // Workers also log frames that a port refused, which were not lost in transit.
             Some((counters, outstanding)) => outstanding
                 .saturating_sub(counters.sent.saturating_sub(sent))
                 .saturating_sub(missed),
@@ -413,15 +416,15 @@ impl Arrivals {
 impl Drop for Arrivals {
     fn drop(&mut self) {
         if self.measures.is_some() {
-            // The run did not come to its end; others may go on.
+            // The run ended early. Other runs may still use the receiver.
             self.leave();
         }
     }
 }
 
 impl End {
-    /// The end at an interface, or with exclusive access a new one; `open` is told whether other runs
-    /// need the same frames.
+    /// Returns the shared receiver of an interface, or opens one. `open` receives whether other
+    /// runs need the same frames.
     fn find_or_open(
         interface: &InterfaceName,
         context: &Context,
@@ -447,7 +450,7 @@ impl End {
     }
 
     fn lock(&self) -> MutexGuard<'_, Opened> {
-        // What is opened is replaced in one step: a panic elsewhere leaves none half done.
+        // Updates replace the value in one step, so a panic of another thread leaves it consistent.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -464,7 +467,7 @@ impl Opened {
         Ok(Self { source, backend, why, stamp })
     }
 
-    /// Ready to be told what is measured, beside what was counted before in this place.
+    /// Opens ports for a measurement. `counted`: counters of the XDP program in `place` so far.
     fn measuring(
         interface: &InterfaceName,
         counted: Vec<Queue>,
@@ -476,7 +479,7 @@ impl Opened {
         Ok(Self { source: Source::Ready(ports, counted), backend, why, stamp })
     }
 
-    /// Fetches frames from now on, where another run let the kernel count them.
+    /// Switches from counting in the kernel to fetching frames, if another run counts here.
     fn fetch(&mut self, interface: &InterfaceName) -> Result<(), String> {
         match std::mem::replace(&mut self.source, Source::Ended(FetchOutcome::default())) {
             Source::Counter(counter) => {

@@ -1,4 +1,4 @@
-//! From the plan to the options of the engine's parts.
+//! Converts a plan to the options of the reader, the workers and the renderer.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use super::reader::{KEEP_BYTES_MAX, ReaderOptions};
 use crate::port::Interfaces;
 use crate::work::HORIZON;
 
-/// What the reader needs to know.
+/// Returns the options of the reader.
 ///
 /// # Errors
-/// Where a file of tcpprep cannot be read.
+/// Fails if the tcpprep cache file cannot be read.
 pub(super) fn reader_options(
     plan: &ReplayPlan,
     inputs: Vec<Input>,
@@ -42,10 +42,10 @@ pub(super) fn reader_options(
     })
 }
 
-/// Bytes that ports may be given to keep: what is sent in every pass as it was captured.
-/// `extent` is the size of the captures, as far as it is known, and `read` what was read of them.
+/// Returns the bytes of frames that a port may store because each pass sends them unchanged.
+/// `extent`: size of the captures if known; `read`: bytes read so far.
 pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> usize {
-    /// What every worker's port may take of the kernel's memory.
+    /// Maximum kernel memory for each worker's port.
     const STORE_BYTES_MAX: u64 = 256 << 20;
     if plan.limits.passes <= 1 || plan.unique.is_some() || plan.edits != Default::default() {
         return 0;
@@ -55,7 +55,7 @@ pub(super) fn store_bytes(plan: &ReplayPlan, extent: Option<u64>, read: u64) -> 
         Some(bytes) if bytes <= KEEP_BYTES_MAX => bytes,
         _ => 0,
     };
-    // Pieces do not fill the room exactly: those of many small files may leave half of it.
+    // Chunks do not fill the memory exactly: with many small files half of it may stay unused.
     (2 * bytes).min(STORE_BYTES_MAX) as usize
 }
 
@@ -75,7 +75,7 @@ fn cache_file(path: &Path, files: &dyn Files) -> Result<CacheFile, ReplayError> 
     CacheFile::parse(&file).map_err(|error| ReplayError::Cache { path: name(), error })
 }
 
-/// What worker `index` needs to know.
+/// Returns the options of worker `index`.
 pub(super) fn worker_options(plan: &ReplayPlan, index: usize) -> WorkerOptions {
     WorkerOptions {
         index: index as u16,
@@ -89,7 +89,7 @@ pub(super) fn worker_options(plan: &ReplayPlan, index: usize) -> WorkerOptions {
     }
 }
 
-/// How frames are made.
+/// Returns the options for building frames.
 pub(super) fn render_options(plan: &ReplayPlan, interfaces: &Interfaces) -> RenderOptions {
     RenderOptions {
         edits: plan.edits.clone(),
@@ -106,7 +106,8 @@ pub(super) fn render_options(plan: &ReplayPlan, interfaces: &Interfaces) -> Rend
     }
 }
 
-/// What a frame without an Ethernet header of its own gets: broadcast, from the interface.
+/// Returns the addresses for frames without an Ethernet header, by side: to broadcast, from the
+/// interface.
 fn link_addresses(interfaces: &Interfaces) -> [[u8; 12]; 2] {
     let mut addresses = [[0xff; 12]; 2];
     for (side, address) in addresses.iter_mut().enumerate() {

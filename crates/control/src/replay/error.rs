@@ -1,4 +1,4 @@
-//! Why a replay did not begin.
+//! Errors of starting a replay.
 
 use std::io;
 
@@ -10,41 +10,41 @@ use super::reader::ReadError;
 use crate::lifecycle::Abandoned;
 use crate::port::OpenError;
 
-/// Why a replay did not begin.
+/// Error of starting a replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The plan contradicts itself.
+    /// The plan contains a conflict.
     #[error(transparent)]
     Plan(#[from] PlanConflict),
     /// A capture does not open.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A capture cannot be read from its first packet on.
+    /// No packet of the captures can be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file of tcpprep does not open.
+    /// A tcpprep cache file does not open.
     #[error("{path}: {error}")]
     CacheFile {
-        /// The file.
+        /// File.
         path: String,
-        /// What the system said.
+        /// System error.
         error: io::Error,
     },
-    /// A file of tcpprep makes no sense.
+    /// A tcpprep cache file is invalid.
     #[error("{path}: {error}")]
     Cache {
-        /// The file.
+        /// File.
         path: String,
-        /// What is wrong with it.
+        /// Error in the file.
         error: CacheError,
     },
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The receiving end does not open.
+    /// The receiver does not open.
     #[error("{0}")]
     Receive(String),
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
     /// A thread does not start.

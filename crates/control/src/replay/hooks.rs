@@ -1,21 +1,22 @@
-//! What the user's side of a replay takes part in.
+//! Callbacks of the caller of a replay.
 
 use wirestorm_base::time::Instant;
 
-/// Asked before a packet is sent, with its number: how many to send now, `None` to end.
+/// Called with the number of the next packet. Returns how many packets to send now, or `None` to
+/// end.
 pub type Ask = Box<dyn FnMut(u64) -> Option<u64> + Send>;
 
-/// Shown every frame with its capture time before it leaves.
+/// Called with the capture time and the bytes of each frame before it leaves.
 pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
-/// What the user's side of a replay takes part in.
+/// Callbacks of the caller of a replay.
 #[derive(Default)]
 pub struct Hooks {
-    /// Who answers how many packets come next; for plans that ask.
+    /// Decides how many packets to send next, for interactive plans.
     pub ask: Option<Ask>,
-    /// Who sees every frame; for plans that show them.
+    /// Receives each frame, for plans that show frames.
     pub show: Option<ShowFrame>,
-    /// Whether a snapshot is published at the end of every pass too, with what was sent by then.
-    /// With several workers, it is the first whose passes count.
+    /// Whether to publish a snapshot at the end of each pass. With several workers, the passes of
+    /// the first one count.
     pub passes: bool,
 }

@@ -15,7 +15,7 @@ pub struct Input {
     entry: Entry,
 }
 
-/// Why an input cannot be read.
+/// Error of opening inputs.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// The input does not open.
@@ -44,7 +44,7 @@ impl Input {
     /// Opens the capture, decompressed.
     ///
     /// # Errors
-    /// [`InputError::Open`].
+    /// Returns [`InputError::Open`].
     pub fn open(&self) -> Result<Box<dyn Read + Send>, InputError> {
         let open_error = |error| InputError::Open { input: self.to_string(), error };
         self.files.open_capture(&self.path).map_err(open_error)

@@ -1,10 +1,10 @@
-//! Replaying captures onto real interfaces.
+//! Replays captures on interfaces.
 //!
 //! ```text
-//! supervisor thread  opens, waits for the start, snapshots, result
-//! reader thread      files -> Chunk           (ends after the pass where captures are preloaded)
+//! supervisor thread  opens ports, waits for the start, publishes snapshots, builds the result
+//! reader thread      files -> Chunk           (ends after the first pass with preloading)
 //! worker thread(s)   Chunk -> frames in ports
-//! port threads       the in-kernel sender's, one for each xdp port
+//! port threads       in-kernel senders, one for each xdp port
 //! ```
 
 mod compile;

@@ -1,5 +1,5 @@
-//! Two captures of the two sides of a link, read as one by time: the first is interface 0, the
-//! second interface 1 of a pcapng section that exists only on its way to the indexer.
+//! Merges two captures of the two sides of a link by time. The output is a pcapng section in memory
+//! with the first capture as interface 0 and the second as interface 1.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use wirestorm_wire::capture::{Decoder, LinkType, PcapngWriter, RecordHeader, Ste
 use super::input::Input;
 use super::reader::ReaderCounters;
 
-/// Bytes that are read from a capture at once.
+/// Bytes read from a capture at once.
 const READ_BYTES: usize = 1 << 18;
 
-/// Bytes of the merged section that are made at once.
+/// Bytes of the merged section produced at once.
 const MERGED_BYTES: usize = 1 << 18;
 
 /// Two captures merged by time.
 pub(super) struct Pair {
     sides: [Side; 2],
     writer: PcapngWriter,
-    /// Merged and not read yet, from `position` on.
+    /// Merged bytes. Those from `position` on are not read yet.
     merged: Vec<u8>,
     position: usize,
     has_begun: bool,
 }
 
-/// One capture, with its next record at hand.
+/// One capture, with its next record decoded.
 struct Side {
     input: Input,
-    /// Where it is noted that the file ends too early.
+    /// Counters that record a truncated file.
     counters: Arc<ReaderCounters>,
     reader: Box<dyn Read + Send>,
     decoder: Decoder,
     buffer: Vec<u8>,
-    /// Not decoded yet: `buffer[start..filled]`.
+    /// Bytes not decoded yet: `buffer[start..filled]`.
     start: usize,
     filled: usize,
     at_end: bool,
@@ -42,10 +42,10 @@ struct Side {
 }
 
 impl Pair {
-    /// Opens both.
+    /// Opens both captures.
     ///
     /// # Errors
-    /// Where one does not open.
+    /// Fails if a capture does not open.
     pub(super) fn open(
         [first, second]: [&Input; 2],
         counters: &Arc<ReaderCounters>,
@@ -72,7 +72,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Merges until there is enough to read, or nothing left.
+    /// Merges until `merged` holds [`MERGED_BYTES`], or both captures end.
     fn merge(&mut self) -> io::Result<()> {
         self.merged.clear();
         self.position = 0;
@@ -133,7 +133,7 @@ impl Side {
         })
     }
 
-    /// Moves on to the next record.
+    /// Decodes the next record.
     fn advance(&mut self) -> io::Result<()> {
         loop {
             let step = self.decoder.step(&self.buffer[self.start..self.filled], self.at_end);
@@ -146,8 +146,8 @@ impl Side {
                     let link_type = *self.link_type.get_or_insert(record.link_type);
                     if link_type != record.link_type {
                         return Err(self.error(format!(
-                            "packet {}: link type {}, and {link_type} before; each file of a \
-                             pair must have one",
+                            "packet {}: link type {}, but {link_type} before; each file of a \
+                             pair must have a single link type",
                             self.decoder.records(),
                             record.link_type
                         )));

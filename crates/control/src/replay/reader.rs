@@ -1,9 +1,9 @@
-//! The reader: a thread that reads ahead of the workers, decodes and indexes.
+//! The reader: a thread that reads captures ahead of the workers, decodes and indexes them.
 //!
-//! Chunks are handed to every worker as shared references and come back by being dropped:
-//! the reader keeps a reference of its own to each and fills one again when it is the last. The
-//! queue to each worker is shorter than the pool, so at least one chunk is always on its way
-//! back. Small captures are kept whole after the first pass.
+//! All workers get shared references to each chunk and return it by dropping them. The reader keeps
+//! its own reference and fills a chunk again when that is the only one. The queue to each worker is
+//! shorter than the pool, so at least one chunk is always on its way back. Small captures stay in
+//! memory after the first pass.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,43 +18,43 @@ use wirestorm_wire::capture::CaptureError;
 use super::input::{Input, InputError};
 use super::pair::Pair;
 
-/// How captures are read.
+/// Options of the reader.
 #[derive(Clone, Debug)]
 pub struct ReaderOptions {
-    /// The captures, in order.
+    /// Captures, in order.
     pub inputs: Vec<Input>,
-    /// How often they are passed; `u64::MAX`: until stopped.
+    /// Number of passes; `u64::MAX` for no limit.
     pub passes: u64,
-    /// Whether all is read before the first frame is sent, and kept.
+    /// Whether to read all captures into memory before the first frame is sent.
     pub preload: bool,
-    /// Whether the captures come in pairs, each to be replayed as one by time.
+    /// Whether to merge each pair of captures by time.
     pub in_pairs: bool,
-    /// What is found out about each record.
+    /// Options of the indexer.
     pub indexer: IndexerOptions,
 }
 
-/// Why reading ended early.
+/// Error that ended reading early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file does not open.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A file does not read.
+    /// Reading a file failed.
     #[error("{input}: byte {position}: cannot read: {error}")]
     Read {
-        /// The file.
+        /// File.
         input: String,
-        /// Where in it, after decompression.
+        /// Position in bytes after decompression.
         position: u64,
-        /// What the system or the decompressor said.
+        /// Error of the system or the decompressor.
         error: io::Error,
     },
-    /// A file makes no sense from some record on.
+    /// A record of a file is invalid.
     #[error("{input}: {error}")]
     Index {
-        /// The file.
+        /// File.
         input: String,
-        /// What is wrong, with packet number and position.
+        /// Error with packet number and position.
         error: IndexError,
     },
     /// A second pass over standard input.
@@ -62,40 +62,40 @@ pub enum ReadError {
     StandardInputTwice,
 }
 
-/// Bytes of a chunk: several milliseconds of sending at any rate that one worker reaches, and
-/// small enough that the pool fits beside everything else in a core's share of cache.
+/// Bytes of a chunk: several milliseconds of sending at any rate of a worker, and small enough for
+/// the pool to fit into a core's share of the cache.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks that wait for a worker at most: 4 MiB read ahead.
+/// Maximum number of chunks queued for a worker: 4 MiB of read-ahead.
 const QUEUE_CHUNKS: usize = 4;
 
-/// One more than a worker's queue can hold, one that the worker has open, one being filled.
+/// Chunks in the pool: one more than a full queue, one in use by the worker, one being filled.
 const POOL_CHUNKS: usize = QUEUE_CHUNKS + 3;
 
-/// Captures up to this size are kept in memory from the first pass on if there is a second.
+/// Captures up to this size stay in memory after the first pass if there is a second.
 pub(super) const KEEP_BYTES_MAX: u64 = 64 << 20;
 
-/// What is known of the reading so far.
+/// Counters of the reader.
 #[derive(Debug, Default)]
 pub struct ReaderCounters {
     /// Bytes read, after decompression, over all passes.
     pub bytes: AtomicU64,
     /// Records indexed, over all passes.
     pub records: AtomicU64,
-    /// Packets whose flow could not be told because the table was full.
+    /// Packets without a known flow because the flow table was full.
     pub flows_overflowed: AtomicU64,
-    /// Packets whose side was guessed because the table was full.
+    /// Packets whose side was guessed because the conversation table was full.
     pub sides_overflowed: AtomicU64,
-    /// Files that end within a record or a block; all before it is replayed.
+    /// Files truncated within a record or a block. Earlier records are replayed.
     pub cut_off: Mutex<Vec<CutOff>>,
 }
 
-/// A file that ends within a record or a block.
+/// A file truncated within a record or a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutOff {
-    /// The file.
+    /// File.
     pub input: String,
-    /// Where, and what is missing.
+    /// Position and missing part.
     pub reason: CaptureError,
 }
 
@@ -106,15 +106,14 @@ impl From<CutOff> for ReadError {
 }
 
 impl CutOff {
-    /// Whether a packet is missing.
+    /// Returns whether a packet is missing.
     pub fn loses_packet(&self) -> bool {
         matches!(self.reason, CaptureError::TruncatedRecord { .. })
     }
 }
 
 impl ReaderCounters {
-    /// Notes that a file ends too early; once, in however many passes it does. Returns whether
-    /// that is what `error` tells.
+    /// Records a truncated file, once for all passes. Returns whether `error` reports a truncation.
     pub(super) fn note_cut_off(&self, input: &Input, error: &CaptureError) -> bool {
         use CaptureError::{TruncatedBlock, TruncatedRecord};
         if !matches!(error, TruncatedRecord { .. } | TruncatedBlock { .. }) {
@@ -129,7 +128,7 @@ impl ReaderCounters {
     }
 }
 
-/// The running reader.
+/// A running reader thread.
 #[derive(Debug)]
 pub struct Reader {
     thread: Option<JoinHandle<Result<(), ReadError>>>,
@@ -138,12 +137,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Starts reading; returns one feed for each worker, when the first chunk is ready or, with
-    /// `preload`, when all are.
+    /// Starts the thread and returns one feed for each worker. Waits for the first chunk or, with
+    /// `preload`, for all chunks.
     ///
     /// # Errors
-    /// Where the thread does not start. What goes wrong while reading is told by
-    /// [`Reader::finish`]; records before it are replayed.
+    /// Fails if the thread does not start. [`Reader::finish`] returns errors of reading; records
+    /// before the error are replayed.
     pub fn start(options: ReaderOptions) -> io::Result<(Self, Vec<ReaderFeed>)> {
         let workers = options.indexer.workers.max(1);
         let stop = Arc::new(AtomicBool::new(false));
@@ -174,23 +173,23 @@ impl Reader {
         };
         let thread =
             std::thread::Builder::new().name("reader".into()).spawn(move || reading.run())?;
-        // The end of the thread, whatever its reason, ends this wait as well.
+        // The channel also closes when the thread ends for any other reason.
         let _ = wait_ready.recv();
         Ok((Self { thread: Some(thread), stop, counters }, feeds))
     }
 
-    /// What was read so far.
+    /// Returns the counters.
     pub fn counters(&self) -> &Arc<ReaderCounters> {
         &self.counters
     }
 
-    /// Ends the reading; the feeds must have been dropped.
+    /// Stops the thread. The caller must have dropped all feeds.
     ///
     /// # Errors
-    /// What made the reader end early, if something did.
+    /// Returns the error that ended reading early, if any.
     ///
     /// # Panics
-    /// Where the reader did.
+    /// Panics if the reader thread panicked.
     pub fn finish(mut self) -> Result<(), ReadError> {
         self.stop.store(true, Ordering::Release);
         match self.thread.take().map(JoinHandle::join) {
@@ -201,16 +200,16 @@ impl Reader {
     }
 }
 
-/// What the reader tells a worker's feed.
+/// Message from the reader to a worker's feed.
 #[derive(Clone, Debug)]
 enum Message {
     Chunk(Arc<Chunk>),
     PassEnd,
-    /// All chunks of a pass, to be replayed for all passes that are left.
+    /// All chunks of a pass, for all remaining passes.
     Kept(Arc<[Arc<Chunk>]>),
 }
 
-/// Whether all inputs together are small enough to be kept in memory unasked.
+/// Returns whether all inputs together are small enough to stay in memory without preloading.
 fn are_small(inputs: &[Input]) -> bool {
     inputs
         .iter()
@@ -218,18 +217,18 @@ fn are_small(inputs: &[Input]) -> bool {
         .is_some_and(|sum| sum <= KEEP_BYTES_MAX)
 }
 
-/// The state of the reader's thread.
+/// State of the reader thread.
 struct Reading {
     options: ReaderOptions,
     indexer: Indexer,
-    /// Whether chunks are kept instead of being filled again.
+    /// Whether chunks stay in memory instead of being reused.
     keeps: bool,
     kept: Vec<Arc<Chunk>>,
     pool: Vec<Arc<Chunk>>,
-    /// The end of a chunk that belongs to the next one.
+    /// Bytes at the end of a chunk that belong to the next one.
     rest: Vec<u8>,
     workers: Vec<SyncSender<Message>>,
-    /// Told when the first chunk, or with preload all of them, can be had.
+    /// Signals that the first chunk or, with `preload`, all chunks are available.
     ready: SyncSender<()>,
     stop: Arc<AtomicBool>,
     counters: Arc<ReaderCounters>,
@@ -240,7 +239,7 @@ impl Reading {
         for pass in 0..self.options.passes {
             let outcome = self.pass();
             if self.options.preload {
-                // Also what was read before a fault is replayed, once.
+                // After an error, replay the records before it once.
                 self.send_kept();
                 let _ = self.ready.try_send(());
                 return outcome;
@@ -290,7 +289,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads and hands on one chunk of a file; `None` at its end.
+    /// Reads one chunk of a file and sends it to the workers; `None` at the end of the file.
     fn chunk(
         &mut self,
         file: usize,
@@ -298,8 +297,8 @@ impl Reading {
     ) -> Result<Option<()>, ReadError> {
         let waits_for_little = self.options.inputs[file].is_stream();
         let mut shared = self.spare_chunk();
-        // A spare chunk is new, or was seen to have no other owner and was taken from the pool.
-        let chunk = Arc::get_mut(&mut shared).expect("nobody else has a spare chunk");
+        // A spare chunk is new, or its only reference was in the pool.
+        let chunk = Arc::get_mut(&mut shared).expect("a spare chunk has no other owner");
         chunk.records.clear();
         chunk.bytes.resize(chunk.bytes.len().max(CHUNK_BYTES).max(self.rest.len()), 0);
         chunk.bytes[..self.rest.len()].copy_from_slice(&self.rest);
@@ -324,7 +323,7 @@ impl Reading {
                 }
             }
             match self.indexer.index(chunk, filled, at_end) {
-                // Not a single record: one that is longer than the chunk, or a slow pipe.
+                // No complete record yet: it is longer than the chunk, or a pipe is slow.
                 Ok(indexed) if !indexed.ended && chunk.records.is_empty() => {
                     let at_least = indexed.consumed + indexed.at_least;
                     let length = chunk.bytes.len().max(at_least);
@@ -358,7 +357,7 @@ impl Reading {
         }
     }
 
-    /// A chunk that no worker holds.
+    /// Returns a chunk that no worker uses.
     fn spare_chunk(&mut self) -> Arc<Chunk> {
         if !self.keeps {
             for position in 0..self.pool.len() {
@@ -370,7 +369,7 @@ impl Reading {
         Arc::default()
     }
 
-    /// Gives a filled chunk to all workers; `None` where reading is to end.
+    /// Sends a filled chunk to all workers; `None` to stop reading.
     fn hand_on(&mut self, mut chunk: Arc<Chunk>) -> Option<()> {
         if self.keeps {
             if let Some(chunk) = Arc::get_mut(&mut chunk) {
@@ -392,20 +391,20 @@ impl Reading {
         sent
     }
 
-    /// Waits until every worker that is left has room; `None` where none is or reading is to
-    /// end.
+    /// Sends a message to all remaining workers and waits for space in their queues. `None` if no
+    /// worker is left or reading must stop.
     fn send(&mut self, message: &Message) -> Option<()> {
         self.workers.retain(|worker| worker.send(message.clone()).is_ok());
         (!self.workers.is_empty() && !self.stop.load(Ordering::Acquire)).then_some(())
     }
 }
 
-/// A worker's end of the reader.
+/// Receiving end of the reader for one worker.
 #[derive(Debug)]
 pub struct ReaderFeed {
     receiver: Receiver<Message>,
     kept: Option<Arc<[Arc<Chunk>]>>,
-    /// Next of the kept chunks.
+    /// Index of the next kept chunk.
     cursor: usize,
     passes_left: u64,
 }

@@ -1,4 +1,4 @@
-//! From what the workers counted to the result.
+//! Builds the result from the counters of the workers.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -21,21 +21,21 @@ use crate::result::{
 };
 use crate::work::departures_of_all;
 
-/// A run that has ended.
+/// Outcome of a run.
 pub(super) struct ReplayOutcome {
     pub(super) captures: Vec<String>,
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) read_counters: Arc<ReaderCounters>,
     pub(super) read_error: Option<ReadError>,
-    /// The interface where arrivals were counted, and what arrived.
+    /// Receiving interface and its report.
     pub(super) rx: Option<(String, ReceiveReport)>,
-    /// What one should know of how it was run.
+    /// Notes for the result.
     pub(super) notes: Vec<String>,
 }
 
 impl ReplayOutcome {
-    /// The result, which begins as `result`.
+    /// Completes `result`.
     pub(super) fn report(
         self,
         result: RunResult,
@@ -65,7 +65,8 @@ impl ReplayOutcome {
         }
         errors.extend(read_error.iter().map(ToString::to_string));
         errors.extend(rx.iter().filter_map(|(_, rx)| rx.error.clone()));
-        // A file's time stamps are the schedule; what took time is to write it.
+        // The timestamps of a file follow the schedule exactly; the elapsed time is only that of
+        // writing.
         let departures = outcomes.iter().filter_map(|outcome| outcome.departures.clone());
         let departures = departures_of_all(departures)
             .filter(|(record, _)| record.frames > 0 && !matches!(plan.target, SendTo::File(_)));
@@ -73,7 +74,7 @@ impl ReplayOutcome {
         sum.merge(&counters[1]);
         sent.merge(&transmitted[1]);
         let cut_off = read_counters.cut_off.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // Each of them was missing in every pass.
+        // Each truncated packet was missing in each pass.
         let missing = cut_off.iter().filter(|cut| cut.loses_packet()).count() as u64;
         transmitted[0].failed += missing * sum.passes.max(1);
         sent.failed += missing * sum.passes.max(1);
@@ -136,7 +137,7 @@ impl ReplayOutcome {
     }
 }
 
-/// What was sent, at a rate over the time that the run took.
+/// Builds a transmit report with rates over the duration of the run.
 fn transmit(
     plan: &ReplayPlan,
     counters: &ReplayCounters,
@@ -177,7 +178,7 @@ const fn refused(counters: &ReplayCounters) -> RefusedReport {
     }
 }
 
-/// What one should know of the frames that did not leave, and what to do about it.
+/// Returns notes on frames that were not sent, with remedies.
 fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounters) -> Vec<String> {
     let flows_overflowed = read.flows_overflowed.load(Ordering::Relaxed);
     let sides_overflowed = read.sides_overflowed.load(Ordering::Relaxed);
@@ -185,8 +186,8 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
     if counters.too_long > 0 {
         let mtu = interfaces.links.first().map_or(0, |(_, link)| link.mtu);
         notes.push(format!(
-            "{} longer than the interface takes (MTU {mtu}, longest frame {} bytes) and not sent; \
-             --mtu-trunc cuts such frames, a larger MTU lets them pass",
+            "{} longer than the interface allows (MTU {mtu}, longest frame {} bytes) and not sent; \
+             use --mtu-trunc to truncate such frames, or increase the MTU",
             counted(counters.too_long, "frame was", "frames were"),
             counters.too_long_max
         ));
@@ -199,26 +200,26 @@ fn notes(counters: &ReplayCounters, interfaces: &Interfaces, read: &ReaderCounte
     }
     if counters.unconvertible > 0 {
         notes.push(format!(
-            "{} of a link layer without an Ethernet form and not sent",
+            "{} of a link type that cannot be converted to Ethernet and not sent",
             counted(counters.unconvertible, "record was", "records were")
         ));
     }
     if flows_overflowed > 0 {
         notes.push(format!(
-            "the table of flows was full: {} of further flows not in the count of flows",
+            "the flow table was full: {} missing in the flow counts",
             counted(flows_overflowed, "packet is", "packets are")
         ));
     }
     if sides_overflowed > 0 {
         notes.push(format!(
-            "the table of conversations was full: {} on a side guessed by port",
+            "the conversation table was full: {} assigned to a side by port",
             counted(sides_overflowed, "packet is", "packets are")
         ));
     }
     notes
 }
 
-/// What a run that has no interface sends to.
+/// Returns the name of the target of a run without interfaces.
 fn target_name(plan: &ReplayPlan) -> String {
     match &plan.target {
         SendTo::File(path) => path.display().to_string(),
@@ -226,9 +227,9 @@ fn target_name(plan: &ReplayPlan) -> String {
     }
 }
 
-/// The rate over the time from the first departure to the last, and that time in seconds. N
-/// departures span N - 1 intervals; a rate of N over that time would be N / (N - 1) too high.
-/// Where departures were not timed, all of them over the time that the run `lasted`.
+/// Returns the rate and the time in seconds from the first to the last departure. N departures span
+/// N - 1 intervals, so a rate of N over that time would be too high. Without timed departures,
+/// returns the rate over `lasted`.
 fn achieved(
     transmitted: &TransmitCounters,
     lasted: Duration,
@@ -275,15 +276,15 @@ fn target(plan: &ReplayPlan) -> Target {
     target
 }
 
-/// The rate that is asked for is that of the time in which frames are to be sent: pauses that are
-/// part of the plan make it no lower.
+/// Returns the relative rate error in parts per million. Planned pauses do not count: the target
+/// rate applies to the sending time only.
 fn rate_error_ppm(
     plan: &ReplayPlan,
     achieved: &FrameRate,
     elapsed_s: f64,
     paused: Duration,
 ) -> Option<f64> {
-    // A file has the rate that was asked for by its time stamps, however fast it was written.
+    // The timestamps of a file follow the target rate, whatever the speed of writing.
     if matches!(plan.target, SendTo::File(_)) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A replay from its plan to its result.
+//! Run of a replay, from its plan to its result.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
@@ -24,14 +24,13 @@ use crate::receive::Arrivals;
 use crate::result::RunResult;
 use crate::workers::{OBSERVE_INTERVAL, Workers};
 
-/// Ends of passes that wait for the supervisor at most; then the worker waits too.
+/// Maximum number of pass ends queued for the supervisor. The worker waits when the queue is full.
 const PASS_ENDS_MAX: usize = 64;
 
-/// Replays captures, as a run's supervisor thread does.
+/// Replays captures on the calling supervisor thread.
 ///
 /// # Errors
-/// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the
-/// result, beside what was measured.
+/// Fails if nothing could be sent. Later errors are part of the result.
 pub(crate) fn run(
     plan: &ReplayPlan,
     backend: Backend,
@@ -40,7 +39,7 @@ pub(crate) fn run(
 ) -> Result<RunResult, ReplayError> {
     plan.check()?;
     let controls = context.controls();
-    // Before the captures are looked at: who cannot send need not read.
+    // Open the interfaces before the captures: without them there is no need to read.
     let lease = context.lease_request();
     let names = target::interfaces(plan);
     let interfaces = Interfaces::open(&names, plan.force_interface, &lease, Some(backend))?;
@@ -50,7 +49,7 @@ pub(crate) fn run(
     }
     let captures = inputs.iter().map(ToString::to_string).collect();
     let extent = inputs.iter().map(Input::plain_length).sum();
-    // The receiving end first: a program on a veth's peer is what lets the in-kernel sender in.
+    // Open the receiver first: its XDP program on a veth peer enables the in-kernel sender.
     let arrivals = match &plan.receive {
         None => None,
         Some(receive) => {
@@ -98,7 +97,7 @@ pub(crate) fn run(
                 )?;
                 Ok(move |start| {
                     let outcome = worker.work(feed, ports, start);
-                    // The observer has nothing to wait for when all workers have let go of it.
+                    // The observer ends when all workers have dropped their sender.
                     drop(alive);
                     outcome
                 })
@@ -151,7 +150,7 @@ pub(crate) fn run(
     Ok(outcome.report(context.result(Some(start)), plan, &interfaces))
 }
 
-/// How far a run has come: now, or at the end of a pass of the first worker.
+/// Returns the progress of a run: now, or at the end of a pass of the first worker.
 fn progress(
     plan: &ReplayPlan,
     extent: Option<u64>,
@@ -183,7 +182,7 @@ fn progress(
         fractions.push(elapsed.as_secs_f64() / limits.duration.as_secs_f64().max(1e-9));
     }
     if limits.passes < u64::MAX {
-        // Within the only pass, the reader tells: it is a few chunks ahead at most.
+        // In a single pass, use the position of the reader, which is only a few chunks ahead.
         let within = match extent {
             Some(bytes) if limits.passes == 1 => {
                 read.bytes.load(Ordering::Relaxed) as f64 / bytes.max(1) as f64

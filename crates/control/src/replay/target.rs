@@ -1,4 +1,4 @@
-//! What a replay sends through, as its plan says.
+//! Ports of a replay, as its plan defines them.
 
 use wirestorm_base::pace::Pace;
 use wirestorm_plan::replay::{ReplayPlan, Target};
@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::host::CpuPlan;
 use crate::port::{Choice, Interfaces, OpenError, PortOptions};
 
-/// The names of the interfaces.
+/// Returns the names of the interfaces.
 pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
     match &plan.target {
         Target::Interfaces { primary, secondary } => {
@@ -18,7 +18,7 @@ pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {
     }
 }
 
-/// The ports of one worker.
+/// Opens the ports of one worker.
 pub(super) fn open_ports(
     plan: &ReplayPlan,
     backend: Backend,

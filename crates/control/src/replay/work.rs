@@ -1,4 +1,4 @@
-//! A worker's thread.
+//! Worker thread of a replay.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, mpsc};
@@ -20,7 +20,7 @@ use crate::port::{Choice, Interfaces, Watch};
 use crate::receive::Noted;
 use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_paused};
 
-/// A thread's own counters, as of its last breath but a few.
+/// Counters of a worker, at most [`PUBLISH_INTERVAL`] old.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) counters: ReplayCounters,
@@ -30,32 +30,32 @@ pub(super) struct Snapshot {
 /// The end of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassEnd {
-    /// When the last frame of the pass had left.
+    /// Time when the last frame of the pass had left.
     pub(super) at: Instant,
-    /// What was done by then.
+    /// Counters at that time.
     pub(super) snapshot: Snapshot,
 }
 
-/// What a worker's thread comes back with.
+/// Outcome of a worker.
 pub(super) struct WorkerOutcome {
-    /// By port.
+    /// Counters by port.
     pub(super) counters: [ReplayCounters; 2],
     pub(super) ports: Vec<PortOutcome>,
-    /// When frames left, and where that was stamped.
+    /// Departures, and the point where they were timestamped.
     pub(super) departures: Option<Stamped>,
     pub(super) finished: Instant,
-    /// Time between frames in which none was to be sent.
+    /// Time in which no frame was due.
     pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
 
-/// What became of one port.
+/// Outcome of one port.
 pub(super) struct PortOutcome {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
 }
 
-/// What a worker's thread needs.
+/// Context of a worker.
 pub(super) struct WorkerContext<'a> {
     pub(super) plan: &'a ReplayPlan,
     pub(super) controls: &'a Controls,
@@ -65,18 +65,18 @@ pub(super) struct WorkerContext<'a> {
     pub(super) sent_log: Option<mpsc::Sender<Noted>>,
     pub(super) show: Option<Arc<Mutex<ShowFrame>>>,
     pub(super) ask: Option<Ask>,
-    /// Who is told of the end of every pass.
+    /// Receives the end of each pass.
     pub(super) pass_ends: Option<mpsc::SyncSender<PassEnd>>,
 }
 
-/// How often a worker publishes its counters.
+/// Interval at which a worker publishes its counters.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How often a worker looks whether its interfaces are still up.
+/// Interval at which a worker checks its interfaces.
 const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 
 impl WorkerContext<'_> {
-    /// Breathes until all is sent, a port fails, or somebody says stop.
+    /// Iterates until all frames are sent, a port fails or the run stops.
     pub(super) fn work(
         mut self,
         feed: ReaderFeed,
@@ -91,7 +91,7 @@ impl WorkerContext<'_> {
         let sum = worker.counters();
         let paused = worker.paused();
         let own_departures = worker.departures().clone();
-        // The feed ends with the worker, so that a reader that waits for room is let go.
+        // Drops the feed, which releases a reader that waits for space in the queue.
         let held = worker.into_held();
         let unsent_before: Vec<u64> = ports.iter().map(|port| port.transmitted().unsent).collect();
         let outcome = outcome.and_then(|()| {
@@ -132,7 +132,8 @@ impl WorkerContext<'_> {
         let mut worker = Worker::new(feed, options, renderer, start);
         if let Some(sent_log) = self.sent_log.clone() {
             worker = worker.with_sent_log(Box::new(move |hashes| {
-                // The receiver outlives the workers, unless it failed, which it reports.
+                // The receiver outlives the workers unless it failed, and then it reports the
+                // error.
                 let _ = sent_log.send(Noted::Sent(hashes.to_vec()));
             }));
         }
@@ -195,14 +196,15 @@ impl WorkerContext<'_> {
         }
     }
 
-    /// Tells the receiving end that the last so many frames never left.
+    /// Reports to the receiver that the last `count` frames never left.
     fn note_unsent(&self, held: VecDeque<u64>, count: usize) {
         let Some(sent_log) = &self.sent_log else { return };
         let left = held.len().saturating_sub(count);
         let _ = sent_log.send(Noted::Unsent(held.into_iter().skip(left).collect()));
     }
 
-    /// When sending ends at the latest, pauses aside. A capture file has its own time.
+    /// Returns the latest end of sending, without pauses. A capture file has virtual time and no
+    /// limit.
     fn end_max(&self, start: Instant) -> Instant {
         let duration = self.plan.limits.duration;
         match self.plan.target {
@@ -218,17 +220,18 @@ impl WorkerContext<'_> {
     }
 }
 
-/// Passes whose frames were given to the ports and have not all left.
+/// Passes whose frames were given to the ports but have not all left.
 #[derive(Default)]
 struct Passes {
-    /// Passes told of, or waiting to be.
+    /// Passes reported or waiting.
     seen: u64,
-    /// What was done when all their frames were given away; no more than ports hold frames.
+    /// Counters at the time when all frames of a pass were given to the ports. The queue is no
+    /// longer than the number of frames in the ports.
     waiting: VecDeque<ReplayCounters>,
 }
 
 impl Passes {
-    /// Notices that all frames of a pass were given away.
+    /// Records that all frames of a pass were given to the ports.
     fn note(&mut self, counters: ReplayCounters) {
         if counters.passes > self.seen {
             self.seen = counters.passes;
@@ -236,7 +239,7 @@ impl Passes {
         }
     }
 
-    /// Tells of the passes whose frames have left.
+    /// Reports the passes whose frames have left.
     fn tell(&mut self, ports: &[TransmitPort], pass_ends: &mpsc::SyncSender<PassEnd>) {
         while let Some(counters) = self.waiting.front() {
             let mut transmitted = transmitted(ports);
@@ -248,14 +251,14 @@ impl Passes {
             transmitted.sent = transmitted.sent.min(counters.packets);
             transmitted.sent_bytes = transmitted.sent_bytes.min(counters.bytes);
             let snapshot = Snapshot { counters: *counters, transmitted };
-            // Nobody listens any more where the run has ended.
+            // The channel is closed if the run has ended.
             let _ = pass_ends.send(PassEnd { at: clock::now(), snapshot });
             self.waiting.pop_front();
         }
     }
 }
 
-/// What all ports of a worker did.
+/// Returns the sum of the transmit counters of all ports.
 fn transmitted(ports: &[TransmitPort]) -> TransmitCounters {
     let mut transmitted = TransmitCounters::default();
     for port in ports {
@@ -264,8 +267,8 @@ fn transmitted(ports: &[TransmitPort]) -> TransmitCounters {
     transmitted
 }
 
-/// Lets a worker breathe with the ports as what they are, where there is one: then the compiler
-/// knows it, and no call has to find out.
+/// Runs one iteration of a worker. With a single port it uses the concrete port type, which avoids
+/// dispatch for each frame.
 ///
 /// # Errors
 /// As [`Worker::breathe`].
@@ -278,13 +281,13 @@ fn breathe<F: Feed>(
         [port] => port.visit(Breathe { worker, now }),
         ports => match Outputs::of(ports) {
             Some(outputs) => worker.breathe(now, outputs),
-            // A plan has one output or two.
+            // Unreachable: a plan has one output or two.
             None => Ok(Breath { frames: 0, state: WorkerState::Done }),
         },
     }
 }
 
-/// A breath of a worker on its one port.
+/// One iteration of a worker on its only port.
 struct Breathe<'a, F> {
     worker: &'a mut Worker<F>,
     now: Instant,

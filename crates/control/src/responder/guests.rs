@@ -1,4 +1,4 @@
-//! The hosts of a run: each answers for its port's addresses as long as frames are sent.
+//! Responder threads of a run. Each answers ARP, neighbour discovery and pings for one port.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use wirestorm_io::clock;
 use super::prober::Prober;
 use super::station::Station;
 
-/// Threads that answer, until this is dropped.
+/// Responder threads; dropping this stops them.
 pub(crate) struct Guests {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How often it is looked whether all is to end.
+/// Interval at which a thread checks for the end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// The same where there are probes, which begin and end then.
+/// The same with probes. They start and end at these checks, so the interval is short.
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a host is left alone where its interface is down.
+/// Time between attempts while the interface is down.
 const DOWN_PAUSE: StdDuration = StdDuration::from_millis(20);
 
 impl Guests {
-    /// Lets stations answer from now on.
+    /// Starts a responder thread for each station.
     ///
     /// # Errors
-    /// Where a thread does not start.
+    /// Fails if a thread does not start.
     pub(crate) fn host(stations: Vec<Station>) -> std::io::Result<Self> {
         Self::host_and_probe(stations.into_iter().map(|station| (station, Vec::new())).collect())
     }
 
-    /// The same, and stations ask others as well.
+    /// Starts a thread for each station, which also sends the probes of its probers.
     ///
     /// # Errors
     /// As [`host`](Self::host).
@@ -43,12 +43,12 @@ impl Guests {
         let mut guests = Self { stop: Arc::default(), threads: Vec::new() };
         for (mut station, mut probers) in stations {
             let stop = Arc::clone(&guests.stop);
-            // Probes begin without a call.
+            // No call wakes this thread when the probes start, so it checks often.
             let interval = if probers.is_empty() { LOOK_INTERVAL } else { PROBE_INTERVAL };
             let mut was_down = false;
             let mut turn = move || {
                 if std::mem::take(&mut was_down) {
-                    // Neighbours may have forgotten it.
+                    // Neighbours may have removed the entry while the interface was down.
                     station.announce().inspect_err(|_| was_down = true)?;
                 }
                 let outcome = answer(&mut station, &mut probers, interval);
@@ -59,7 +59,7 @@ impl Guests {
                 while !stop.load(Ordering::Relaxed) {
                     match turn() {
                         Ok(()) => {}
-                        // It may come up again; the run itself says so if it does not.
+                        // The interface may come up again. If it does not, the run reports it.
                         Err(PortError::Down { .. }) => std::thread::sleep(DOWN_PAUSE),
                         Err(_) => return,
                     }
@@ -71,7 +71,7 @@ impl Guests {
     }
 }
 
-/// Asks and answers for a while.
+/// Sends due probes and answers requests for at most `interval`.
 fn answer(
     station: &mut Station,
     probers: &mut [Prober],
@@ -92,7 +92,7 @@ impl Drop for Guests {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A panic there was printed; it does not spoil what was measured.
+            // The panic hook has printed a panic. It does not affect the measurements.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,5 @@
-//! An interface as a host of its own, beside the kernel's: it answers for its addresses, finds
-//! its neighbours and pings others.
+//! A host on an interface, besides the kernel's: answers ARP, neighbour discovery and pings,
+//! resolves neighbours and sends pings.
 
 mod guests;
 mod moves;

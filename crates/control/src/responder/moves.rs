@@ -1,5 +1,5 @@
-//! Neighbours that turn up at other Ethernet addresses while a run lasts: of a router that failed,
-//! whose address another one has taken over.
+//! Changes of neighbours' Ethernet addresses during a run: for example, a standby router takes over
+//! the address of a router that failed.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,22 +8,22 @@ use std::sync::{Mutex, PoisonError};
 
 use wirestorm_wire::packet::MacAddress;
 
-/// A neighbour that is at another Ethernet address than before.
+/// Change of a neighbour's Ethernet address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
-    /// The VLAN tags behind which it is.
+    /// VLAN tags of the neighbour's network.
     pub(crate) tags: Vec<u8>,
-    /// Who.
+    /// IP address of the neighbour.
     pub(crate) address: IpAddr,
-    /// Where it was.
+    /// Previous Ethernet address.
     pub(crate) from: MacAddress,
-    /// Where it is.
+    /// New Ethernet address.
     pub(crate) to: MacAddress,
-    /// Whether nobody else is known where it was.
+    /// Whether no other known neighbour uses the previous Ethernet address.
     pub(crate) was_alone: bool,
 }
 
-/// Those that the worker of a port is to be told of; no more than there are neighbours.
+/// Pending changes for the worker of a port; at most one for each neighbour.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     are_there: AtomicBool,
@@ -31,16 +31,16 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// A neighbour has moved.
+    /// Adds a change.
     pub(super) fn add(&self, it: Move) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let told = waiting.entry((it.tags.clone(), it.address)).or_insert_with(|| it.clone());
-        // Of one that has moved again nobody knows where it was meanwhile.
+        // The worker never saw an intermediate address, so keep the first `from` and the last `to`.
         told.to = it.to;
         self.are_there.store(true, Ordering::Release);
     }
 
-    /// Those that have moved since this was asked last.
+    /// Returns the changes since the last call.
     #[inline]
     pub(crate) fn take(&self) -> Vec<Move> {
         if !self.are_there.load(Ordering::Relaxed) {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_moves_twice_is_told_of_once() {
+    fn repeated_changes_of_a_neighbour_merge() {
         let at = |last: u8| MacAddress([2, 0, 0, 0, 0, last]);
         let it = |last: u8, from, to| Move {
             tags: Vec::new(),

@@ -1,4 +1,4 @@
-//! Ping, from an interface as a host of its own.
+//! Ping from a host on an interface.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -11,69 +11,69 @@ use wirestorm_stack::{EchoRequest, Heard};
 
 use super::station::{HostError, Station};
 
-/// The name and version of the document's form.
+/// Name and version of the document format.
 const SCHEMA: &str = "wirestorm.ping/1";
 
-/// How often it is looked whether all is to end.
+/// Interval at which the loop checks for a stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is asked of whom.
+/// Options of a ping.
 #[derive(Clone, Debug)]
 pub struct PingOptions {
     /// Destination address.
     pub target: IpAddr,
-    /// Requests in all.
+    /// Number of requests.
     pub count: u64,
     /// Time between requests.
     pub interval: Duration,
     /// Time to wait for the last reply.
     pub patience: Duration,
-    /// Bytes of payload.
+    /// Payload length in bytes.
     pub payload: u16,
 }
 
-/// An answer.
+/// An echo reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct PingReply {
-    /// The request, from 0.
+    /// Sequence number of the request, from 0.
     pub sequence: u64,
-    /// Time to live or hop limit with which it arrived.
+    /// Time to live or hop limit of the received reply.
     pub hop_limit: u8,
-    /// From the request to the answer, in nanoseconds.
+    /// Round-trip time in nanoseconds.
     pub round_trip_ns: u64,
-    /// Whether it brought back what was sent.
+    /// Whether the reply carries the payload of the request.
     pub intact: bool,
 }
 
-/// What came of it.
+/// Result of a ping.
 #[derive(Clone, Debug, Serialize)]
 pub struct PingReport {
-    /// The name and version of this document's form.
+    /// Name and version of the document format.
     pub schema: &'static str,
     /// Destination address.
     pub target: String,
-    /// The address that asked.
+    /// Source address of the requests.
     pub source: String,
-    /// The Ethernet address of the next hop.
+    /// Ethernet address of the next hop.
     pub next_hop: String,
     /// Requests sent.
     pub sent: u64,
-    /// Requests that were answered.
+    /// Requests answered.
     pub received: u64,
-    /// Answers beyond the first to a request.
+    /// Duplicate replies.
     pub duplicated: u64,
-    /// The quickest answer, in nanoseconds.
+    /// Minimum round-trip time in nanoseconds.
     pub min_ns: Option<u64>,
-    /// Mean.
+    /// Mean round-trip time in nanoseconds.
     pub mean_ns: Option<f64>,
-    /// The slowest.
+    /// Maximum round-trip time in nanoseconds.
     pub max_ns: Option<u64>,
 }
 
-/// Asks, and shows each answer.
+/// Sends echo requests and calls `show` for each reply.
 ///
 /// # Errors
-/// Where the target's next hop is not found, or the interface failed.
+/// Fails if the next hop is not found, or the interface fails.
 pub fn ping(
     station: &mut Station,
     options: &PingOptions,
@@ -97,7 +97,7 @@ pub fn ping(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // Sixteen bits: of more requests the last 65,536 can be told apart.
+        // The field has 16 bits, so only the last 65,536 requests are distinguishable.
         request.sequence = number as u16;
         let Some(frame) = request.frame() else { break };
         let at = clock::now();
@@ -111,7 +111,7 @@ pub fn ping(
             begun.saturating_add(Duration::from_nanos(past))
         };
         loop {
-            // Short enough that an interruption is noticed.
+            // Wait in short steps, so that a stop takes effect soon.
             let until = end.min(clock::now().saturating_add(LOOK_INTERVAL));
             station.listen(until, |heard, arrival| {
                 let Heard::Echo(reply) = heard else { return ControlFlow::Continue(()) };
@@ -136,7 +136,7 @@ pub fn ping(
                     round_trip_ns,
                     intact: reply.payload == request.payload,
                 });
-                // Nothing is left to wait for.
+                // All replies have arrived.
                 if is_last && round_trips.len() as u64 == options.count {
                     ControlFlow::Break(())
                 } else {

@@ -1,5 +1,5 @@
-//! Questions at a steady rate beside other traffic, and how long their answers take: echo requests
-//! of ICMP, or datagrams of UDP that are sent back.
+//! Latency probes at a steady rate beside other traffic: ICMP echo requests, or UDP datagrams that
+//! the target returns.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -16,52 +16,52 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::station::Station;
 
-/// How long the last answers are waited for.
+/// Time to wait for the last replies.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Requests whose answers are waited for, at most: their numbers have 16 bits.
+/// Maximum number of outstanding requests. Sequence numbers have 16 bits.
 const WAITING_MAX: usize = 1 << 15;
 
-/// Requests that are sent at once where the thread is late, at most.
+/// Maximum number of requests sent at once when the thread is late.
 const BEHIND_MAX: u32 = 16;
 
-/// When all probes of a run begin and end.
+/// Start and end of all probers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeTimes {
     start: OnceLock<Instant>,
     stop: OnceLock<()>,
-    /// Those that still ask, or wait for answers.
+    /// Number of probers that send or wait for replies.
     busy: Mutex<usize>,
-    /// That none is busy any more.
+    /// Signals that no prober is busy.
     is_over: Condvar,
 }
 
 impl ProbeTimes {
-    /// They ask from now on.
+    /// Starts all probers.
     pub(crate) fn begin(&self) {
-        // Who begins them first does.
+        // Only the first call has an effect.
         let _ = self.start.set(clock::now());
     }
 
-    /// None asks any more; returns when there is nothing more to wait for.
+    /// Stops all probers and waits for outstanding replies, for at most [`Self::END_PATIENCE`].
     pub(crate) fn end(&self) {
         self.stop();
         let patience = std::time::Duration::from_nanos(Self::END_PATIENCE.as_nanos());
         let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where they take longer than they may, what they found so far is what there is.
+        // After a timeout the results so far are final.
         let _ = self.is_over.wait_timeout_while(busy, patience, |busy| *busy > 0);
     }
 
-    /// How long the end is waited for.
+    /// Maximum wait for outstanding replies at the end.
     pub(crate) const END_PATIENCE: Duration = Duration::from_secs(2);
 
-    /// None asks any more; returns at once.
+    /// Stops all probers and returns at once.
     pub(crate) fn stop(&self) {
-        // Who ends them first does.
+        // Only the first call has an effect.
         let _ = self.stop.set(());
     }
 
-    /// Whether any still asks, or waits for answers.
+    /// Returns whether any prober sends or waits for replies.
     pub(crate) fn are_busy(&self) -> bool {
         *self.busy.lock().unwrap_or_else(PoisonError::into_inner) > 0
     }
@@ -76,25 +76,25 @@ impl ProbeTimes {
     }
 }
 
-/// What was found out by probes: round-trip delays (RFC 2681).
+/// Results of a prober: round-trip delays (RFC 2681).
 #[derive(Debug)]
 pub(crate) struct ProbeRecord {
     /// Probes sent.
     pub(crate) sent: u64,
-    /// Those that were answered.
+    /// Probes answered.
     pub(crate) received: u64,
     /// Duplicate replies.
     pub(crate) duplicated: u64,
-    /// Answers that came after one to a later question: RFC 4737 section 3.3.
+    /// Reordered replies (RFC 4737 section 3.3).
     pub(crate) reordered: u64,
-    /// Questions that could not be sent when they were due, or not soon after, and were left out.
+    /// Probes that could not be sent on time and were skipped.
     pub(crate) unsent: u64,
     pub(crate) delays: Distribution,
     pub(crate) jitter: Jitter,
-    /// Questions that may be answered yet, the first one's number, and when they left.
+    /// Outstanding probes. `first` is the sequence number of the first one.
     waiting: VecDeque<Asked>,
     first: u64,
-    /// The number behind the greatest one that was answered.
+    /// One more than the greatest sequence number answered.
     next_expected: u64,
 }
 
@@ -120,12 +120,12 @@ impl ProbeRecord {
         }
     }
 
-    /// The number of the next question.
+    /// Returns the sequence number of the next probe.
     fn next_number(&self) -> u64 {
         self.first + self.waiting.len() as u64
     }
 
-    /// The next question leaves now.
+    /// Records that the next probe leaves now.
     fn ask(&mut self) {
         if self.waiting.len() == WAITING_MAX {
             self.waiting.pop_front();
@@ -135,14 +135,14 @@ impl ProbeRecord {
         self.sent += 1;
     }
 
-    /// The last question has not left.
+    /// Records that the last probe was not sent.
     fn take_back(&mut self) {
         self.waiting.pop_back();
         self.sent -= 1;
         self.unsent += 1;
     }
 
-    /// An answer to the question so many behind the first that waits.
+    /// Records a reply to the outstanding probe at index `place`.
     fn hear(&mut self, place: usize, arrival: Instant) {
         let Some(asked) = self.waiting.get_mut(place) else { return };
         if std::mem::replace(&mut asked.is_answered, true) {
@@ -153,8 +153,8 @@ impl ProbeRecord {
         self.received += 1;
         self.delays.record(delay);
         self.jitter.note(delay);
-        // RFC 4737 section 3.3: reordered is what has a smaller number than the one expected next,
-        // which is one more than the greatest that came.
+        // RFC 4737 section 3.3: a packet is reordered if its number is smaller than NextExp, which
+        // is one more than the greatest number received.
         let number = self.first + place as u64;
         if number < self.next_expected {
             self.reordered += 1;
@@ -163,7 +163,7 @@ impl ProbeRecord {
         }
     }
 
-    /// Whether all is answered, or nobody waits any more.
+    /// Returns whether each outstanding probe is answered or timed out.
     fn is_over(&self) -> bool {
         let now = clock::now();
         let mut waiting = self.waiting.iter();
@@ -171,31 +171,31 @@ impl ProbeRecord {
     }
 }
 
-/// Whom a prober asks.
+/// Target and rate of a prober.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asks {
-    /// Who.
+    /// Destination address.
     pub(crate) target: IpAddr,
-    /// At which port, by UDP; `None`: by ICMP.
+    /// UDP destination port; `None` for ICMP.
     pub(crate) port: Option<u16>,
-    /// Weight.
+    /// Probe rate.
     pub(crate) rate: Rate,
 }
 
-/// Asks one host again and again.
+/// Sends probes to one host.
 pub(crate) struct Prober {
     question: Question,
-    /// Whom it is sent to, who may move.
+    /// Next hop, whose Ethernet address may change.
     next_hop: Option<IpAddr>,
     ticker: Ticker,
-    /// When the next question is due, from the start on.
+    /// Due time of the next probe, relative to the start.
     due: Duration,
     is_counted: bool,
     times: Arc<ProbeTimes>,
     record: Arc<Mutex<ProbeRecord>>,
 }
 
-/// What is asked.
+/// Packet that a prober sends.
 enum Question {
     Echo(EchoRequest),
     Datagram {
@@ -206,18 +206,18 @@ enum Question {
     },
 }
 
-/// What a probe's datagrams begin with: that they are this one's.
+/// First bytes of a prober's datagrams, which identify the prober.
 type Token = [u8; 8];
 
-/// Bytes of what is asked, as `ping` has them.
+/// Payload length in bytes, as in `ping`.
 const PAYLOAD_LENGTH: usize = 56;
 
-/// Source ports of probes by UDP: dynamic ones (RFC 6335 section 6).
+/// Source ports of UDP probes: dynamic ports (RFC 6335 section 6).
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 impl Question {
     fn new(station: &Station, (source, next_hop): (IpAddr, MacAddress), asks: &Asks) -> Self {
-        // Several runs of this process may ask on one interface.
+        // Several runs of this process may probe on one interface, so identifiers differ.
         static PROBERS: AtomicU16 = AtomicU16::new(0);
         let number = PROBERS.fetch_add(1, Ordering::Relaxed);
         let identifier = (std::process::id() as u16).wrapping_add(number);
@@ -243,7 +243,7 @@ impl Question {
         }
     }
 
-    /// Whom it goes to by.
+    /// Sets the Ethernet address of the next hop.
     fn send_to(&mut self, next_hop: MacAddress) {
         match self {
             Self::Echo(request) => request.macs.1 = next_hop,
@@ -251,8 +251,8 @@ impl Question {
         }
     }
 
-    /// The frame of the question with a number; `None` where the families differ, which are those
-    /// of a route.
+    /// Returns the frame of probe `number`; `None` if source and destination have different address
+    /// families, which a route excludes.
     fn frame(&mut self, number: u64) -> Option<Vec<u8>> {
         match self {
             Self::Echo(request) => {
@@ -271,7 +271,8 @@ impl Question {
 }
 
 impl Prober {
-    /// Asks a host that a station reaches by this address of its own and by this next hop.
+    /// Creates a prober. `route` is the station's source address and the Ethernet address of the
+    /// next hop.
     pub(crate) fn new(
         station: &Station,
         route: (IpAddr, MacAddress),
@@ -290,19 +291,19 @@ impl Prober {
         }
     }
 
-    /// Where what it finds out can be looked at.
+    /// Returns the shared results.
     pub(crate) fn record(&self) -> Arc<Mutex<ProbeRecord>> {
         Arc::clone(&self.record)
     }
 
-    /// What knows its answers by UDP, which do not come to its station; `None` of one by ICMP.
+    /// Returns the receiver of UDP replies, which do not arrive at the station; `None` for ICMP.
     pub(crate) fn ear(&self) -> Option<ProbeEar> {
         let Question::Datagram { source, target, token, .. } = &self.question else { return None };
         let (source, target, token) = (*source, *target, *token);
         Some(ProbeEar { source, target, token, record: self.record() })
     }
 
-    /// Sends what is due. Returns when there is something to do next.
+    /// Sends the due probes. Returns the time of the next one.
     pub(super) fn ask(&mut self, station: &mut Station) -> Result<Instant, PortError> {
         let Some(start) = self.times.start.get() else { return Ok(Instant::MAX) };
         if self.times.stop.get().is_some() {
@@ -326,7 +327,7 @@ impl Prober {
                 self.question.send_to(mac);
             }
             let Some(frame) = self.question.frame(number) else { return Ok(Instant::MAX) };
-            // Its answer may be there before this thread goes on.
+            // Record first: the reply may arrive before `send` returns.
             self.lock().ask();
             station.send(&frame).inspect_err(|_| self.lock().take_back())?;
         }
@@ -339,7 +340,7 @@ impl Prober {
         }
     }
 
-    /// Takes an answer by ICMP, if it is one to it.
+    /// Records an ICMP reply if it belongs to this prober.
     pub(super) fn hear(&mut self, heard: &Heard, arrival: Instant) {
         let (Heard::Echo(reply), Question::Echo(request)) = (heard, &self.question) else { return };
         let is_ours = reply.identifier == request.identifier
@@ -357,7 +358,7 @@ impl Prober {
     }
 }
 
-/// Knows the answers to a prober's datagrams.
+/// Receiver of the replies to a prober's datagrams.
 pub(crate) struct ProbeEar {
     source: SocketAddr,
     target: SocketAddr,
@@ -366,7 +367,7 @@ pub(crate) struct ProbeEar {
 }
 
 impl ProbeEar {
-    /// Takes an answer, if it is one to it; returns whether it is.
+    /// Records a reply if it belongs to the prober. Returns whether it does.
     pub(crate) fn hear(&self, datagram: &Datagram<'_>, arrival: Instant) -> bool {
         if datagram.source != self.target || datagram.destination != self.source {
             return false;
@@ -398,27 +399,27 @@ mod tests {
     use wirestorm_wire::prefix::Prefix;
 
     #[test]
-    fn answers_are_counted_by_what_came_of_each_question() {
+    fn replies_are_counted_by_probe() {
         let mut record = ProbeRecord::new();
         for number in 0..6 {
             assert_eq!(record.next_number(), number);
             record.ask();
         }
         let now = clock::now();
-        // Number 3 does not come, 2 behind 4, 4 twice; nobody asked for number 9.
+        // Reply 3 is missing, 2 arrives after 4, 4 arrives twice, and probe 9 was never sent.
         for place in [0, 1, 4, 2, 4, 5, 9] {
             record.hear(place, now);
         }
         let counted = (record.sent, record.received, record.duplicated, record.reordered);
         assert_eq!(counted, (6, 5, 1, 1));
-        assert!(!record.is_over(), "number 3 may still come");
+        assert!(!record.is_over(), "reply 3 may still arrive");
         record.hear(3, now);
         assert_eq!((record.received, record.reordered), (6, 2));
         assert!(record.is_over());
     }
 
     #[test]
-    fn what_could_not_be_sent_is_not_lost() {
+    fn unsent_probes_do_not_count_as_lost() {
         if !require_root() {
             return;
         }
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_questions_are_forgotten() {
+    fn oldest_outstanding_probes_are_dropped() {
         let mut record = ProbeRecord::new();
         for _ in 0..WAITING_MAX + 10 {
             record.ask();
@@ -459,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_known_by_both_ends_and_by_what_it_carries() {
+    fn udp_reply_matches_addresses_and_token() {
         let (source, target) = ("10.0.0.1:50000".parse().unwrap(), "10.0.0.2:7".parse().unwrap());
         let record = Arc::new(Mutex::new(ProbeRecord::new()));
         record.lock().unwrap().ask();
@@ -469,12 +470,12 @@ mod tests {
             ear.hear(&Datagram { macs, source, destination, payload }, clock::now())
         };
         let carried = [[5; 8], [0; 8]].concat();
-        assert!(!answer(source, target, &carried), "the question itself");
+        assert!(!answer(source, target, &carried), "the request itself");
         assert!(!answer(target, "10.0.0.1:50001".parse().unwrap(), &carried));
         assert!(!answer(target, source, &[6; 16]) && !answer(target, source, &carried[..15]));
         assert_eq!(record.lock().unwrap().received, 0);
         assert!(answer(target, source, &carried));
-        // One of a number that was never asked is its own too, and counts nothing.
+        // A reply with an unknown number belongs to the prober too, but is not counted.
         assert!(answer(target, source, &[5; 16]));
         assert_eq!(record.lock().unwrap().received, 1);
     }

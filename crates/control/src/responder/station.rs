@@ -1,4 +1,4 @@
-//! A host on a packet socket.
+//! A host on a packet socket: ARP, neighbour discovery and ping for one or more VLANs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,16 +22,16 @@ use wirestorm_wire::prefix::Prefix;
 
 use super::moves::{Move, Moves};
 
-/// Why a host does not live on an interface, or does not find another.
+/// Error of a host on an interface.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// No interface is named so.
+    /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
     /// The interface does not open.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// No packet socket.
+    /// The packet socket does not open.
     #[error(transparent)]
     Open(#[from] AfPacketError),
     /// The interface failed.
@@ -40,117 +40,118 @@ pub enum HostError {
     /// The interface has no Ethernet address.
     #[error("{0} has no Ethernet address")]
     NoMac(InterfaceName),
-    /// No way leads there.
+    /// No route leads to the destination.
     #[error(
-        "{interface}: no way to {destination}: neither it nor a gateway of its family is in a \
+        "{interface}: no route to {destination}: neither it nor a gateway of its family is in a \
          network of {addresses}"
     )]
     NoRoute {
         /// Interface to send on.
         interface: InterfaceName,
-        /// Where to.
+        /// Destination address.
         destination: IpAddr,
-        /// The host's own addresses.
+        /// Addresses of the host.
         addresses: String,
     },
-    /// A neighbour does not answer.
+    /// A neighbour does not answer ARP or neighbour discovery.
     #[error(
-        "{interface}: {neighbour} did not tell its Ethernet address, asked {tries} times by \
-         {protocol}; is it up, and in the same network?"
+        "{interface}: {neighbour} did not answer {tries} {protocol} requests; is it up and in the \
+         same network?"
     )]
     Silent {
         /// Interface to send on.
         interface: InterfaceName,
-        /// Who.
+        /// Address of the neighbour.
         neighbour: IpAddr,
         /// `ARP` or `neighbour discovery`.
         protocol: &'static str,
-        /// How often it was asked.
+        /// Number of requests sent.
         tries: u32,
     },
 }
 
-/// How often a neighbour is asked, and how long each answer may take: RFC 4861 section 10 has
-/// three requests a second apart.
+/// Number of requests to a neighbour, one each [`PATIENCE`]. RFC 4861 section 10 specifies three
+/// requests, one second apart.
 pub(crate) const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a next hop of which nothing is heard is asked whether it is there. RFC 4861 section 10
-/// has 30 s on average, which is long for those who wait to see a router fail.
+/// Time without packets from a next hop after which it is probed. RFC 4861 section 10 specifies 30
+/// s on average, which is too long for tests of router failover.
 const REACHABLE_TIME: Duration = Duration::from_secs(5);
-/// So many next hops are asked in a second at most, where there are many.
+/// Maximum number of next hops probed per second.
 const ASKED_A_SECOND_MAX: u64 = 1_000;
 
-/// Peers that are asked likewise, at most.
+/// Maximum number of peers that are probed.
 const PEERS_MAX: usize = 1_024;
-/// A peer that has not answered so often is gone.
+/// Number of unanswered probes after which a peer is forgotten.
 const PEER_TRIES: u32 = 3 * TRIES;
 
-/// Neighbours that are remembered, at most.
+/// Maximum number of neighbour entries.
 const NEIGHBOURS_MAX: usize = 1 << 16;
 
-/// A neighbour that has not answered.
+/// An unanswered request for a neighbour's address.
 pub(crate) struct Silence<'a> {
     pub(crate) interface: &'a InterfaceName,
     pub(crate) neighbour: IpAddr,
     /// `ARP` or `neighbour discovery`.
     pub(crate) protocol: &'static str,
-    /// How often it was asked, a second apart.
+    /// Number of requests sent so far, one second apart.
     pub(crate) asked: u32,
 }
 
-/// Who lives in VLANs of an interface, or without tags.
+/// Addresses of a host in one VLAN of an interface, or without tags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Residence {
     pub(crate) vlan: Option<Vlans>,
     pub(crate) addresses: Vec<Prefix>,
-    /// Those of others that are answered for as well.
+    /// Address ranges of other hosts that the station also answers for.
     pub(crate) guests: Vec<Guests>,
 }
 
-/// A host in its VLANs, or without tags.
+/// State of a host in one VLAN, or without tags.
 struct Resident {
     host: Host,
-    /// Of pings that are longer than a frame.
+    /// Reassembly of pings longer than a frame.
     fragments: Reassembler,
 }
 
-/// A next hop that is asked from time to time whether it is where it was.
+/// A next hop or peer that is probed from time to time.
 struct Watched {
-    /// Who asks.
+    /// Source address of the probes.
     source: IpAddr,
-    /// How often it was asked since it was heard last.
+    /// Number of probes since its last packet.
     asked: u32,
-    /// When it is asked next.
+    /// Time of the next probe.
     due: Instant,
-    /// Whether it is a peer that has told where it is, who is forgotten when it is gone.
+    /// Whether it is a peer that announced itself. Peers that stop answering are forgotten.
     is_peer: bool,
 }
 
-/// Hosts with a packet socket of their own, each behind other tags, or none.
+/// Hosts on a packet socket, each with its own VLAN tags or without.
 pub struct Station {
     interface: InterfaceName,
-    /// One at least.
+    /// At least one.
     residents: Vec<Resident>,
-    /// Who lives behind which tags.
+    /// Index of the host for each VLAN tag sequence.
     places: BTreeMap<Vec<u8>, usize>,
     receive: OffloadReceive,
     transmit: AfPacketTransmit,
-    /// What neighbours have told, asked or not: who announces itself may not answer yet.
+    /// Neighbour cache by host and address. It includes unsolicited announcements, because a
+    /// neighbour may announce itself before it answers.
     neighbours: BTreeMap<(usize, IpAddr), MacAddress>,
-    /// Next hops whose moves matter.
+    /// Next hops and peers that are probed, by host and address.
     watched: BTreeMap<(usize, IpAddr), Watched>,
-    /// When the next one of them is asked.
+    /// Time of the next probe.
     next_due: Instant,
-    /// Who is told of neighbours that move.
+    /// Receives changes of neighbours' Ethernet addresses.
     moves: Option<Arc<Moves>>,
-    /// Of the next packet that leaves in fragments.
+    /// IP identification of the last fragmented packet.
     identification: u32,
     is_announced: bool,
 }
 
 impl Station {
-    /// A host on an interface, with the interface's Ethernet address.
+    /// Opens a host without VLAN tags that uses the interface's Ethernet address.
     ///
     /// # Errors
     /// See [`HostError`].
@@ -165,7 +166,7 @@ impl Station {
         Ok(station)
     }
 
-    /// Hosts in VLANs or without tags, each in others; one at least.
+    /// Opens at least one host, each with different VLAN tags or without.
     ///
     /// # Errors
     /// See [`HostError`].
@@ -177,7 +178,7 @@ impl Station {
         options.filter = neighbours_and_pings();
         options.receive_ring_bytes = 1 << 20;
         options.promiscuous = false;
-        // A ring tells of frames a millisecond late.
+        // A ring reports frames 1 ms late.
         let receive = OffloadReceive::open_timed(&options)?;
         let transmit = AfPacketTransmit::open(&options)?;
         let resident = |Residence { vlan, addresses, guests }| {
@@ -202,37 +203,38 @@ impl Station {
         })
     }
 
-    /// Who it is, or the first of those who live there.
+    /// Returns the first host.
     pub fn host(&self) -> &Host {
         &self.residents[0].host
     }
 
-    /// The place of who lives in VLANs, or without tags.
+    /// Returns the index of the host in a VLAN, or without tags.
     pub(crate) fn place(&self, vlan: Option<Vlans>) -> Option<usize> {
         self.place_behind(&vlan.map_or_else(Vec::new, |vlan| vlan.tags()))
     }
 
-    /// The same, by the tags themselves.
+    /// Returns the index of the host with these VLAN tags.
     pub(crate) fn place_behind(&self, tags: &[u8]) -> Option<usize> {
         self.places.get(tags).copied()
     }
 
-    /// Who answers.
+    /// Iterates over the hosts that answer.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.places.values().filter_map(|place| Some(&self.residents.get(*place)?.host))
     }
 
-    /// Lets others answer instead of some hosts. Returns whether any is left.
+    /// Keeps only the hosts for which `stays` returns true. The others stop answering. Returns
+    /// whether any host is left.
     pub(crate) fn keep(&mut self, stays: impl Fn(&Host) -> bool) -> bool {
         let residents = &self.residents;
         self.places.retain(|_, place| residents.get(*place).is_some_and(|it| stays(&it.host)));
         !self.places.is_empty()
     }
 
-    /// Tells all neighbours where its addresses are, and switches in which groups it is asked for.
+    /// Announces its addresses to all neighbours, and its multicast groups to snooping switches.
     ///
     /// # Errors
-    /// Where the interface failed.
+    /// Fails if the interface fails.
     pub fn announce(&mut self) -> Result<(), PortError> {
         let all = |host: &Host| host.listener_reports().into_iter().chain(host.announcements());
         let frames: Vec<_> = self.hosts().flat_map(all).collect();
@@ -241,18 +243,18 @@ impl Station {
         Ok(())
     }
 
-    /// Whether it has told them.
+    /// Returns whether the station has announced its addresses.
     pub(crate) fn is_announced(&self) -> bool {
         self.is_announced
     }
 
-    /// Sends a frame now, in fragments where it is too long for the interface.
+    /// Sends a frame at once, in fragments if it exceeds the MTU.
     ///
     /// # Errors
-    /// Where the interface failed.
+    /// Fails if the interface fails.
     pub(super) fn send(&mut self, frame: &[u8]) -> Result<(), PortError> {
         let start = network_header(frame).map_or(ethernet::HEADER_LENGTH, |(start, _)| start);
-        // One tag comes on top of the MTU; a second one is within it.
+        // The MTU excludes the first VLAN tag, but includes the second.
         let on_top = (start - ethernet::HEADER_LENGTH).min(vlan::TAG_LENGTH);
         let longest = self.transmit.capabilities().untagged_length_max + on_top;
         if frame.len() <= longest {
@@ -272,25 +274,25 @@ impl Station {
     }
 
     fn send_one(&mut self, frame: &[u8]) -> Result<(), PortError> {
-        // Frames are few, and each is flushed: there is none where the ring is full of frames that
-        // were withdrawn while the interface was down, which the kernel skips now.
+        // Each frame is flushed at once. The ring has no free frame only if it is full of frames
+        // that were withdrawn while the interface was down. The kernel skips those at a flush.
         let free = match self.transmit.take() {
             None => self.transmit.flush().map(|()| self.transmit.take())?,
             free => free,
         };
-        // The kernel lets go of none: whoever waits for the frame has to ask again.
+        // Still no free frame: drop this one. The protocol repeats its request.
         let Some(free) = free else { return Ok(()) };
         self.transmit.frame_mut(&free)[..frame.len()].copy_from_slice(frame);
         self.transmit.send(free, frame.len(), Instant::ZERO);
-        // What did not leave would be too late.
+        // A frame that did not leave now would be too late.
         self.transmit.flush().inspect_err(|_| self.transmit.abort())
     }
 
-    /// Answers what it is asked until an instant, and shows what else it hears, with the time of
-    /// arrival, until it is told that this is enough.
+    /// Answers requests until `until`. Calls `show` with all other events and their arrival times,
+    /// until it breaks.
     ///
     /// # Errors
-    /// Where the interface failed.
+    /// Fails if the interface fails.
     pub fn listen<B>(
         &mut self,
         until: Instant,
@@ -299,7 +301,7 @@ impl Station {
         self.listen_as(until, |_, heard, arrival| show(heard, arrival))
     }
 
-    /// The same; shows also the place of who hears it.
+    /// As [`listen`](Self::listen); also passes the index of the receiving host to `show`.
     fn listen_as<B>(
         &mut self,
         until: Instant,
@@ -340,17 +342,17 @@ impl Station {
         }
     }
 
-    /// Where a neighbour of the first host is, as far as it has told.
+    /// Returns the Ethernet address of a neighbour of the first host, if it is in the cache.
     pub(super) fn known(&self, neighbour: IpAddr) -> Option<MacAddress> {
         self.neighbours.get(&(0, neighbour)).copied()
     }
 
-    /// Who is told of neighbours that move from now on.
+    /// Sends changes of neighbours' Ethernet addresses to `moves` from now on.
     pub(crate) fn tell(&mut self, moves: &Arc<Moves>) {
         self.moves = Some(Arc::clone(moves));
     }
 
-    /// Asks a next hop from time to time whether it is where it was, once it is known where.
+    /// Probes a next hop from time to time, once its Ethernet address is known.
     pub(crate) fn watch(&mut self, place: usize, source: IpAddr, next_hop: IpAddr) {
         self.watch_for((place, next_hop), source, false);
     }
@@ -361,11 +363,10 @@ impl Station {
         self.next_due = self.next_due.min(due);
     }
 
-    /// Asks those next hops of which nothing was heard for a while. Returns when the next ones are
-    /// due.
+    /// Probes the next hops that are due. Returns the time of the next probe.
     ///
     /// # Errors
-    /// Where the interface failed.
+    /// Fails if the interface fails.
     pub(crate) fn probe(&mut self) -> Result<Instant, PortError> {
         let now = clock::now();
         if now < self.next_due {
@@ -383,7 +384,8 @@ impl Station {
                 let question = host.and_then(|it| it.solicitation(watched.source, *next_hop));
                 if let (Some(known), Some(mut question)) = (known, question) {
                     // RFC 4861 section 7.3.3: a node probes "by sending unicast Neighbor
-                    // Solicitations"; who does not answer so many may be elsewhere.
+                    // Solicitations". After that, multicast requests find a neighbour that has
+                    // moved.
                     if watched.asked < TRIES {
                         question[..6].copy_from_slice(&known.0);
                     }
@@ -397,12 +399,12 @@ impl Station {
         Ok(self.next_due)
     }
 
-    /// How long it takes to ask all next hops.
+    /// Returns the time that probing all next hops takes at the maximum rate.
     fn spread(&self) -> Duration {
         Duration::from_secs(self.watched.len() as u64 / ASKED_A_SECOND_MAX)
     }
 
-    /// A neighbour has said to the host at a place where it is.
+    /// Updates the neighbour cache of the host at index `place`.
     fn note(&mut self, place: usize, told: Told) {
         let Told { address, mac, overrides } = told;
         let known = self.neighbours.get(&(place, address)).copied();
@@ -435,19 +437,19 @@ impl Station {
         }
     }
 
-    /// The Ethernet address that frames to a destination need, and the host's own address in
-    /// that network.
+    /// Returns the host's source address for a destination, and the Ethernet address of the next
+    /// hop.
     ///
     /// # Errors
-    /// Where no way leads there, or the neighbour does not answer.
+    /// Fails if there is no route, or the neighbour does not answer.
     pub fn resolve(&mut self, destination: IpAddr) -> Result<(IpAddr, MacAddress), HostError> {
         self.resolve_patiently(destination, |silence| silence.asked < TRIES)
     }
 
-    /// As [`Self::resolve`], for as long as it `goes_on` after a question that was not answered.
+    /// As [`Self::resolve`], but repeats unanswered requests as long as `goes_on` returns true.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::resolve`].
     pub(crate) fn resolve_patiently(
         &mut self,
         destination: IpAddr,
@@ -467,11 +469,11 @@ impl Station {
         HostError::NoRoute { interface, destination, addresses: addresses(self.host()) }
     }
 
-    /// The Ethernet address of a neighbour, which the host at a place asks from one of its addresses
-    /// until it answers, or for as long as this `goes_on`.
+    /// Resolves a neighbour from `source`, an address of the host at index `place`. Repeats
+    /// unanswered requests as long as `goes_on` returns true.
     ///
     /// # Errors
-    /// Where both are of different families, or the neighbour does not answer.
+    /// Fails if the address families differ, or the neighbour does not answer.
     pub(crate) fn ask(
         &mut self,
         place: usize,
@@ -482,7 +484,7 @@ impl Station {
         let host = self.residents.get(place).map(|it| &it.host);
         let question = host.and_then(|host| host.solicitation(source, neighbour));
         let question = question.ok_or_else(|| self.no_route(neighbour))?;
-        // What has come meanwhile.
+        // Process the frames that have arrived meanwhile: the answer may be among them.
         self.listen(clock::now(), |_, _| ControlFlow::<()>::Continue(()))?;
         if let Some(mac) = self.neighbours.get(&(place, neighbour)) {
             return Ok(*mac);
@@ -512,8 +514,8 @@ impl Station {
 }
 
 impl Resident {
-    /// The address from which a neighbour is asked: one in its network, or where nobody knows
-    /// networks, behind tags, any of its family.
+    /// Returns the source address for requests to a neighbour: one in its network, or any guest
+    /// address of its family if the host knows no network.
     fn asker(&self, neighbour: IpAddr) -> Option<IpAddr> {
         let within = self.host.addresses.iter().find(|own| own.contains(neighbour));
         let guests = self.host.guests.iter().map(|it| it.range.first);
@@ -521,7 +523,7 @@ impl Resident {
         within.map(|own| own.address).or_else(|| guests.next())
     }
 
-    /// What a frame is to the host, or the packet of which it has the last fragment that was missing.
+    /// Processes a frame, or the packet that its fragment completes.
     fn hear(&mut self, frame: &[u8], now: Instant) -> Heard {
         let start = ethernet::HEADER_LENGTH + self.host.tags.len();
         let (link, packet) = frame.split_at_checked(start).unwrap_or_default();
@@ -535,11 +537,10 @@ impl Resident {
     }
 }
 
-/// Where tags of VLANs stand: behind both Ethernet addresses.
+/// Offset of VLAN tags in a frame, after both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
 
-/// A frame without a tag that says nothing but its priority: one of VLAN 0, which is none (IEEE 802.1Q
-/// section 6.9).
+/// Removes a priority tag: a tag of VLAN 0, which is no VLAN (IEEE 802.1Q section 6.9).
 fn without_priority_tag(frame: &[u8]) -> Cow<'_, [u8]> {
     match frame.split_at_checked(TAG_OFFSET) {
         Some((addresses, [0x81, 0x00, high, 0, behind @ ..])) if high & IDENTIFIER == 0 => {
@@ -549,10 +550,11 @@ fn without_priority_tag(frame: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The bits of the identifier in the first byte behind a tag's type.
+/// Bits of the VLAN identifier in the first byte after the tag's type.
 const IDENTIFIER: u8 = 0x0f;
 
-/// The tags of a frame, two at most, without priority and drop eligibility (IEEE 802.1Q section 9.6).
+/// Returns at most two VLAN tags of a frame, without priority and drop eligibility (IEEE 802.1Q
+/// section 9.6).
 fn tags(frame: &[u8]) -> Vec<u8> {
     const TAGS_MAX: usize = 2;
     let tags = frame.get(TAG_OFFSET..).unwrap_or_default().as_chunks::<4>().0;
@@ -571,18 +573,18 @@ fn addresses(host: &Host) -> String {
     let named = host.addresses.iter().take(NAMED_MAX);
     let texts: Vec<_> = named.map(|own| format!("{}/{}", own.address, own.length)).collect();
     match host.addresses.len().saturating_sub(NAMED_MAX) {
-        _ if texts.is_empty() => "its own: it has none".into(),
+        _ if texts.is_empty() => "the host, which has no address".into(),
         0 => texts.join(", "),
         more => format!("{} and {more} more", texts.join(", ")),
     }
 }
 
-/// Takes ARP, ICMP and ICMPv6, so that other traffic costs nothing. The kernel takes the first tag of a
-/// frame away before it looks, and leaves the second.
+/// Returns a BPF filter that accepts ARP, ICMP and ICMPv6, so that other traffic costs nothing. The
+/// kernel removes the first VLAN tag before the filter runs, but leaves the second.
 fn neighbours_and_pings() -> Vec<FilterInstruction> {
     let begins_with_tag = [
         (0x28, 0, 0, 12),      // ldh [12]            the Ethernet type
-        (0x15, 0, 13, 0x8100), // jeq a tag           else behind what is there for it
+        (0x15, 0, 13, 0x8100), // jeq a tag           else skip the tagged part
     ];
     let instruction = |(code, jump_true, jump_false, operand)| FilterInstruction {
         code,
@@ -593,18 +595,18 @@ fn neighbours_and_pings() -> Vec<FilterInstruction> {
     let behind = |tag: u32| {
         [
             (0x28, 0, 0, tag + 12),    // ldh [12]            the Ethernet type
-            (0x15, 9, 0, 0x0806),      // jeq ARP             take
+            (0x15, 9, 0, 0x0806),      // jeq ARP             accept
             (0x15, 0, 2, 0x0800),      // jeq IPv4
             (0x30, 0, 0, tag + 23),    // ldb [23]            its protocol
-            (0x15, 6, 7, 1),           // jeq ICMP            take, else leave
-            (0x15, 0, 6, 0x86dd),      // jeq IPv6            else leave
+            (0x15, 6, 7, 1),           // jeq ICMP            accept, else drop
+            (0x15, 0, 6, 0x86dd),      // jeq IPv6            else drop
             (0x30, 0, 0, tag + 20),    // ldb [20]            its next header
-            (0x15, 3, 0, 58),          // jeq ICMPv6          take
-            (0x15, 0, 3, 44),          // jeq a fragment      else leave
-            (0x30, 0, 0, tag + 54),    // ldb [54]            of what
-            (0x15, 0, 1, 58),          // jeq ICMPv6          else leave
-            (0x06, 0, 0, 0x0004_0000), // ret 262,144         take
-            (0x06, 0, 0, 0),           // ret 0               leave
+            (0x15, 3, 0, 58),          // jeq ICMPv6          accept
+            (0x15, 0, 3, 44),          // jeq a fragment      else drop
+            (0x30, 0, 0, tag + 54),    // ldb [54]            its next header
+            (0x15, 0, 1, 58),          // jeq ICMPv6          else drop
+            (0x06, 0, 0, 0x0004_0000), // ret 262,144         accept
+            (0x06, 0, 0, 0),           // ret 0               drop
         ]
     };
     let program = begins_with_tag.into_iter().chain(behind(4)).chain(behind(0));
@@ -618,7 +620,7 @@ mod tests {
     use wirestorm_testkit::require::require_root;
 
     #[test]
-    fn it_announces_itself_after_an_outage_however_long() {
+    fn station_announces_itself_after_a_long_outage() {
         if !require_root() {
             return;
         }
@@ -627,7 +629,7 @@ mod tests {
         let mut station = Station::open(&lab.a.port(), vec![own], Vec::new()).unwrap();
         let frames = station.transmit.capabilities().frames;
         lab.a.set_up(false).unwrap();
-        // More often than there are frames, each of which is withdrawn.
+        // Announce more often than there are frames; each one is withdrawn.
         for _ in 0..frames + 10 {
             assert!(matches!(station.announce(), Err(PortError::Down { .. })));
         }
@@ -641,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_only_a_priority_is_in_no_vlan() {
+    fn priority_tagged_frames_belong_to_no_vlan() {
         if !require_root() {
             return;
         }
@@ -652,7 +654,7 @@ mod tests {
         let filter = format!("arp and ether src {}", MacAddress(lab.a.mac()));
         let options = CaptureOptions { filter, ..CaptureOptions::default() };
         let capture = lab.b.capture_with(&options).unwrap();
-        // A question for 10.0.9.1: with priority 5, which is answered, and in VLAN 7.
+        // ARP requests for 10.0.9.1: in VLAN 7 (no answer) and with priority 5 (answer).
         let question = |tag: [u8; 4]| {
             let asks = [0, 1, 8, 0, 6, 4, 0, 1];
             let addresses = [&[0xff; 6][..], &lab.b.mac()].concat();
@@ -670,9 +672,9 @@ mod tests {
         assert_eq!((&answers[0][..6], &answers[0][12..14]), (&lab.b.mac()[..], &[8, 6][..]));
     }
 
-    /// Linux as a switch that looks at who listens to which groups (RFC 4541 section 3).
+    /// Uses a Linux bridge as a switch with multicast snooping (RFC 4541 section 3).
     #[test]
-    fn switches_are_told_in_which_groups_it_is_asked_for() {
+    fn multicast_groups_are_reported_to_snooping_switches() {
         if !require_root() {
             return;
         }
@@ -700,10 +702,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_first_of_many_addresses() {
+    fn route_error_lists_the_first_addresses() {
         let own = |last: u8| Prefix { address: [10, 0, 0, last].into(), length: 24 };
         let host = |count| Host { addresses: (1..=count).map(own).collect(), ..Host::default() };
-        assert_eq!(addresses(&host(0)), "its own: it has none");
+        assert_eq!(addresses(&host(0)), "the host, which has no address");
         assert_eq!(addresses(&host(2)), "10.0.0.1/24, 10.0.0.2/24");
         assert_eq!(
             addresses(&host(200)),

@@ -1,4 +1,4 @@
-//! Connections of clients and servers.
+//! Reports on connections of emulated clients and servers.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,35 @@ use super::{HistogramReport, Http1Report, Http2Report, Label, TlsReport};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ConnectionsReport {
-    /// What became of them, and of packets without one.
+    /// Flow counts by outcome, and counts of packets without a flow.
     pub flows: FlowCountsReport,
     /// Time series.
     pub series: FlowSeries,
-    /// Those that were sampled.
+    /// Sampled flows.
     pub sampled_flows: Vec<SampledFlow>,
-    /// TCP counters, by BSD's names: TRex's are the same with `tcps_` before them.
+    /// TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`.
     pub tcp: BTreeMap<Label, u64>,
-    /// UDP counters, by TRex's names without `udps_` before them.
+    /// UDP counters by TRex name, without the prefix `udps_`.
     pub udp: BTreeMap<Label, u64>,
-    /// Counters of programs, A to D: TRex's `user_counter_A` and so on.
+    /// Program counters A to D (`user_counter_A` to `user_counter_D` in TRex).
     pub counters: BTreeMap<Label, u64>,
     /// Connection times.
     pub times: TimesReport,
-    /// TLS, where any of them have it.
+    /// TLS statistics; null without TLS.
     pub tls: Option<TlsReport>,
-    /// Messages of HTTP/1.1, where any of their programs parse them.
+    /// HTTP/1.1 statistics; null if no program parses HTTP/1.1.
     pub http1: Option<Http1Report>,
-    /// HTTP/2, where any of them have it.
+    /// HTTP/2 statistics; null without HTTP/2.
     pub http2: Option<Http2Report>,
 }
 
-/// Connections of a port, and flows of UDP.
+/// Counts of TCP connections and UDP flows of a port.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowCountsReport {
     /// Open flows at the end: the sum of `syn_sent`, `time_wait` and `unfinished`.
     pub active: u64,
-    /// Connections without an answer to SYN yet.
+    /// Connections in SYN-SENT.
     pub syn_sent: u64,
     /// Connections in TIME-WAIT.
     pub time_wait: u64,
@@ -51,7 +51,7 @@ pub struct FlowCountsReport {
     pub active_max: u64,
     /// Connections closed by both sides, and UDP flows whose program ended.
     pub closed: u64,
-    /// Flows that ended otherwise; the sum of the ten that follow.
+    /// Flows that failed: the sum of the ten counters below.
     pub failed: u64,
     /// Connections refused (RST in answer to SYN) and UDP flows to closed ports.
     pub refused: u64,
@@ -59,10 +59,9 @@ pub struct FlowCountsReport {
     pub unreachable: u64,
     /// Connections reset by the peer.
     pub reset: u64,
-    /// Connections that the peer closed, and reset when it got more: after an idle timeout, for
-    /// example.
+    /// Connections that the peer closed and then reset when it received more data.
     pub reset_after_close: u64,
-    /// Connections without an answer to SYN.
+    /// Connections without an answer to SYN before the timeout.
     pub unanswered: u64,
     /// Connections ended by the retransmission timeout.
     pub timed_out: u64,
@@ -78,11 +77,11 @@ pub struct FlowCountsReport {
     pub aborted: u64,
     /// Connections reset by the peer as the program expects.
     pub expected_resets: u64,
-    /// Connections that replaced one that the server had closed between two requests.
+    /// Connections that replace one which the server closed between two requests.
     pub reconnected: u64,
-    /// Connections that were open when the run ended, and were reset.
+    /// Connections that were open at the end of the run and that Wirestorm reset.
     pub reset_at_end: u64,
-    /// Connections that were open when the run ended, and could not be reset in time.
+    /// Connections that were open at the end of the run and could not be reset in time.
     pub left_open: u64,
     /// Flows rejected because the flow table was full.
     pub overflow: u64,
@@ -104,7 +103,7 @@ pub struct FlowCountsReport {
     pub no_template: u64,
     /// Connections whose first bytes match no server.
     pub no_match: u64,
-    /// Segments not sent: longer than a frame.
+    /// Segments not sent because they exceed the maximum frame length.
     pub too_long: u64,
     /// Child flows that programs started.
     pub flows_total: u64,
@@ -134,7 +133,7 @@ pub struct FlowCountsReport {
     pub other_protocol: u64,
 }
 
-/// How long connections took, from when SYN was to be sent, or arrived.
+/// Connection times. Each time starts when the SYN is due (client) or arrives (server).
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TimesReport {
@@ -148,11 +147,11 @@ pub struct TimesReport {
     pub round_trip: HistogramReport,
 }
 
-/// A flow that was followed.
+/// State samples of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SampledFlow {
-    /// The name of its template.
+    /// Name of the template.
     pub template: String,
     /// `client` or `server`.
     pub side: Label,
@@ -170,7 +169,7 @@ pub struct SampledFlow {
     pub samples: Vec<FlowSample>,
 }
 
-/// A connection at a moment.
+/// State of a flow at one instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowSample {
@@ -180,7 +179,7 @@ pub struct FlowSample {
     pub state: Label,
     /// Maximum segment size in bytes.
     pub mss: u16,
-    /// The congestion window, in bytes.
+    /// Congestion window in bytes.
     pub cwnd: u32,
     /// Slow start threshold in bytes; null before the first loss.
     pub ssthresh: Option<u32>,
@@ -194,7 +193,7 @@ pub struct FlowSample {
     pub receive_scale: Option<u8>,
     /// Whether TCP timestamps are in use.
     pub timestamps: bool,
-    /// Use SACK (RFC 2018).
+    /// Whether SACK is in use (RFC 2018).
     pub sack: bool,
     /// Whether ECN is in use.
     pub ecn: bool,
@@ -210,7 +209,7 @@ pub struct FlowSample {
     pub rttvar_us: Option<u32>,
     /// Minimum RTT in microseconds.
     pub rtt_min_us: Option<u32>,
-    /// The retransmission timeout in microseconds.
+    /// Retransmission timeout in microseconds.
     pub rto_us: u32,
     /// Retransmitted data segments, at most 255 per millisecond.
     pub retransmitted: u64,
@@ -222,7 +221,7 @@ pub struct FlowSample {
     pub received_bytes: u64,
 }
 
-/// What happened to flows over time, in intervals of equal length from the start of the run.
+/// Time series of flow counts, in intervals of equal length from the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowSeries {
@@ -251,7 +250,7 @@ pub struct FlowSeries {
 }
 
 impl FlowSeries {
-    /// Adds what others did in the same intervals, as all ports of a run have them.
+    /// Adds the counts of `other`, interval by interval. All ports of a run use the same intervals.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             interval_s: _,
@@ -262,7 +261,7 @@ impl FlowSeries {
             failed,
             sent_bytes,
             acknowledged_bytes,
-            // Follow from the bytes.
+            // Computed below from the byte counts.
             sent_goodput_bps: _,
             received_bytes,
             goodput_bps: _,
@@ -284,7 +283,7 @@ impl FlowSeries {
         self.goodput_bps = self.rates(&self.received_bytes);
     }
 
-    /// Bytes of each interval in bits a second.
+    /// Converts the bytes of each interval to bit/s.
     pub(crate) fn rates(&self, of_each: &[u64]) -> Vec<f64> {
         let rate = |(place, bytes): (usize, &u64)| {
             let is_last = place + 1 == of_each.len();
@@ -296,7 +295,7 @@ impl FlowSeries {
 }
 
 impl TimesReport {
-    /// Adds what others took.
+    /// Merges the times of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self { connect, first_byte, whole, round_trip } = other;
         self.connect.add(connect);

@@ -1,47 +1,46 @@
-//! Devices of pktgen scripts.
+//! Reports on the devices of pktgen scripts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Label, TransmitReport};
 
-/// What one `start` came to.
+/// Result of one `start` command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DeviceRun {
-    /// Each device, thread by thread.
+    /// Devices, ordered by pktgen thread.
     pub devices: Vec<DeviceReport>,
-    /// Whether the script or a signal stopped it before its end.
+    /// Whether the script or a signal stopped the devices early.
     pub stopped: bool,
 }
 
-/// One device.
+/// Result of one device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DeviceReport {
-    /// Its name: `eth0@1`.
+    /// Device name, such as `eth0@1`.
     pub name: String,
-    /// Its interface: `eth0`.
+    /// Interface, such as `eth0`.
     pub interface: String,
-    /// The number of the pktgen thread that it was added to.
+    /// Number of the pktgen thread that runs the device.
     pub thread: u32,
-    /// What carried its frames; null where it sent none.
+    /// Backend that sent the frames; null if the device sent none.
     pub backend: Option<Label>,
-    /// Why that backend.
+    /// Reason for the choice of the backend.
     pub backend_reason: Option<String>,
-    /// What it sent. Rates are those over all of its time, as pktgen counts.
+    /// Transmit counters. Rates are averages over `elapsed_s`, as pktgen computes them.
     #[serde(flatten)]
     pub tx: TransmitReport,
-    /// From the common start to its end, in seconds.
+    /// Time from the common start to the end of the device, in seconds.
     pub elapsed_s: f64,
-    /// The part of it in which the device waited.
+    /// Time that the device waited, in seconds.
     pub idle_s: f64,
-    /// Frames a second that were asked for; null where it was as fast as it goes, or bits.
+    /// Target rate in frames per second; null for top speed or a bit rate.
     pub target_pps: Option<f64>,
-    /// Bits a second of frames without FCS that were asked for; null where it was as fast as it
-    /// goes, or frames.
+    /// Target rate in bit/s of frames without FCS; null for top speed or a frame rate.
     pub target_bps: Option<f64>,
-    /// How far the rate was from the target, in millionths, by the gaps between departures.
+    /// Relative rate error in parts per million, computed from the gaps between departures.
     pub rate_error_ppm: Option<f64>,
     /// Text after `Result: ` in the device file.
     pub result: String,

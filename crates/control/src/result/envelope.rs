@@ -1,4 +1,4 @@
-//! The envelope of a result: what ran, what was asked for, what came of it.
+//! The envelope of a result: kind of run, target, achieved rates, verdict.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,71 +8,71 @@ use super::{
     TransmitReport, Verdict,
 };
 
-/// The name and version of the document's form.
+/// Name and version of the document format.
 pub const SCHEMA: &str = "wirestorm.result/2";
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunResult {
-    /// The name and version of this document's form.
+    /// Name and version of the document format.
     #[schemars(extend("const" = SCHEMA))]
     pub schema: Label,
-    /// The version of Wirestorm that ran.
+    /// Wirestorm version.
     pub version: Label,
-    /// The kind of the run.
+    /// Kind of run.
     pub kind: Kind,
-    /// Which clock the run followed.
+    /// Clock of the run.
     pub clock: ClockKind,
-    /// The plan's file, or the captures that were replayed.
+    /// Plan file, or the replayed captures.
     pub plan: Vec<String>,
-    /// Whether the run did what was asked for, and if not, why.
+    /// Whether the run met its target, with reasons if it did not.
     pub verdict: Verdict,
     /// Target of the run.
     pub target: Target,
-    /// What was sent, all ports together.
+    /// Transmit totals of all ports.
     pub achieved: Achieved,
-    /// When the run began, and how long it took.
+    /// Start time and duration.
     pub times: Times,
-    /// The machine that ran it.
+    /// Machine that ran it.
     pub host: HostFacts,
-    /// Whether the run was stopped before its end.
+    /// Whether the run was stopped early.
     pub interrupted: bool,
-    /// Errors; results measured before them are valid.
+    /// Errors. Results measured before an error are valid.
     pub errors: Vec<String>,
-    /// What the reader should know.
+    /// Notes about the run, such as an interface without carrier.
     pub notes: Vec<String>,
-    /// Each port that sent or received.
+    /// Ports that sent or received.
     pub ports: Vec<PortReport>,
-    /// Each flow of a plan of streams, in the plan's order.
+    /// Flows of a plan of streams, in plan order.
     pub flows: Vec<FlowReport>,
     /// Sums of the templates of each group over all ports.
     pub groups: Vec<GroupReport>,
-    /// Round-trip times that the plan's probes measured.
+    /// Round-trip times measured by the plan's probes.
     pub latency: Vec<LatencyReport>,
-    /// Each start of the devices of a pktgen script, in order.
+    /// Results of each `start` of a pktgen script, in order.
     pub device_runs: Vec<DeviceRun>,
 }
 
-/// The kind of a run.
+/// Kind of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Captures are replayed.
+    /// Replay of captures.
     #[default]
     Replay,
-    /// The flows of a plan of streams are sent.
+    /// Flows of a plan of streams.
     Streams,
-    /// Clients and servers are emulated.
+    /// Emulated clients and servers.
     Emulation,
-    /// Two interfaces are joined by an impaired link.
+    /// Impaired link between two interfaces.
     Impair,
-    /// A pktgen script runs.
+    /// pktgen script.
     Pktgen,
 }
 
 impl Kind {
-    /// Its name in results and APIs.
+    /// Returns the name of the kind in results and APIs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Replay => "replay",
@@ -84,77 +84,76 @@ impl Kind {
     }
 }
 
-/// The clock that a run follows.
+/// Clock that a run follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
-    /// The machine's own.
+    /// Clock of the machine.
     #[default]
     Real,
-    /// A simulation's: time passes as fast as it is computed.
+    /// Virtual clock of a simulation.
     Virtual,
 }
 
-/// What was asked for; null is "not".
+/// Target of a run. A null field means that the run has no such target.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Target {
-    /// What sets the pace of a replay: nothing, the capture's own timing, frames or bits a second.
+    /// Pace of a replay: top speed, capture timing, a frame rate or a bit rate.
     #[schemars(extend("enum" = ["topspeed", "capture", "pps", "bps", null]))]
     pub pace: Option<Label>,
-    /// Speed-up of the capture's own timing, or of the plan's rates.
+    /// Multiplier of the capture timing or of the plan's rates.
     pub multiplier: Option<f64>,
     /// Frames per second.
     pub pps: Option<f64>,
-    /// Bits a second.
+    /// Bit rate in bit/s.
     pub bps: Option<f64>,
-    /// What `bps` counts: `frames`, `l2` or `l1`.
+    /// Layer of `bps`: `frames`, `l2` or `l1`.
     pub bps_layer: Option<Label>,
     /// Stop after N frames.
     pub packets: Option<u64>,
-    /// Seconds.
+    /// Maximum duration in seconds.
     pub duration_s: Option<f64>,
-    /// Number of loops.
+    /// Number of passes over the captures.
     pub passes: Option<u64>,
-    /// Where random numbers come from.
+    /// Seed of the random number generator.
     pub seed: Option<u64>,
-    /// How far a rate may be off before the run falls short of its target, in millionths.
+    /// Maximum relative rate error in parts per million.
     pub tolerance_ppm: f64,
 }
 
-/// What was sent, all ports together.
+/// Transmit totals of all ports.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Achieved {
-    /// What left.
+    /// Transmit counters and rates.
     #[serde(flatten)]
     pub tx: TransmitReport,
-    /// How far the rate was from the target, in millionths, pauses not counted; null where there
-    /// is no target for all ports together.
+    /// Relative rate error in parts per million, without pauses; null without a common target for
+    /// all ports.
     pub rate_error_ppm: Option<f64>,
-    /// Passes over the captures that were completed; null of other runs than replays.
+    /// Completed passes over the captures; null unless the run is a replay.
     pub passes: Option<u64>,
-    /// Packets of the captures that a filter kept back; null of other runs than replays.
+    /// Captured packets dropped by a filter; null unless the run is a replay.
     pub filtered: Option<u64>,
-    /// Times that a worker found nothing read yet; null of other runs than replays.
+    /// Times that a worker waited for the reader; null unless the run is a replay.
     pub underruns: Option<u64>,
 }
 
-/// When a run began, and how long it took.
+/// Start time and duration of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Times {
-    /// The start, in nanoseconds since the Unix epoch; null in virtual time.
+    /// Start time in nanoseconds since the Unix epoch; null in virtual time.
     pub started_unix_ns: Option<u64>,
-    /// From the first departure to the last, in seconds: rates are those of the intervals between
-    /// departures over this time. Of emulated clients and servers, from the start until the last
-    /// port ended.
+    /// Time from the first to the last departure, in seconds. Rates count the intervals between
+    /// departures over this time. In emulation runs: time from the start until the last port ended.
     pub elapsed_s: f64,
-    /// The part of it in which nothing was to be sent: pauses between passes, and while the run
-    /// was paused.
+    /// Time in seconds in which nothing was due: pauses between passes, and while the run was
+    /// paused.
     pub paused_s: f64,
-    /// Of emulated clients and servers, from the start until no more connections were to be made:
-    /// limits were reached, and the interval of the last one was over, which may be later than the
-    /// end; or the duration was over. Without clients, until the last one came. In seconds.
+    /// Duration of the load in seconds (emulation runs). The load ends when the clients reach their
+    /// limits and the last interval is over, or when the duration is over. A run without clients
+    /// counts the time to the last new connection.
     pub load_s: Option<f64>,
 }

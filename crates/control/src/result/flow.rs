@@ -1,4 +1,4 @@
-//! Flows of a plan of streams, and what was measured of them.
+//! Reports on flows of a plan of streams and on their measurement.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use wirestorm_engine::measure::Series;
 
 use super::{DistributionReport, Label, Rates, VariationReport};
 
-/// One flow.
+/// Result of one flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowReport {
@@ -18,18 +18,18 @@ pub struct FlowReport {
     pub rx: Vec<String>,
     /// Frames sent.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
     /// Frames dropped because they were late.
     pub unsent: u64,
-    /// How fast they went.
+    /// Transmit rates.
     #[serde(flatten)]
     pub rates: Rates,
-    /// Frames a second that were asked for; null where it was as fast as it goes, or bits.
+    /// Target rate in frames per second; null for top speed or a bit rate.
     pub target_pps: Option<f64>,
     /// Target rate in bit/s; null for top speed or a frame rate.
     pub target_bps: Option<f64>,
-    /// What `target_bps` counts: `frames`, `l2` or `l1`.
+    /// Layer of `target_bps`: `frames`, `l2` or `l1`.
     pub target_layer: Option<Label>,
     /// Relative rate error in parts per million; only for continuous flows without commands.
     pub rate_error_ppm: Option<f64>,
@@ -41,11 +41,11 @@ pub struct FlowReport {
     pub measured: Vec<MeasuredReport>,
 }
 
-/// What was measured of a flow on one port.
+/// Measurement of a flow at one receiving port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MeasuredReport {
-    /// The port's name in the plan.
+    /// Port name in the plan.
     pub port: String,
     /// Distinct frames received.
     pub received: u64,
@@ -86,22 +86,22 @@ pub struct MeasuredReport {
     pub tags: Vec<TagReport>,
 }
 
-/// What arrived of a flow under the same VLAN tags. Its frames are numbered through the whole flow,
-/// so that those which arrived under other tags are missing here.
+/// Frames of a flow that arrived with the same VLAN tags. Sequence numbers run through the whole
+/// flow, so frames that arrived with other tags count as `missing` here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TagReport {
     /// VLAN IDs, outer first; empty for untagged frames.
     pub vlans: Vec<u16>,
-    /// Arrivals, further copies included.
+    /// Frames received, duplicates included.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
     /// Frames before the last one in this VLAN that did not arrive in it.
     pub missing: u64,
     /// Loss periods.
     pub gaps: u64,
-    /// Arrivals of a frame beyond its first one.
+    /// Duplicates.
     pub duplicated: u64,
     /// Frames that arrived after one sent later.
     pub reordered: u64,
@@ -109,7 +109,7 @@ pub struct TagReport {
     pub too_late: u64,
 }
 
-/// What happened in intervals of equal length from the start of the run.
+/// Time series of a measurement, in intervals of equal length from the start of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SeriesReport {
@@ -117,13 +117,13 @@ pub struct SeriesReport {
     pub interval_s: f64,
     /// Frames received in each interval.
     pub packets: Vec<u64>,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: Vec<u64>,
     /// Frames found missing in each interval that have not arrived since.
     pub missing: Vec<u64>,
     /// Mean delay of each interval in nanoseconds; null without arrivals.
     pub delay_mean_ns: Vec<Option<f64>>,
-    /// Maximum.
+    /// Maximum delay of each interval in nanoseconds; null without arrivals.
     pub delay_max_ns: Vec<Option<i64>>,
 }
 

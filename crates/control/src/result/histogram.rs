@@ -1,4 +1,4 @@
-//! Values in nanoseconds: histograms and distributions.
+//! Histograms and distributions of values in nanoseconds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use wirestorm_base::histogram::{Histogram, bucket_of};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::measure::{Distribution, PacketDelayVariation};
 
-/// A histogram in nanoseconds; of nothing, its quantiles are null.
+/// Histogram in nanoseconds. Quantiles are null if the histogram is empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HistogramReport {
@@ -26,7 +26,7 @@ pub struct HistogramReport {
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// How values in nanoseconds are spread.
+/// Distribution of signed values in nanoseconds. Statistics are null if it is empty.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DistributionReport {
@@ -52,7 +52,7 @@ pub struct DistributionReport {
     pub buckets: Vec<(i64, u64)>,
 }
 
-/// How far delays are above the least one, in nanoseconds.
+/// Packet delay variation: delay minus the minimum delay, in nanoseconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VariationReport {
@@ -69,7 +69,7 @@ pub struct VariationReport {
 }
 
 impl HistogramReport {
-    /// The summary of a histogram.
+    /// Returns the summary of a histogram.
     pub fn new(histogram: &Histogram) -> Self {
         let quantile = |q| histogram.quantile(q).map(Duration::as_nanos);
         Self {
@@ -83,7 +83,7 @@ impl HistogramReport {
         }
     }
 
-    /// Adds what another one counted.
+    /// Merges the buckets of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         if other.count == 0 {
             return;

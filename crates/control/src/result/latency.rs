@@ -1,11 +1,11 @@
-//! Round-trip times of probes beside the load.
+//! Round-trip times of probes sent beside the load.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DistributionReport, Label};
 
-/// Questions of a port to one host: round-trip delays (RFC 2681).
+/// Probes from a port to one host: round-trip delays (RFC 2681).
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LatencyReport {

@@ -1,4 +1,4 @@
-//! What happened to frames on impaired links and in tunnels.
+//! Counters of impaired links and of tunnels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,18 +6,18 @@ use wirestorm_engine::impairment::ImpairmentCounters;
 
 use super::HistogramReport;
 
-/// Frames that a port was to send on an impaired link.
+/// Counters of the impaired link in front of a sending port.
 ///
-/// Every frame that entered, and every copy, is in exactly one of `lost`, `queue_dropped`,
+/// Each frame that entered, and each duplicate, counts in exactly one of `lost`, `queue_dropped`,
 /// `no_room`, `delivered` and `held`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ImpairmentReport {
-    /// The port that frames came from, where they arrived at another one.
+    /// Port that received the frames; null if the sending port generated them.
     pub from: Option<String>,
     /// Frames that entered the link.
     pub entered: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub entered_bytes: u64,
     /// Frames lost at random.
     pub lost: u64,
@@ -29,18 +29,19 @@ pub struct ImpairmentReport {
     pub queue_dropped: u64,
     /// Frames dropped because the delay buffer was full.
     pub no_room: u64,
-    /// Frames and copies that left the link.
+    /// Frames and duplicates that left the link.
     pub delivered: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub delivered_bytes: u64,
-    /// Those of them that left behind a frame that had entered later.
+    /// Frames that left the link after a frame that entered later.
     pub reordered: u64,
-    /// Frames and copies still on the link at the end, which were dropped.
+    /// Frames and duplicates still on the link at the end of the run; dropped.
     pub held: u64,
-    /// Frames that did not enter: longer than this port takes, or shorter than a header.
+    /// Frames that did not enter the link: truncated, too long for this port, or shorter than an
+    /// Ethernet header.
     pub unfit: u64,
-    /// How late frames left, compared with the impairments asked for; null where the link is part
-    /// of the sending port.
+    /// Lateness of departures relative to the configured delay; null if the link is part of the
+    /// sending port.
     pub lateness: Option<HistogramReport>,
 }
 
@@ -65,7 +66,7 @@ impl From<&ImpairmentCounters> for ImpairmentReport {
     }
 }
 
-/// What became of frames in tunnels of GTP-U, where a port has any.
+/// Counters of the GTP-U tunnels of a port.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TunnelsReport {

@@ -1,10 +1,9 @@
-//! What a run reports: one document for every kind of run, and for tables, JSON, Python and
-//! whatever else reads results.
+//! Result of a run: one document for all kinds of runs. Tables, JSON and the Python API read it.
 //!
-//! The JSON form is `wirestorm.result/2`, described by `schemas/wirestorm.result.2.json`: an
-//! envelope, and sections that all kinds of runs share. Times are in seconds or nanoseconds as
-//! their names say, rates per second, lengths without FCS unless the name says L1 (with FCS,
-//! preamble and inter-packet gap) or L2 (with FCS).
+//! The JSON form is `wirestorm.result/2`, described by `schemas/wirestorm.result.2.json`. It is an
+//! envelope with sections that all kinds of runs share. Names give the units: seconds or
+//! nanoseconds for times, rates per second. Lengths exclude the FCS unless the name says L1 (with
+//! FCS, preamble and inter-packet gap) or L2 (with FCS).
 
 mod connections;
 mod device;
@@ -43,6 +42,6 @@ pub use sessions::{Http1Report, Http2Report, TlsReport};
 pub use template::{FailureReport, GroupReport, StampedReport, TemplateReport, TransactionReport};
 pub use verdict::{Outcome, Verdict};
 
-/// A word of the vocabulary: a constant of the program that wrote a result, and owned where a
-/// result was read.
+/// A label such as a counter name: static in the program that writes a result, owned in a result
+/// that was parsed.
 pub type Label = Cow<'static, str>;

@@ -1,4 +1,4 @@
-//! A port: what it sent, what it received, and what happened to frames on the way.
+//! Report of a port: transmit and receive counters, connections, impairments and tunnels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,74 +11,74 @@ use super::{
     TemplateReport, TunnelsReport,
 };
 
-/// One port.
+/// Result of one port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PortReport {
-    /// Its name in the plan; its interface where the plan has no names.
+    /// Port name in the plan, or the interface if the plan has no port names.
     pub name: String,
-    /// Its interface, or the file that it wrote.
+    /// Interface, or the file that the port wrote.
     pub interface: String,
-    /// What carried the frames that it sent; null where it sent none.
+    /// Backend that sent the frames; null if the port sent none.
     pub backend: Option<Label>,
-    /// Why that backend.
+    /// Reason for the choice of the backend.
     pub backend_reason: Option<String>,
-    /// What it sent; null where it was not to send.
+    /// Transmit counters; null if the port does not send.
     pub tx: Option<TransmitReport>,
-    /// What arrived; null where arrivals were not counted.
+    /// Receive counters; null if arrivals were not counted.
     pub rx: Option<ReceiveReport>,
-    /// Connections of its clients and servers, and their UDP flows.
+    /// Connections and UDP flows of the port's clients and servers.
     pub connections: Option<ConnectionsReport>,
-    /// The clients or servers of each template that it has.
+    /// Results of each template on this port.
     pub templates: Vec<TemplateReport>,
-    /// What happened to the frames that it was to send on an impaired link.
+    /// Counters of the impaired link in front of the port.
     pub impairment: Option<ImpairmentReport>,
-    /// What happened to frames in tunnels.
+    /// Tunnel counters.
     pub tunnels: Option<TunnelsReport>,
-    /// How often the interface was down.
+    /// Number of times that the interface went down.
     pub outages: u64,
-    /// How long it was down, in seconds; 0 too where that was over before it was noticed.
+    /// Time that the interface was down, in seconds. Outages too short to observe count 0 s.
     pub down_s: f64,
     /// CPU time of the worker of this port, in seconds; null where workers serve several ports.
     pub cpu_s: Option<f64>,
-    /// CPU time that a program at the interface's ingress took on the CPUs of the senders, in
-    /// seconds. Known where the kernel measures it (`sysctl kernel.bpf_stats_enabled=1`).
+    /// CPU time that the ingress program took on the CPUs of the senders, in seconds; null unless
+    /// `sysctl kernel.bpf_stats_enabled=1`.
     pub ingress_cpu_s: Option<f64>,
 }
 
-/// What was sent.
+/// Transmit counters and rates.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TransmitReport {
-    /// Frames that left.
+    /// Frames sent.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
-    /// How fast they left.
+    /// Transmit rates.
     #[serde(flatten)]
     pub rates: Rates,
-    /// Bits a second of the frames without FCS, as tcpreplay counts them.
+    /// Bit rate of frames without FCS, as tcpreplay reports it.
     pub bps_frames: f64,
-    /// Frames that did not leave because a port refused them, those in `refused` included.
+    /// Frames that the port failed to send, including those in `refused`.
     pub failed: u64,
-    /// Frames that were not given to a port, and why.
+    /// Frames that were not given to the port, by reason.
     pub refused: RefusedReport,
-    /// Frames that left shorter than they were on the wire.
+    /// Frames sent shorter than their original length.
     pub truncated: u64,
-    /// Attempts that were repeated because a queue was full or the interface busy.
+    /// Repeated send attempts, by reason.
     pub retried: RetriedReport,
-    /// Frames that were not sent because they were late, still queued at an interruption, or the
-    /// interface was down.
+    /// Frames not sent: too late, still queued at a stop, or the interface was down.
     pub unsent: u64,
-    /// Flows of a replayed capture; null where they were not counted.
+    /// Flows of a replayed capture; null if they were not counted.
     pub flows: Option<ReplayFlows>,
-    /// Where departures were stamped; null where several ports differ.
+    /// Where departures were timestamped; null if the ports differ.
     pub stamped: Option<Label>,
-    /// How departures kept to the schedule; null where all was sent as fast as it goes.
+    /// Schedule accuracy; null at top speed.
     pub departures: Option<DepartureReport>,
 }
 
-/// Flows: packets of one direction with equal addresses, ports, protocol and VLAN.
+/// Flow counts of a replay. A flow is the packets of one direction with the same addresses, ports,
+/// protocol and VLAN.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ReplayFlows {
@@ -86,7 +86,7 @@ pub struct ReplayFlows {
     pub count: u64,
     /// Flows started per second.
     pub per_second: f64,
-    /// Flows restarted after the expiry; included in `flows`.
+    /// Flows restarted after the expiry; included in `count`.
     pub expired: u64,
     /// Packets that belong to a flow.
     pub flow_packets: u64,
@@ -96,7 +96,7 @@ pub struct ReplayFlows {
     pub invalid_packets: u64,
 }
 
-/// Frames that no port could send.
+/// Frames that the port cannot send, by reason.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RefusedReport {
@@ -110,7 +110,7 @@ pub struct RefusedReport {
     pub unconvertible: u64,
 }
 
-/// Attempts that were repeated.
+/// Repeated send attempts.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RetriedReport {
@@ -120,7 +120,7 @@ pub struct RetriedReport {
     pub again: u64,
 }
 
-/// How departures kept to the schedule.
+/// Accuracy of departures relative to the schedule.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DepartureReport {
@@ -141,7 +141,7 @@ pub struct DepartureReport {
 }
 
 impl TransmitReport {
-    /// Frames that a port's counters have as sent within so many seconds.
+    /// Builds a report from a port's counters, with rates over `seconds`.
     pub fn over(counters: &TransmitCounters, seconds: f64) -> Self {
         let rate = FrameRate::over(counters.sent, counters.sent_bytes, seconds);
         Self {
@@ -161,7 +161,7 @@ impl TransmitReport {
 }
 
 impl DepartureReport {
-    /// The report of a record whose stamps were taken at `stamped`.
+    /// Builds a report from `record`; `stamped` names the point where timestamps were taken.
     pub fn new(record: &DepartureRecord, stamped: &'static str) -> Self {
         Self {
             stamped: stamped.into(),

@@ -1,25 +1,25 @@
-//! How fast frames went.
+//! Frame and bit rates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wirestorm_base::rate::Layer;
 
-/// How fast frames went.
+/// Frame and bit rates.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Frames per second.
     pub pps: f64,
-    /// Layer-1 bits a second.
+    /// Layer-1 bit rate in bit/s (with FCS, preamble and inter-packet gap).
     pub bps_l1: f64,
-    /// Layer-2 bits a second, with FCS.
+    /// Layer-2 bit rate in bit/s (with FCS).
     pub bps_l2: f64,
 }
 
-/// Frames a second that have this length in the mean.
+/// A frame rate together with the mean frame length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameRate {
     pub(crate) pps: f64,
-    /// Without FCS; 0 of nothing.
+    /// Mean frame length in bytes without FCS; 0 without frames.
     bytes_mean: f64,
 }
 
@@ -28,7 +28,7 @@ impl FrameRate {
         Self { pps, bytes_mean: bytes as f64 / frames.max(1) as f64 }
     }
 
-    /// So many frames, and their bytes without FCS, in so many seconds.
+    /// Returns the rate of `frames` frames with `bytes` bytes (without FCS) over `seconds`.
     pub(crate) fn over(frames: u64, bytes: u64, seconds: f64) -> Self {
         Self::new(frames as f64 / seconds.max(1e-9), frames, bytes)
     }
@@ -48,7 +48,7 @@ impl From<FrameRate> for Rates {
     }
 }
 
-/// What a rate in bits counts, as results name it.
+/// Returns the name of a layer in results.
 pub(crate) const fn layer_name(layer: Layer) -> &'static str {
     match layer {
         Layer::Frame => "frames",

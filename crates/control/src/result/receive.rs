@@ -1,51 +1,51 @@
-//! What arrived at a port.
+//! Report of the receiving side of a port.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{HistogramReport, Label};
 
-/// What arrived.
+/// Receive counters and rates.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ReceiveReport {
-    /// What received the frames; null where the sending port's backend did.
+    /// Backend that received the frames; null if it is the backend of the sending port.
     pub backend: Option<Label>,
-    /// Why that backend.
+    /// Reason for the choice of the backend.
     pub backend_reason: Option<String>,
-    /// Where arrivals were stamped; null where they were not timed.
+    /// Where arrivals were timestamped; null without timestamps.
     pub stamped: Option<Label>,
     /// Frames received.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
-    /// From the first arrival to the last, in seconds; null where arrivals were not timed.
+    /// Time from the first to the last arrival in seconds; null without timestamps.
     pub elapsed_s: Option<f64>,
-    /// Frames a second: intervals between arrivals over the time they took.
+    /// Frames per second: intervals between arrivals divided by `elapsed_s`.
     pub pps: Option<f64>,
-    /// Layer-2 bits a second, with FCS.
+    /// Layer-2 bit rate in bit/s (with FCS).
     pub bps_l2: Option<f64>,
     /// Frames dropped because the receive buffer was full; not counted as lost.
     pub dropped: u64,
-    /// Frames sent that did not arrive; null where that is not known for the port.
+    /// Frames sent that did not arrive; null if unknown for the port.
     pub lost: Option<u64>,
     /// Lost frames in percent of sent frames.
     pub loss_percent: Option<f64>,
-    /// Frames that arrived beyond those sent: other hosts sent them. Always 0 with verification,
-    /// which tells them apart.
+    /// Frames received in excess of those sent, from other hosts. Always 0 with verification, which
+    /// identifies them.
     pub unexpected: Option<u64>,
-    /// Frames without a signature of a measured flow: of other flows, of other hosts, damaged in
-    /// the signature or cut before it; null where nothing was measured.
+    /// Frames without the signature of a measured flow: other flows, other hosts, or a damaged or
+    /// truncated signature. Null without measurement.
     pub unsigned: Option<u64>,
-    /// Frames with the signature of a flow that should arrive at another port.
+    /// Frames with the signature of a flow of another port.
     pub wrong_port: Option<u64>,
     /// Received ARP and neighbour discovery frames.
     pub neighbour_packets: u64,
-    /// What verification found; null where it was not asked for.
+    /// Verification counters; null without verification.
     pub verify: Option<VerifyReport>,
-    /// Time between arrivals; null where not all were timed.
+    /// Inter-arrival times; null unless all arrivals were timed.
     pub gaps: Option<HistogramReport>,
-    /// What `queues` are: `cpu` or `queue`; null where there are none.
+    /// Meaning of `queues`: `cpu` or `queue`; null without entries.
     pub queue_kind: Option<Label>,
     /// Arrivals by CPU or queue.
     pub queues: Vec<QueueReport>,
@@ -53,7 +53,7 @@ pub struct ReceiveReport {
     pub error: Option<String>,
 }
 
-/// Content and order of what arrived.
+/// Verification of the content and order of received frames.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct VerifyReport {
@@ -71,17 +71,17 @@ pub struct VerifyReport {
     pub unverified: u64,
 }
 
-/// What arrived on one queue or CPU.
+/// Receive counters of one queue or CPU.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct QueueReport {
-    /// The CPU's or queue's number.
+    /// Number of the CPU or queue.
     pub queue: u32,
-    /// Frames.
+    /// Frames received.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
-    /// From its first frame to its last, in seconds.
+    /// Time from the first to the last frame in seconds.
     pub elapsed_s: f64,
     /// Frames per second.
     pub pps: f64,

@@ -1,4 +1,4 @@
-//! TLS, HTTP/1.1 and HTTP/2 on connections.
+//! Reports on TLS, HTTP/1.1 and HTTP/2 sessions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{HistogramReport, Label};
 
-/// TLS of a port.
+/// TLS counters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TlsReport {
@@ -23,7 +23,7 @@ pub struct TlsReport {
     pub handshake: HistogramReport,
 }
 
-/// Messages of HTTP/1.1, within TLS or not, that programs have received as such.
+/// HTTP/1.1 messages that programs parsed, with or without TLS.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Http1Report {
@@ -35,7 +35,7 @@ pub struct Http1Report {
     pub missing: u64,
 }
 
-/// What became of HTTP/2.
+/// HTTP/2 counters.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Http2Report {
@@ -79,7 +79,7 @@ impl Http2Report {
     }
 }
 
-/// Adds counts of the same names.
+/// Adds `counted` to `sums`, name by name.
 pub(super) fn add_counts(sums: &mut BTreeMap<Label, u64>, counted: &BTreeMap<Label, u64>) {
     for (name, count) in counted {
         *sums.entry(name.clone()).or_default() += count;

@@ -1,4 +1,4 @@
-//! Templates: the clients or servers that share a program, and their groups.
+//! Reports on templates (clients or servers that share a program) and on template groups.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::sessions::add_counts;
 use super::{FlowSeries, HistogramReport, Http1Report, Http2Report, Label, TimesReport, TlsReport};
 
-/// The clients or the servers of a template.
+/// Result of the client or server side of a template.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TemplateReport {
@@ -18,7 +18,7 @@ pub struct TemplateReport {
     pub group: Option<String>,
     /// `client` or `server`.
     pub side: Label,
-    /// Flow counts by name. `active_max` of a group is the sum over its templates, an upper bound.
+    /// Flow counts by name. `active_max` of a group is the sum over its templates: an upper bound.
     pub flows: BTreeMap<Label, u64>,
     /// Time series.
     pub series: FlowSeries,
@@ -44,9 +44,10 @@ pub struct TemplateReport {
     pub http2: Option<Http2Report>,
 }
 
-/// Delay of datagrams that carry their departure time: the round trip at the side that sent first,
-/// the one-way delay at the other. One-way delays need both sides on one machine, as no clock is
-/// synchronised. Longer than half an hour, or negative: not counted.
+/// Latency of datagrams that carry their departure time. The side that sends first measures the
+/// round trip, the other side the one-way delay. One-way delays require both sides on one machine,
+/// because clocks are not synchronised. Negative values and values above 30 minutes are not
+/// counted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct StampedReport {
@@ -62,7 +63,7 @@ pub struct StampedReport {
     pub times: HistogramReport,
 }
 
-/// Transactions of one name.
+/// Transactions with the same name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TransactionReport {
@@ -78,11 +79,11 @@ pub struct TransactionReport {
     pub time: HistogramReport,
 }
 
-/// Flows whose program failed at one step, for one cause.
+/// Flows whose program failed at the same step for the same cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FailureReport {
-    /// The step, such as `program[2].expect`.
+    /// Step, such as `program[2].expect`.
     pub step: String,
     /// Cause.
     pub cause: Label,
@@ -98,19 +99,19 @@ pub struct FailureReport {
     pub found_is_known: bool,
 }
 
-/// The clients or the servers of all templates of a group, told as those of one template are.
+/// Result of one side of a group: the sum over its templates.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GroupReport {
     /// Number of templates in the group.
     pub templates: u64,
-    /// Their sum, whose name is the group's.
+    /// Sum over the templates; `name` is the name of the group.
     #[serde(flatten)]
     pub sum: TemplateReport,
 }
 
 impl TemplateReport {
-    /// Adds what another one of its side tells; both tell of the same time.
+    /// Adds the counts of another template of the same side and the same run.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             name: _,
@@ -163,7 +164,7 @@ impl TemplateReport {
 }
 
 impl StampedReport {
-    /// Adds what others took.
+    /// Merges the latencies of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self { datagrams, total_us, min_us, max_us, times } = other;
         self.datagrams += datagrams;
@@ -175,9 +176,9 @@ impl StampedReport {
 }
 
 impl TransactionReport {
-    /// Adds others of this name.
+    /// Merges the transactions of `other`, which have the same name.
     pub(crate) fn add(&mut self, other: &Self) {
-        // The name is the same, and the mean follows from the sum of both.
+        // The names are equal. The new mean is the mean of both, weighted by their counts.
         let Self { name: _, started, min_ns, mean_ns: _, time } = other;
         let (mine, theirs) = (self.time.count, other.time.count);
         let sum =
@@ -192,8 +193,8 @@ impl TransactionReport {
 }
 
 impl FailureReport {
-    /// Whether another one is of the same step and cause, of a group of templates say, whose
-    /// programs may be alike.
+    /// Returns whether `other` has the same step, cause and expected bytes. Templates of a group
+    /// may share a program.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         (&self.step, &self.cause, &self.expected) == (&other.step, &other.cause, &other.expected)
     }

@@ -1,4 +1,4 @@
-//! Whether a run did what was asked for: one answer for every kind of run and every reader.
+//! Verdict of a run: whether it met its target. All kinds of runs use the same rules.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,44 +9,44 @@ use super::{
     TransmitReport, TunnelsReport,
 };
 
-/// Whether a run did what was asked for.
+/// Verdict of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Verdict {
-    /// The answer.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// Why it is not `met`, one sentence each.
+    /// Reasons why the outcome is not `met`, one phrase each.
     pub reasons: Vec<String>,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// All that was asked for was done.
+    /// The run met its target.
     #[default]
     Met,
-    /// Something failed while it ran; what was measured before stands.
+    /// An error ended the run. Results measured before the error are valid.
     Failed,
-    /// It ran, but fell short of what was asked for, or frames or connections were lost.
+    /// The run missed its target, or lost frames or connections.
     FellShort,
-    /// It was stopped before its end, and had not fallen short by then.
+    /// The run was stopped early and had not fallen short by then.
     Interrupted,
 }
 
 impl Outcome {
-    /// The exit status that commands report it by.
+    /// Returns the exit status of a command with this outcome.
     pub const fn exit_status(self) -> u8 {
         match self {
             Self::Met => 0,
             Self::Failed => 1,
             Self::FellShort => 3,
-            // As shells report a program that SIGINT ended.
+            // 128 + SIGINT, as shells report it.
             Self::Interrupted => 130,
         }
     }
 
-    /// Its name in results and APIs.
+    /// Returns the name of the outcome in results and APIs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -58,7 +58,7 @@ impl Outcome {
 }
 
 impl Verdict {
-    /// The verdict on a result, all of whose other fields are filled in.
+    /// Returns the verdict on `result`. All other fields of `result` must be set.
     pub(crate) fn of(result: &RunResult) -> Self {
         if !result.errors.is_empty() {
             return Self { outcome: Outcome::Failed, reasons: result.errors.clone() };
@@ -93,15 +93,15 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Notes how many there are of something, where there are any.
+    /// Adds a reason with a count, unless the count is 0.
     fn count(&mut self, place: &str, count: u64, [one, many]: [&str; 2]) {
         if count > 0 {
             self.reasons.push(format!("{place}: {}", counted(count, one, many)));
         }
     }
 
-    /// Notes a rate that is off by more than the tolerance. Rates of runs that were stopped early are
-    /// not judged: the moment of the stop is in them.
+    /// Adds a reason if the rate error exceeds the tolerance. Rates of interrupted runs are not
+    /// judged, because the moment of the stop affects them.
     fn rate(&mut self, place: &str, error_ppm: Option<f64>) {
         if self.result.interrupted {
             return;
@@ -120,8 +120,8 @@ impl Judge<'_> {
         self.rate("all ports", self.result.achieved.rate_error_ppm);
     }
 
-    /// Whether a stop can have lost what is missing of the flows: ports drop what is queued then, and
-    /// flows count it as sent.
+    /// Returns whether the stop explains the lost frames. Ports drop their queued frames at a stop,
+    /// but flows count those frames as sent.
     fn is_lost_by_stop(&self) -> bool {
         let lost: u64 = self.result.flows.iter().filter_map(|flow| flow.lost).sum();
         let sent = self.result.ports.iter().filter_map(|port| port.tx.as_ref());
@@ -143,13 +143,13 @@ impl Judge<'_> {
         }
         if let Some(rx) = &port.rx {
             self.count(&place, rx.lost.unwrap_or(0), ["frame lost", "frames lost"]);
-            // Counted arrivals that a receiver had no room for are no loss of the device's; clients
-            // and servers, and links, lose what they do not receive.
+            // A receiver that only counts may drop frames without a loss in the device under test.
+            // Clients, servers and impaired links lose the frames that they do not receive.
             if port.connections.is_some() || port.impairment.is_some() {
                 self.count(
                     &place,
                     rx.dropped,
-                    ["frame dropped for want of room", "frames dropped for want of room"],
+                    ["frame dropped: receive buffer full", "frames dropped: receive buffer full"],
                 );
             }
         }
@@ -160,7 +160,7 @@ impl Judge<'_> {
             self.count(
                 &place,
                 no_tunnel + too_long,
-                ["frame that no tunnel took", "frames that no tunnel took"],
+                ["frame dropped: no usable tunnel", "frames dropped: no usable tunnel"],
             );
         }
         self.count(&place, port.outages, ["outage of the interface", "outages of the interface"]);
@@ -175,7 +175,7 @@ impl Judge<'_> {
             self.count(
                 &place,
                 unmade,
-                ["flow could not be made or taken", "flows could not be made or taken"],
+                ["flow not started or not accepted", "flows not started or not accepted"],
             );
         }
         for template in port.templates.iter().filter(|template| connects_in_vain(template)) {
@@ -186,7 +186,7 @@ impl Judge<'_> {
 
     fn transmit(&mut self, place: &str, tx: &TransmitReport, was_stopped: bool) {
         self.count(place, tx.failed, ["frame failed", "frames failed"]);
-        // Frames that were queued at a stop are not missing.
+        // A stop drops queued frames on purpose.
         if !was_stopped {
             self.count(place, tx.unsent, ["frame unsent", "frames unsent"]);
         }
@@ -196,14 +196,14 @@ impl Judge<'_> {
         self.count(
             place,
             impairment.no_room,
-            ["frame dropped: too many were held", "frames dropped: too many were held"],
+            ["frame dropped: delay buffer full", "frames dropped: delay buffer full"],
         );
         self.count(
             place,
             impairment.unfit,
             [
-                "frame that the other interface could not take",
-                "frames that the other interface could not take",
+                "frame that the other interface cannot send",
+                "frames that the other interface cannot send",
             ],
         );
     }
@@ -215,7 +215,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a template's clients sent SYN, and none of their connections was established.
+/// Returns whether the clients of a template sent SYNs and established no connection.
 fn connects_in_vain(template: &TemplateReport) -> bool {
     let connects = template.tcp.get("connects").copied().unwrap_or(0);
     let waiting = template.flows.get("syn_sent").copied().unwrap_or(0);
@@ -245,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_all_has_met_its_target() {
+    fn complete_run_meets_its_target() {
         assert_eq!(verdict(|_| ()), (Outcome::Met, Vec::new()));
         let near = verdict(|it| it.achieved.rate_error_ppm = Some(-9_999.0));
         assert_eq!(near.0, Outcome::Met);
     }
 
     #[test]
-    fn errors_outweigh_everything_else() {
+    fn errors_take_precedence_over_other_reasons() {
         let (outcome, reasons) = verdict(|it| {
             it.errors.push("eth1 is gone".into());
             it.interrupted = true;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortfall_of_every_kind_is_a_reason() {
+    fn each_kind_of_shortfall_gives_a_reason() {
         let reasons = |change: fn(&mut RunResult)| {
             let (outcome, reasons) = verdict(change);
             assert_eq!(outcome, Outcome::FellShort);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_queued_at_an_interruption_is_not_missing_and_what_failed_is() {
+    fn interruption_excuses_queued_frames_but_not_failed_frames() {
         let queued = verdict(|it| {
             it.interrupted = true;
             tx(it).unsent = 100;
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_a_script_stopped_may_have_frames_left() {
+    fn devices_stopped_by_a_script_may_leave_frames_unsent() {
         let run = |stopped| {
             let tx = TransmitReport { unsent: 5, ..TransmitReport::default() };
             let device = DeviceReport { name: "eth0@1".into(), tx, ..DeviceReport::default() };

@@ -1,13 +1,13 @@
-//! Runs of every kind: what they are prepared from, and how they start.
+//! Preparation and start of runs of all kinds.
 //!
 //! ```text
 //! Run::prepare(plan, options, &host) ──> Prepared ──start(at)──> RunHandle ──wait──> RunResult
 //!                     │                                             │ command, subscribe
-//!           supervisor thread: opens, waits for the start, lets workers work, reports
+//!           supervisor thread: opens ports, waits for the start, runs workers, reports
 //! ```
 //!
-//! Nothing here blocks the caller, but for the time that opening takes in [`Run::prepare`]; nothing
-//! pins the caller's thread, prints, reads standard input or catches signals.
+//! Only [`Run::prepare`] blocks the caller, until the run is prepared. Nothing here pins the
+//! caller's thread, prints, reads standard input or catches signals.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,39 +31,39 @@ use crate::replay::{self, Hooks, ReplayError};
 use crate::result::{Kind, RunResult};
 use crate::traffic::{self, StreamOptions, TrafficError};
 
-/// What a run does.
+/// Plan of a run.
 pub enum Plan {
-    /// Captures are replayed.
+    /// Replays captures.
     Replay {
-        /// Which, how and where to.
+        /// Captures, timing, edits and target.
         plan: Box<ReplayPlan>,
         /// Backend that sends and receives frames.
         backend: Backend,
-        /// What the user's side takes part in.
+        /// Callbacks of the caller.
         hooks: Hooks,
     },
-    /// The flows of a plan are sent.
+    /// Sends the flows of a plan.
     Streams {
-        /// The flows and ports.
+        /// Flows and ports.
         plan: Arc<TrafficPlan>,
-        /// How they are sent.
+        /// Options for sending.
         options: StreamOptions,
     },
-    /// The clients and servers of a plan are emulated.
+    /// Emulates the clients and servers of a plan.
     Emulation {
-        /// The templates and ports.
+        /// Templates and ports.
         plan: Arc<EmulationPlan>,
-        /// How they are emulated.
+        /// Options for the emulation.
         options: EmulationOptions,
     },
-    /// Two interfaces are joined by an impaired link.
+    /// Joins two interfaces by an impaired link.
     Impair(ImpairOptions),
-    /// A pktgen script runs.
+    /// Runs a pktgen script.
     Pktgen(PktgenPlan),
 }
 
 impl Plan {
-    /// The kind of its run.
+    /// Returns the kind of the run.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Replay { .. } => Kind::Replay,
@@ -74,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// How many flows commands can name.
+    /// Returns the number of flows that commands can address.
     fn flows(&self) -> usize {
         match self {
             Self::Streams { plan, .. } => plan.flows.len(),
@@ -83,14 +83,14 @@ impl Plan {
     }
 }
 
-/// How a host runs a plan.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether other runs may use the same interfaces at the same time.
     pub access: Access,
-    /// Who starts the run, as others see it who want the same interfaces; may be empty.
+    /// Owner, shown to other users of the same interfaces; may be empty.
     pub owner: String,
-    /// The plan's file, for the result; empty where there is none.
+    /// Plan file, for the result; empty if there is none.
     pub source: String,
     /// Files that the plan names. The default reads and writes those of this machine; a plan from
     /// elsewhere gets [`AttachedFiles`](crate::files::AttachedFiles).
@@ -112,22 +112,21 @@ impl Default for Options {
 pub struct Run;
 
 impl Run {
-    /// Opens everything that a plan needs, and sends nothing but what finds its neighbours (ARP,
-    /// neighbour discovery). Waits until that is done: 10 s at most where a neighbour does not
-    /// answer.
+    /// Opens everything that a plan needs, and waits until that is done. Sends only ARP and
+    /// neighbour discovery. If a neighbour does not answer, this takes up to 10 s.
     ///
     /// # Errors
-    /// Where the plan, its options or the machine do not allow the run.
+    /// Fails if the plan, its options or the machine do not allow the run.
     pub fn prepare(plan: Plan, options: Options, host: &Host) -> Result<Prepared, Arc<RunError>> {
         Self::begin(plan, options, host).wait()
     }
 
-    /// Begins to prepare a run, and returns at once.
+    /// Starts to prepare a run and returns at once.
     pub fn begin(plan: Plan, options: Options, host: &Host) -> Preparing {
         Self::begin_watched(plan, options, host, Delivery::Latest).0
     }
 
-    /// Begins to prepare a run, and returns at once, with its snapshots from the first on.
+    /// Starts to prepare a run and returns at once, with a subscription to all its snapshots.
     pub fn begin_watched(
         plan: Plan,
         options: Options,
@@ -144,7 +143,7 @@ impl Run {
         let spawned = std::thread::Builder::new().name(name).spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| supervise(plan, &source, &context)));
             let outcome = outcome.unwrap_or_else(|panic| Err(defect(&*panic)));
-            // Leases are given back before anybody learns that the run is over.
+            // Release the leases before the state shows that the run is over.
             drop(context);
             supervised.end(outcome.map(Arc::new).map_err(Arc::new));
         });
@@ -161,15 +160,15 @@ impl Run {
 pub struct Preparing(RunHandle);
 
 impl Preparing {
-    /// The run, to watch or to stop it meanwhile.
+    /// Returns a handle to watch or stop the run.
     pub fn handle(&self) -> RunHandle {
         self.0.clone()
     }
 
-    /// Waits until everything is open.
+    /// Waits until the run is prepared.
     ///
     /// # Errors
-    /// Where that fails.
+    /// Fails if the preparation fails.
     pub fn wait(self) -> Result<Prepared, Arc<RunError>> {
         self.0.wait_prepared(None);
         match self.0.outcome() {
@@ -178,7 +177,7 @@ impl Preparing {
         }
     }
 
-    /// Waits for `timeout` at most, and returns itself where that was too short.
+    /// Waits for at most `timeout`. Returns `Ok(Err(self))` after a timeout.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -193,12 +192,12 @@ impl Preparing {
     }
 }
 
-/// A run that is prepared. Dropping it gives up the run.
+/// A prepared run. Dropping it stops the run.
 #[derive(Debug)]
 pub struct Prepared(Option<RunHandle>);
 
 impl Prepared {
-    /// Lets it start; returns at once.
+    /// Starts the run; returns at once.
     pub fn start(mut self, at: StartAt) -> RunHandle {
         match self.0.take() {
             Some(handle) => {
@@ -209,7 +208,7 @@ impl Prepared {
         }
     }
 
-    /// The run, to watch or to stop it.
+    /// Returns a handle to watch or stop the run.
     pub fn handle(&self) -> Option<RunHandle> {
         self.0.clone()
     }
@@ -223,7 +222,7 @@ impl Drop for Prepared {
     }
 }
 
-/// Runs a plan on the calling thread, from opening to the result.
+/// Runs a plan on the calling thread, from the preparation to the result.
 fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResult, RunError> {
     let result = match plan {
         Plan::Replay { plan, backend, hooks } => {
@@ -245,14 +244,14 @@ fn supervise(plan: Plan, source: &str, context: &Arc<Context>) -> Result<RunResu
     Ok(judged(result))
 }
 
-/// The error for a panic.
+/// Converts a panic to an error.
 fn defect(panic: &(dyn Any + Send)) -> RunError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     RunError::new(RunErrorKind::Defect, format!("a defect in wirestorm ended the run: {text}"))
 }
 
-/// The errors of the kinds of runs, each of which may be that the run was stopped.
+/// Implements the conversion to [`RunError`] for the error types of all kinds of runs.
 macro_rules! run_errors {
     ($($error:ident),+) => {
         $(impl From<$error> for RunError {

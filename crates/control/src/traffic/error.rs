@@ -1,4 +1,4 @@
-//! Why a run of streams does not begin.
+//! Errors of starting a run of streams.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use crate::lifecycle::Abandoned;
 use crate::port::OpenError;
 use crate::responder::HostError;
 
-/// Why a run did not begin.
+/// Error of starting a run of streams.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
-    /// The plan makes no sense on these ports.
+    /// The plan is invalid for these ports.
     #[error(transparent)]
     Plan(#[from] PlanErrors),
-    /// A port without an interface.
+    /// A port has no interface.
     #[error(
         "port {0:?} has no interface: bind it with --port {0}=INTERFACE, or give it a location"
     )]
@@ -22,38 +22,39 @@ pub enum TrafficError {
     /// An interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A frame that a port cannot send.
+    /// A frame exceeds the maximum length of the interface.
     #[error(
-        "flow {flow:?}: a frame of {length} bytes without FCS is longer than {interface} takes, \
-         {length_max}: make the size smaller, or the interface's MTU larger"
+        "flow {flow:?}: a frame of {length} bytes without FCS exceeds the maximum of {interface}, \
+         {length_max}: reduce the size or increase the interface's MTU"
     )]
     TooLong {
-        /// The flow.
+        /// Flow.
         flow: String,
-        /// Its longest frame.
+        /// Longest frame of the flow in bytes.
         length: usize,
         /// Interface to send on.
         interface: String,
-        /// The longest that it takes.
+        /// Maximum frame length of the interface in bytes.
         length_max: usize,
     },
-    /// All runs of this process together have more streams than signatures tell apart.
-    #[error("{0} streams are more than can be told apart, 2^24 less those of other runs")]
+    /// All runs of this process together have more streams than there are stream IDs for
+    /// signatures.
+    #[error("{0} streams are too many: at most 2^24 in all runs together")]
     TooMany(u64),
-    /// All runs of this process together have more streams than marks tell apart.
+    /// All runs of this process together have more streams than there are marks.
     #[error(
-        "stream {0:?} has no room for a signature and is one of more than {marks}, the marks that \
-         such frames are counted by: make its packet longer, or send fewer streams at a time",
+        "stream {0:?} is too short for a signature, and more than {marks} such streams are \
+         counted by marks: use a longer packet, or fewer streams at a time",
         marks = wirestorm_wire::mark::COUNT
     )]
     NoMark(String),
-    /// A port is no host, or does not find its next hop.
+    /// The host of a port does not open, or does not find its next hop.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The receiving end does not open.
+    /// The receiver does not open.
     #[error("{0}")]
     Receive(String),
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
     /// A thread does not start.

@@ -1,18 +1,18 @@
-//! How a worker carries out the commands that flows are given.
+//! Executes the commands to flows in a worker.
 
 use wirestorm_base::time::Instant;
 use wirestorm_engine::stream::Generator;
 
 use crate::lifecycle::{FlowCommand, FlowControl, GivenCommand};
 
-/// One worker's view of the commands.
+/// View of one worker on the commands.
 pub(super) struct FlowFollower<'a> {
     control: &'a FlowControl,
-    /// Commands that were carried out.
+    /// Number of commands executed.
     done: usize,
-    /// When the next one is to be.
+    /// Time of the next command, if one is pending.
     due: Option<Instant>,
-    /// When sending begins: commands that were given before take effect then.
+    /// Start of sending. Earlier commands take effect at this time.
     start: Instant,
 }
 
@@ -21,12 +21,13 @@ impl<'a> FlowFollower<'a> {
         Self { control, done: 0, due: None, start }
     }
 
-    /// When the next command is due, as far as one is known.
+    /// Returns the time of the next command, if one is pending.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Carries out what is due; `lanes` are the flows of each generator, in its streams' order.
+    /// Executes the due commands. `lanes(i)` are the flows of generator `i`, in the order of its
+    /// streams.
     #[inline]
     pub(super) fn follow<'b>(
         &mut self,
@@ -73,7 +74,7 @@ fn carry_out(generator: &mut Generator, stream: usize, command: FlowCommand, at:
         FlowCommand::Stop => generator.stop(stream),
         FlowCommand::SetSpeed(speed) => generator.set_speed(stream, speed, at),
         FlowCommand::Scale { numerator, denominator } => {
-            // A product beyond what a rate can be leaves the speed as it is.
+            // If the product is out of range, the speed keeps its value.
             let _ = generator.scale_speed(stream, numerator, denominator, at);
         }
     }

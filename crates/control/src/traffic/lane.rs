@@ -1,4 +1,4 @@
-//! The streams of one transmitting port, and what became of them.
+//! Streams of one transmitting port, and their outcome.
 
 use wirestorm_base::port::{PortError, StampPoint, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
@@ -13,42 +13,42 @@ use crate::host::{RunStreamIds, StreamIds};
 use crate::port::{Choice, Interfaces};
 use crate::work::Stamped;
 
-/// The streams of one transmitting port.
+/// Streams of one transmitting port.
 pub(super) struct Lane {
-    /// The port's place in the plan.
+    /// Index of the port in the plan.
     pub(super) port: usize,
-    /// The flow of each stream, by its place in the plan.
+    /// Flow of each stream, by index in the plan.
     pub(super) flows: Vec<usize>,
     pub(super) streams: Vec<Stream>,
-    /// When streams that last for a time are over at the latest, from the start on; which ones.
+    /// Streams with a limited time: end relative to the start, and index of the stream.
     pub(super) ends: Vec<(Duration, usize)>,
-    /// The number of its first stream in signatures.
+    /// Stream ID of the first stream in signatures.
     pub(super) numbered_from: u32,
 }
 
-/// What one worker's port did.
+/// Outcome of one port of a worker.
 pub(super) struct LaneOutcome {
     pub(super) choice: Choice,
     pub(super) transmitted: TransmitCounters,
     pub(super) counters: Vec<StreamCounters>,
     pub(super) departures: Option<Stamped>,
-    /// Where its port stamps departures.
+    /// Timestamp point of the port's departures.
     pub(super) stamp: StampPoint,
 }
 
-/// What one worker did.
+/// Outcome of one worker.
 pub(super) struct WorkerOutcome {
     pub(super) lanes: Vec<LaneOutcome>,
     pub(super) finished: Instant,
-    /// For how long it was paused.
+    /// Time that the worker was paused.
     pub(super) paused: Duration,
     pub(super) error: Option<PortError>,
 }
 
-/// The lanes of a plan on its transmitting ports, in their order.
+/// Builds the lanes of a plan, in the order of its transmitting ports.
 ///
 /// # Errors
-/// Where the plan makes no sense on these ports, or a frame is longer than one takes.
+/// Fails if the plan is invalid for these ports, or a frame is too long for its port.
 pub(super) fn lanes(
     plan: &TrafficPlan,
     transmitting: &[usize],
@@ -78,10 +78,11 @@ pub(super) fn lanes(
     Ok(lanes)
 }
 
-/// Gives the streams of all lanes numbers that are not taken, as long as what is returned is kept.
+/// Assigns unused stream IDs to the streams of all lanes, and writes the marks of marked streams.
+/// Dropping the result releases the IDs.
 ///
 /// # Errors
-/// Where there are not as many.
+/// Fails if there are not enough stream IDs or marks.
 pub(super) fn number(
     lanes: &mut [Lane],
     workers: usize,
@@ -108,8 +109,8 @@ pub(super) fn number(
     Ok(numbers)
 }
 
-/// When the streams are over that last for a time from the start on, and of no others: neither of
-/// those that wait, nor of those that are parts of a chain.
+/// Returns the ends of streams with a limited time, relative to the start. Excludes streams that do
+/// not start by themselves, and parts of a chain.
 fn ends(plan: &TrafficPlan, flows: &[usize], streams: &[Stream]) -> Vec<(Duration, usize)> {
     let followers: Vec<_> = streams.iter().filter_map(|stream| stream.transmission.next).collect();
     let end = |(index, (&flow, stream)): (usize, (&usize, &Stream))| {

@@ -1,4 +1,4 @@
-//! What was measured of a run's flows so far.
+//! Measurement of flows while the run continues.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::lifecycle::MeasuredSnapshot;
 use crate::receive::Measuring;
 use crate::result::MeasuredReport;
 
-/// Answers what was measured of a run's flows while it goes on.
+/// Queries the measurement of flows during a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveMeasurement {
     ends: Arc<[LiveEnd]>,
@@ -25,8 +25,8 @@ impl LiveMeasurement {
         Self { ends: ends.into_iter().map(end).collect() }
     }
 
-    /// How far the measurement has come at each end, by the places of port and flow in the plan;
-    /// nothing of ends that receive no more.
+    /// Returns the progress of the measurement at each receiver, by the indices of port and flow in
+    /// the plan. Skips receivers that have ended.
     pub(super) fn received(&self) -> Vec<((usize, usize), MeasuredSnapshot)> {
         let at = |end: &LiveEnd| {
             let (port, streams) = (end.streams.port, Arc::clone(&end.streams));
@@ -36,12 +36,12 @@ impl LiveMeasurement {
         self.ends.iter().flat_map(at).collect()
     }
 
-    /// What was measured of a flow so far, by its place in the plan, on each port where it should
-    /// arrive. Nothing of one that is not measured, or where that has ended: then it is in the
-    /// run's result.
+    /// Returns the measurement of a flow so far at each receiving port, by index in the plan. Empty
+    /// if the flow is not measured or receiving has ended; the result contains the measurement
+    /// then.
     ///
-    /// The thread that receives tells it, and fetches no frames while it does so: 10 to 100
-    /// microseconds, more with thousands of VLAN tags.
+    /// The receiver thread prepares the answer. It fetches no frames for 10 to 100 microseconds, or
+    /// longer with thousands of VLAN tags.
     pub(super) fn measured(&self, flow: usize) -> Vec<MeasuredReport> {
         let at = |end: &LiveEnd| {
             let place = end.streams.place_of(flow)?;

@@ -1,4 +1,4 @@
-//! What was measured of each flow: from the records of all workers' streams to a report.
+//! Builds the measurement report of each flow from the records of all workers' streams.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,34 +16,34 @@ use super::lane::Lane;
 use crate::lifecycle::MeasuredSnapshot;
 use crate::result::{MeasuredReport, SeriesReport, TagReport};
 
-/// Which streams arrive at a port, in the order of its receiver's records.
+/// Measured flows that arrive at a port, in the order of its receiver's records.
 #[derive(Debug)]
 pub(super) struct Expected {
-    /// The port's place in the plan, and its name.
+    /// Index of the port in the plan.
     pub(super) port: usize,
     name: String,
-    /// `workers` records of each, one after the other.
+    /// Flows. The receiver has `workers` consecutive records for each.
     flows: Vec<ExpectedFlow>,
     workers: usize,
 }
 
-/// A flow that is measured.
+/// A measured flow.
 #[derive(Clone, Copy, Debug)]
 struct ExpectedFlow {
-    /// Its place in the plan.
+    /// Index in the plan.
     flow: usize,
-    /// Whether its payload is compared.
+    /// Whether the receiver compares the payload.
     compares: bool,
 }
 
-/// Records of all flows together take about this much of what grows with the window, in frames.
+/// Approximate sum of the sequence windows of all records, in frames. It bounds the memory.
 const WINDOWS_FRAMES: usize = 1 << 22;
 const WINDOW_FRAMES_MAX: usize = 1 << 14;
-/// With so many records or more, there are fewer intervals of each.
+/// Number of records from which each has a shorter time series.
 const RECORDS_MANY: usize = 1_000;
 
 impl Expected {
-    /// What is measured at a port; none where nothing is.
+    /// Returns the measured flows of a port; `None` if there are none.
     pub(super) fn at(
         port: usize,
         plan: &TrafficPlan,
@@ -62,7 +62,8 @@ impl Expected {
         (!flows.is_empty()).then_some(Self { port, name, flows, workers })
     }
 
-    /// What measures them, from `started` on; `per_vlan`: by their VLAN tags too.
+    /// Creates the receiver that measures the flows from `started` on. `per_vlan`: also count by
+    /// VLAN tags.
     pub(super) fn receiver(
         &self,
         plan: &TrafficPlan,
@@ -109,18 +110,18 @@ impl Expected {
         Ok(receiver)
     }
 
-    /// Where a flow of the plan stands among these; none where it is not measured here.
+    /// Returns the index of a flow of the plan in `flows`; `None` if it is not measured here.
     pub(super) fn place_of(&self, flow: usize) -> Option<usize> {
         self.flows.iter().position(|expected| expected.flow == flow)
     }
 
-    /// What was measured of each flow, by its place in the plan.
+    /// Returns the report of each flow, with its index in the plan.
     pub(super) fn reports(&self, receiver: &Receiver) -> Vec<(usize, MeasuredReport)> {
         let flows = self.flows.iter().enumerate();
         flows.map(|(place, expected)| (expected.flow, self.report(place, receiver))).collect()
     }
 
-    /// What was measured of the flow at `place` among these.
+    /// Returns the report of the flow at index `place`.
     pub(super) fn report(&self, place: usize, receiver: &Receiver) -> MeasuredReport {
         let records = self.records(place);
         let mut tags: BTreeMap<VlanTags, (Tally, SequenceCounters)> = BTreeMap::new();
@@ -135,7 +136,7 @@ impl Expected {
         report
     }
 
-    /// How far the measurement of each flow has come, by its place in the plan.
+    /// Returns the progress of each flow, with its index in the plan.
     pub(super) fn received(&self, receiver: &Receiver) -> Vec<(usize, MeasuredSnapshot)> {
         let flows = self.flows.iter().enumerate();
         let received = flows.map(|(place, expected)| {
@@ -167,18 +168,18 @@ fn tag_report((tags, (arrived, counters)): (&VlanTags, &(Tally, SequenceCounters
     }
 }
 
-/// Whether frames of a flow are recognised where they arrive.
+/// Returns whether receivers recognise the frames of a flow, by signature or by mark.
 pub(super) fn is_recognised(flow: &Flow) -> bool {
     flow.stream.is_measured || flow.stream.is_marked
 }
 
-/// What has arrived of a flow.
+/// Returns the progress of a flow from its records.
 fn snapshot(records: &[StreamRecord]) -> MeasuredSnapshot {
     let mut sum = MeasuredSnapshot::default();
     for record in records {
         let counters = record.ordered().map(|ordered| *ordered.sequence().counters());
         let &Tallies { frames, bytes, .. } = record.tallies();
-        // Of what is only counted, nobody knows which frames are repeats.
+        // Marked frames have no sequence numbers, so duplicates are unknown.
         let frames = counters.map_or(frames, |counters| counters.received);
         let SequenceCounters { duplicated, reordered, .. } = counters.unwrap_or_default();
         let delay_mean_ns = record.delay().delays().mean();
@@ -187,7 +188,7 @@ fn snapshot(records: &[StreamRecord]) -> MeasuredSnapshot {
     sum
 }
 
-/// Adds what arrived of another part, or at another port.
+/// Adds the counts of another part of the flow, or of another port.
 pub(super) fn add(sum: &mut MeasuredSnapshot, other: &MeasuredSnapshot) {
     let delays = |part: &MeasuredSnapshot| part.delay_mean_ns.unwrap_or(0.0) * part.frames as f64;
     let delays = delays(sum) + delays(other);

@@ -1,10 +1,10 @@
-//! Sending the streams of a plan: onto interfaces, or in virtual time into capture files.
+//! Sends the streams of a plan on interfaces, or in virtual time to capture files.
 //!
 //! ```text
-//! supervisor thread  opens, waits for the start, snapshots, result
-//! worker thread(s)   Generator -> frames in ports, one generator and one port for each transmitting
-//!                    port of the plan; the workers share every stream
-//! port threads       the in-kernel sender's, one for each xdp port
+//! supervisor thread  opens ports, waits for the start, publishes snapshots, builds the result
+//! worker thread(s)   Generator -> frames in ports; one generator and port for each transmitting
+//!                    port of the plan; all workers share each stream
+//! port threads       in-kernel senders, one for each xdp port
 //! receiver threads   one for each port where measured flows arrive
 //! ```
 

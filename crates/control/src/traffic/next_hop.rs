@@ -1,5 +1,4 @@
-//! Ethernet addresses that a plan leaves to be found: the interface's own, and that of the next
-//! hop.
+//! Resolution of Ethernet addresses that a plan does not specify: source (interface) and next hop.
 
 use std::net::IpAddr;
 
@@ -9,18 +8,18 @@ use wirestorm_wire::packet::{MacAddress, ethernet, ethertype, ipv4, ipv6};
 use super::error::TrafficError;
 use crate::responder::{Guests, HostError, Station};
 
-/// The hosts of the plan's ports, and the addresses that they found.
+/// Resolved addresses of all flows, and the responders of the plan's ports.
 pub(super) struct NextHops {
-    /// Each flow's destination and source, where they are to be written.
+    /// Destination and source address to write into each flow; `None` to keep the plan's.
     found: Vec<[Option<MacAddress>; 2]>,
     _guests: Guests,
 }
 
 impl NextHops {
-    /// Lets the ports that have addresses answer for them, and finds what flows need.
+    /// Starts responders on the ports with addresses, and resolves the addresses that flows need.
     ///
     /// # Errors
-    /// Where a port does not open, or a neighbour does not answer.
+    /// Fails if a port does not open, or a neighbour does not answer.
     pub(super) fn find(plan: &TrafficPlan, interfaces: &[String]) -> Result<Self, TrafficError> {
         let mut found = vec![[None; 2]; plan.flows.len()];
         let mut stations = Vec::new();
@@ -35,7 +34,8 @@ impl NextHops {
             let (addresses, gateways) = (port.addresses.clone(), port.gateways.clone());
             stations.push((index, Station::open(&interfaces[index], addresses, gateways)?));
         }
-        // All hear the announcements, so that ports find each other, which do not answer yet.
+        // All stations are open, so they receive the announcements. Ports do not answer requests
+        // yet.
         for (_, station) in &mut stations {
             station.announce().map_err(HostError::from)?;
         }
@@ -48,7 +48,7 @@ impl NextHops {
                     let destination = destination(&flow.stream.template);
                     let destination = destination.ok_or_else(|| PlanError {
                         path: flow.path.clone(),
-                        message: "its first frame has no IP destination".into(),
+                        message: "the first frame has no IP destination".into(),
                     });
                     let destination =
                         destination.map_err(|error| TrafficError::Plan(error.into()))?;
@@ -64,7 +64,7 @@ impl NextHops {
         Ok(Self { found, _guests: guests })
     }
 
-    /// Writes what was found for a flow into its template.
+    /// Writes the resolved addresses of a flow into its template.
     pub(super) fn write(&self, flow: usize, template: &mut [u8]) {
         let Ok(mut frame) = ethernet::Frame::new(template) else { return };
         let [destination, source] = self.found[flow];
@@ -77,7 +77,7 @@ impl NextHops {
     }
 }
 
-/// Where a frame without VLAN tags is sent to.
+/// Returns the IP destination of a frame without VLAN tags.
 fn destination(frame: &[u8]) -> Option<IpAddr> {
     let frame = ethernet::Frame::new(frame).ok()?;
     match frame.ethertype() {

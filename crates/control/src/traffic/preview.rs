@@ -1,4 +1,4 @@
-//! The first frames of each flow, made and not sent.
+//! Preview of the first frames of each flow, without sending.
 
 use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::Receive;
@@ -10,22 +10,22 @@ use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_sim::memory::{WireOptions, wire};
 
-/// A frame that a flow would send.
+/// A frame that a flow sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// The flow, by its place in the plan.
+    /// Index of the flow in the plan.
     pub flow: usize,
-    /// When it would leave, from the start of the flow.
+    /// Departure time relative to the start of the flow.
     pub departure: Duration,
-    /// The frame without FCS.
+    /// Frame bytes without FCS.
     pub frame: Vec<u8>,
 }
 
-/// The first `count` frames of each flow by itself, on ports of so many bits a second where the
-/// plan says nothing else.
+/// Returns the first `count` frames of each flow, each sent alone. Ports without a speed in the
+/// plan have `bits_per_second`.
 ///
 /// # Errors
-/// Where the plan makes no sense on its ports.
+/// Fails if the plan is invalid for its ports.
 pub fn preview(
     plan: &TrafficPlan,
     count: u64,
@@ -50,7 +50,7 @@ pub fn preview(
             let (mut transmit, mut receive) =
                 wire(WireOptions { frame_length_max, ..WireOptions::default() });
             let mut generator = Generator::new(&[stream], options, Instant::ZERO);
-            // A wire in memory does not fail.
+            // A port in memory does not fail.
             while let Ok(breath) = generator.breathe(Instant::ZERO, &mut transmit) {
                 let mut batch = Vec::new();
                 while receive.receive(64, &mut batch).is_ok_and(|count| count > 0) {}

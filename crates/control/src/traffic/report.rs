@@ -1,4 +1,4 @@
-//! From what the workers and receivers counted to the result.
+//! Builds the result from the counters of workers and receivers.
 
 use std::collections::BTreeSet;
 
@@ -21,16 +21,16 @@ use crate::result::{
 };
 use crate::work::departures_of_all;
 
-/// What came of a run.
+/// Outcome of a run.
 pub(super) struct TrafficOutcome<'a> {
     pub(super) start: Instant,
     pub(super) outcomes: Vec<WorkerOutcome>,
     pub(super) arrived: Vec<(usize, ReceiveReport)>,
-    /// What was measured, and of which streams.
+    /// Receivers, and the flows that they measured.
     pub(super) measured: Vec<(Receiver, &'a Expected)>,
     pub(super) notes: Vec<String>,
     pub(super) options: &'a StreamOptions,
-    /// Flows that commands changed while they were sent.
+    /// Flows that received commands during the run.
     pub(super) changed_flows: BTreeSet<usize>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn add(sum: &mut StreamCounters, other: &StreamCounters) {
 }
 
 impl TrafficOutcome<'_> {
-    /// The result, which begins as `result`.
+    /// Completes `result`.
     pub(super) fn report(
         self,
         result: RunResult,
@@ -118,12 +118,12 @@ impl TrafficOutcome<'_> {
             let is_judged = transmission.mode == Mode::Continuous
                 && transmission.self_start
                 && !transmission.start_paused;
-            // What follows a flow's last frame until the end belongs to its time as well.
+            // The gap from the last frame to the end of the run also belongs to the flow's time.
             let duration = self.options.duration;
             let whole = is_judged && duration != Duration::MAX && !result.interrupted;
             let least = if whole { duration.as_secs_f64() } else { 0.0 };
             let delay = if is_judged { transmission.start_delay.as_secs_f64() } else { 0.0 };
-            // Nothing was to be sent while the run was paused.
+            // No frame was due while the run was paused.
             let span = spans[index];
             let span = if span > paused_s { span - paused_s } else { span }.max(least);
             let span = if span > delay { span - delay } else { span };
@@ -172,22 +172,21 @@ impl TrafficOutcome<'_> {
         let kept = sum.failed + sum.unsent;
         if kept > 0 && !self.measured.is_empty() {
             notes.push(format!(
-                "{} made that no port sent: lost in the counts of flows",
-                counted(kept, "frame was", "frames were")
+                "{} not sent by a port: lost in the counts of flows",
+                counted(kept, "generated frame was", "generated frames were")
             ));
         }
         let missed: u64 =
             ports.iter().filter_map(|port| port.rx.as_ref()).map(|rx| rx.dropped).sum();
         if missed > 0 && !self.measured.is_empty() {
             notes.push(format!(
-                "{} arrived that the receiver had no room for: lost in the counts of flows",
-                counted(missed, "frame", "frames")
+                "{} dropped because the receive buffer was full: lost in the counts of flows",
+                counted(missed, "frame was", "frames were")
             ));
         }
         if beyond_tags > 0 {
             notes.push(format!(
-                "{} arrived under more VLAN tags than are counted apart, {TAG_RECORDS_MAX}: \
-                 counted by flow only",
+                "{} beyond the limit of {TAG_RECORDS_MAX} VLAN tag records: counted by flow only",
                 counted(beyond_tags, "frame", "frames")
             ));
         }
@@ -215,8 +214,8 @@ impl TrafficOutcome<'_> {
     }
 }
 
-/// The time that all frames of a record took: one gap more than lies between the first and the
-/// last.
+/// Returns the time that all frames of a record take in seconds: N gaps for N frames, although only
+/// N - 1 lie between the first and the last.
 fn span_s(record: &DepartureRecord) -> Option<f64> {
     let span = record.last?.saturating_since(record.first?).as_secs_f64();
     let gaps = record.frames.checked_sub(1).filter(|gaps| *gaps > 0)?;

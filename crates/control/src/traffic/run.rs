@@ -1,4 +1,4 @@
-//! A run of a plan's flows on interfaces.
+//! Run of a plan's flows on interfaces.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -33,55 +33,55 @@ use crate::work::{
 };
 use crate::workers::Workers;
 
-/// How a plan of streams is sent.
+/// Options for sending a plan of streams.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
+    /// Interface of each port, in plan order; `None` to use the plan's.
     pub interfaces: Vec<Option<String>>,
     /// Backend that sends and receives frames.
     pub backend: Backend,
-    /// Threads that share every stream; at least 1.
+    /// Number of worker threads, which share each stream; at least 1.
     pub workers: u16,
-    /// What becomes of late frames.
+    /// Treatment of late frames.
     pub policy: DeparturePolicy,
-    /// Nothing is sent for longer, but for what a schedule that was moved makes up for.
+    /// Maximum duration. A delayed schedule may exceed it to catch up.
     pub duration: Duration,
-    /// What the rates of the flows are multiplied by.
+    /// Multiplier of the rates of the flows.
     pub multiplier: Multiplier,
-    /// Whether to send also on the interface that carries the default route.
+    /// Whether to send on an interface that carries the default route.
     pub force_interface: bool,
-    /// Whether packet sockets on this host, such as tcpdump's, see what leaves. Then it leaves by a
-    /// packet socket, whatever was asked for, and by the queueing discipline: slower.
+    /// Whether packet sockets on this host, such as those of tcpdump, see the sent frames. This
+    /// forces the af_packet backend with the queueing discipline, which is slower.
     pub is_visible: bool,
-    /// Whether arrivals of measured flows are counted by their VLAN tags too.
+    /// Whether to count arrivals of measured flows also by VLAN tags.
     pub per_vlan: bool,
-    /// How far a rate may be off before the run falls short, in millionths.
+    /// Maximum relative rate error in parts per million.
     pub tolerance_ppm: f64,
 }
 
 impl StreamOptions {
-    /// What carries the frames in the end.
+    /// Returns the backend in effect.
     pub const fn backend(&self) -> Backend {
         if self.is_visible { Backend::One(&AF_PACKET) } else { self.backend }
     }
 }
 
-/// How often a worker publishes what it did.
+/// Interval at which a worker publishes its counters.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a worker has done so far.
+/// Counters of a worker so far.
 #[derive(Default)]
 struct WorkerSnapshot {
-    /// What it sent of each stream of each lane.
+    /// Counters of the streams and of the port, for each lane.
     lanes: Vec<(Vec<StreamCounters>, TransmitCounters)>,
-    /// The CPU time that it took.
+    /// CPU time of the thread.
     time: Duration,
 }
 
-/// Sends the flows of a plan and measures what arrives of them, as a run's supervisor thread does.
+/// Sends and measures the flows of a plan. Runs on the supervisor thread.
 ///
 /// # Errors
-/// Where nothing could be sent at all. Once sending has begun, what goes wrong is in the result.
+/// Fails if nothing could be sent. Later errors are part of the result.
 pub(crate) fn run(
     plan: &TrafficPlan,
     options: &StreamOptions,
@@ -107,7 +107,8 @@ pub(crate) fn run(
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }
-    // A program on a veth's peer is what lets the in-kernel sender in: the facts are new.
+    // The receiver's XDP program on a veth peer enables the in-kernel sender, so read the facts
+    // again.
     let interfaces = interfaces.read_again()?;
     let workers = usize::from(options.workers.max(1));
     let next_hops = NextHops::find(plan, &names)?;
@@ -189,7 +190,7 @@ pub(crate) fn run(
     Ok(outcome.report(context.result(Some(start)), plan, &names, &lanes))
 }
 
-/// The interface of every port of the plan that is used.
+/// Returns the interface of each port, or an empty string for an unused port.
 fn interface_names(
     plan: &TrafficPlan,
     bound: &[Option<String>],
@@ -218,10 +219,11 @@ fn receiving_ports(plan: &TrafficPlan) -> Vec<usize> {
     (0..plan.ports.len()).filter(receives).collect()
 }
 
-/// Frames that should arrive at a port: those that left for it.
+/// Returns the number of frames that should arrive at a port: those sent to it.
 ///
-/// A transmitting port does not tell whose frames it failed to send. Where all of them were for
-/// this port they are taken off; else they count as lost here, and stand beside it as failed.
+/// A transmitting port does not report which flow its failed frames belong to. If all its frames
+/// were for this port, they are subtracted. Otherwise they count as lost here, besides as failed
+/// there.
 fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], port: usize) -> u64 {
     let mut expected = 0;
     for outcome in outcomes {
@@ -243,7 +245,7 @@ fn expected_at(plan: &TrafficPlan, lanes: &[Lane], outcomes: &[WorkerOutcome], p
     expected
 }
 
-/// The part of a run that is over; `None` where it has no end.
+/// Returns the completed part of a run; `None` if it has no end.
 fn fraction(elapsed: Duration, duration: Duration) -> Option<f64> {
     let part = || elapsed.as_secs_f64() / duration.as_secs_f64().max(1e-9);
     (duration != Duration::MAX).then(|| part().min(1.0))
@@ -282,7 +284,7 @@ fn snapshot(
     snapshot
 }
 
-/// What a worker's thread needs.
+/// Context of a worker.
 struct WorkerContext<'a> {
     options: &'a StreamOptions,
     controls: &'a Controls,
@@ -359,7 +361,7 @@ impl WorkerContext<'_> {
         }
     }
 
-    /// Sends until all is sent or sending is to end; returns for how long it was paused.
+    /// Sends until all frames are sent or the run stops. Returns the time that it was paused.
     fn send(
         &self,
         lanes: &[Lane],
@@ -381,7 +383,7 @@ impl WorkerContext<'_> {
             .enumerate()
             .flat_map(|(lane, it)| it.ends.iter().map(move |&(end, stream)| (end, lane, stream)))
             .collect();
-        // The first one at the back.
+        // Reverse order: `pop_if` takes the earliest end from the back.
         ends.sort_unstable_by(|a, b| b.cmp(a));
         loop {
             let now = clock::now();
@@ -429,7 +431,7 @@ impl WorkerContext<'_> {
     }
 }
 
-/// A breath of a generator on a port.
+/// One iteration of a generator on a port.
 struct Breathe<'a> {
     generator: &'a mut Generator,
     now: Instant,
@@ -444,7 +446,7 @@ impl PortVisitor for Breathe<'_> {
     }
 }
 
-/// Of two states the one that has to be looked after first.
+/// Returns the more urgent of two states.
 fn sooner(a: WorkerState, b: WorkerState) -> WorkerState {
     match (a, b) {
         (WorkerState::Done, other) | (other, WorkerState::Done) => other,

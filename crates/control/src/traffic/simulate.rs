@@ -1,4 +1,5 @@
-//! A run in virtual time: what exactly would be sent, and when, as capture files.
+//! Simulation in virtual time: writes the frames of each port with exact departure times to capture
+//! files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,58 +17,58 @@ use wirestorm_plan::traffic::{Flow, PlanError, PlanErrors, TrafficPlan};
 use wirestorm_plan::trex::{LowerOptions, TrexError};
 use wirestorm_sim::streams::{self, SimulationOptions};
 
-/// What is simulated.
+/// Options of a simulation.
 #[derive(Clone, Debug)]
 pub struct SimulateOptions {
-    /// The file; with several transmitting ports one for each, with the port's name before the
-    /// extension.
+    /// Output file. With several transmitting ports, each has its own file with the port name
+    /// before the extension.
     pub output: PathBuf,
-    /// Frames for each port at most.
+    /// Maximum number of frames for each port.
     pub packets: u64,
-    /// Time at most.
+    /// Maximum virtual time.
     pub duration: Duration,
     /// Speed in bit/s of ports without `speed` in the plan.
     pub speed: Rate,
-    /// What the rates of a plan's flows are multiplied by.
+    /// Multiplier of the rates of the flows.
     pub multiplier: Multiplier,
 }
 
-/// Why nothing was simulated, or not all of it.
+/// Error that prevented or ended a simulation.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// The plan makes no sense on these ports.
+    /// The plan is invalid for these ports.
     #[error(transparent)]
     Plan(#[from] PlanErrors),
-    /// TRex's streams make no sense.
+    /// The TRex streams are invalid.
     #[error(transparent)]
     Trex(#[from] TrexError),
-    /// A file is not made.
+    /// An output file cannot be created.
     #[error("{path}: {error}")]
     Create {
-        /// The file.
+        /// Output file.
         path: PathBuf,
-        /// What the system said.
+        /// System error.
         error: io::Error,
     },
-    /// A file is not written.
+    /// Writing an output file failed.
     #[error(transparent)]
     Write(#[from] PortError),
 }
 
-/// What one port sent.
+/// Frames of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulated {
     /// Name in the plan.
     pub port: String,
-    /// The file.
+    /// Output file.
     pub file: PathBuf,
-    /// Frames in it.
+    /// Number of frames.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes without FCS.
     pub bytes: u64,
 }
 
-/// Writes what each port of a plan would send.
+/// Writes the frames of each port of a plan to capture files.
 ///
 /// # Errors
 /// See [`SimulateError`].
@@ -116,7 +117,7 @@ pub fn simulate(
     Ok(simulated)
 }
 
-/// Whether a stream's frames all leave at one instant, and there is no last one.
+/// Returns whether all frames of an endless stream leave at the same instant.
 fn never_passes(transmission: &Transmission) -> bool {
     let is_bounded = matches!(transmission.mode, Mode::Burst { .. } | Mode::Bursts { .. });
     transmission.speed == Speed::Max && (!is_bounded || transmission.next.is_some())
@@ -128,7 +129,7 @@ fn without_times(flow: &Flow) -> PlanErrors {
     PlanErrors::from(PlanError { path: format!("{}.rate", flow.path), message: message.into() })
 }
 
-/// Writes what TRex's streams would send, given as the JSON that its clients write.
+/// Writes the frames of TRex streams, given as the JSON of the TRex client, to a capture file.
 ///
 /// # Errors
 /// See [`SimulateError`].
@@ -156,7 +157,7 @@ pub fn simulate_trex(
     })
 }
 
-/// `out.pcap` for port `a`: `out.a.pcap`.
+/// Inserts a name before the extension: `out.pcap` for port `a` becomes `out.a.pcap`.
 pub(crate) fn with_name(path: &Path, name: &str) -> PathBuf {
     let extension = path.extension().map(|it| it.to_string_lossy().into_owned());
     let extension = extension.map_or_else(|| name.to_owned(), |it| format!("{name}.{it}"));

@@ -1,4 +1,4 @@
-//! TRex's streams as a plan: what runs a profile on interfaces.
+//! Conversion of TRex streams to a plan, to run TRex profiles on interfaces.
 
 use std::num::NonZeroU64;
 
@@ -10,38 +10,38 @@ use wirestorm_plan::traffic::{Flow, Port, TrafficPlan};
 use wirestorm_plan::trex::{Addresses, LowerOptions, Marking, TrexError, lower};
 use wirestorm_wire::packet::MacAddress;
 
-/// A port as TRex numbers them: 0 and 1 are each other's other side, so are 2 and 3.
+/// A TRex port. Ports 0 and 1 are opposite sides, and so are 2 and 3.
 #[derive(Clone, Debug)]
 pub struct TrexPort {
-    /// Its number.
+    /// Port number.
     pub number: u32,
-    /// Its interface.
+    /// Interface.
     pub interface: String,
-    /// The JSON of its streams, as TRex's clients write it; none of a port that only receives.
+    /// Streams as JSON of the TRex client; `None` for a port that only receives.
     pub streams: Option<String>,
 }
 
-/// Why TRex's streams make no plan.
+/// Error of converting TRex streams.
 #[derive(Debug, thiserror::Error)]
 pub enum TrexPlanError {
-    /// No interface is named so.
+    /// The name is not a valid interface name.
     #[error(transparent)]
     Name(#[from] InterfaceNameError),
     /// An interface does not open.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The streams make no sense.
+    /// The streams are invalid.
     #[error("port {port}: {error}")]
     Streams {
-        /// The port's number.
+        /// Port number.
         port: u32,
-        /// What is wrong.
+        /// Error in the streams.
         error: TrexError,
     },
 }
 
-/// The plan of streams on ports. As in TRex, frames carry the ports' Ethernet addresses where
-/// the streams leave them open, and arrive at the other side, if that is one of the ports.
+/// Converts the streams of ports to a plan. As in TRex, frames carry the ports' Ethernet addresses
+/// unless the streams specify them. They arrive at the opposite port if it is part of the plan.
 ///
 /// # Errors
 /// See [`TrexPlanError`].
@@ -58,7 +58,7 @@ pub fn plan_of_trex(
     let mac = |link: &Link| MacAddress(link.mac.unwrap_or_default());
     let mut plan = TrafficPlan { ports: Vec::new(), flows: Vec::new() };
     for (index, (port, link)) in ports.iter().zip(&links).enumerate() {
-        // TRex's where the interface does not tell.
+        // The default of TRex if the interface reports no speed.
         let speed = link.speed.unwrap_or(Rate::TEN_GIGA);
         let name = port.number.to_string();
         plan.ports.push(Port::on(port.interface.clone(), name, Some(speed)));

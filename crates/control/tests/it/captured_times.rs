@@ -1,4 +1,4 @@
-//! Conversations out of captures take as long as they were captured.
+//! Replayed conversations take as long as in their capture.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,7 @@ use wirestorm_wire::packet::{ethertype, ipv4, protocol, tcp};
 
 const NO_TIME: Duration = Duration::ZERO;
 
-/// Simulates one flow of each template over wires of such a round trip; returns what the clients
-/// captured.
+/// Simulates one flow of each template with this round-trip time. Returns the clients' capture.
 fn run(plan: &EmulationPlan, round_trip: Duration, scratch: &Scratch) -> PathBuf {
     let options = SimulationOptions {
         files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
@@ -53,8 +52,8 @@ fn import(capture: &Path) -> Imported {
     importer.finish()
 }
 
-/// How long connections over IPv4 take from their first segment to the last one with data, by
-/// their clients' ports.
+/// Returns the time from the first segment to the last one with data for each IPv4 connection, by
+/// client port.
 fn durations(capture: &Path) -> BTreeMap<u16, Duration> {
     let file = std::fs::read(capture).expect("a readable capture");
     let mut ends = BTreeMap::<FlowKey, (u16, Instant, Instant)>::new();
@@ -77,7 +76,7 @@ fn durations(capture: &Path) -> BTreeMap<u16, Duration> {
     ends.into_values().map(|(port, first, last)| (port, last.saturating_since(first))).collect()
 }
 
-/// How long a flow of a capture takes where it is said again over wires without delay.
+/// Returns the duration of a flow of a capture when it is replayed without network delay.
 fn replayed(capture: &Path, flow: usize) -> Duration {
     let scratch = Scratch::new().expect("a folder");
     let text = format!(
@@ -96,15 +95,15 @@ fn replayed(capture: &Path, flow: usize) -> Duration {
     *duration
 }
 
-/// Asserts that a time is as long as another one, within 2 % and 5 ms.
+/// Asserts that a time equals another one within 2 % + 5 ms.
 fn assert_about(found: Duration, expected: Duration, what: &str) {
     let (found, expected) = (found.as_secs_f64(), expected.as_secs_f64());
     let most = expected * 0.02 + 0.005;
     assert!((found - expected).abs() <= most, "{what}: {found} s, expected {expected} s");
 }
 
-/// Somebody types and pulls a window about, while the other side shows it, sends a page and goes on
-/// by itself.
+/// A remote desktop session: the client types and moves a window. The server echoes it, sends a
+/// page and continues by itself.
 const SESSION: &str = r#"
 ports: [{name: left}, {name: right}]
 templates:
@@ -136,7 +135,7 @@ templates:
 "#;
 
 #[test]
-fn a_session_takes_as_long_as_it_was_captured() {
+fn session_keeps_its_captured_duration() {
     let scratch = Scratch::new().expect("a folder");
     let plan = EmulationPlan::parse(SESSION).expect("a plan");
     let round_trip = Duration::from_millis(24);
@@ -144,11 +143,11 @@ fn a_session_takes_as_long_as_it_was_captured() {
     let [captured] = durations(&capture).into_values().collect::<Vec<_>>()[..] else {
         panic!("a connection")
     };
-    // The page of 30,000 bytes takes two windows, which is a round trip without delay.
+    // The page of 30,000 bytes needs two windows, so the replay without delay saves one round trip.
     assert_about(replayed(&capture, 1), captured.saturating_sub(round_trip), "session");
 }
 
-/// Messages of two segments, each with an answer.
+/// Messages of two segments, each with a response.
 const MESSAGES: &str = "
 ports: [{name: left}, {name: right}]
 templates:
@@ -167,7 +166,7 @@ templates:
 ";
 
 #[test]
-fn messages_of_several_segments_are_not_held_back() {
+fn multi_segment_messages_are_not_delayed() {
     let scratch = Scratch::new().expect("a folder");
     let plan = EmulationPlan::parse(MESSAGES).expect("a plan");
     let capture = run(&plan, Duration::from_millis(2), &scratch);
@@ -176,7 +175,7 @@ fn messages_of_several_segments_are_not_held_back() {
 }
 
 #[test]
-fn real_conversations_take_as_long_as_they_were_captured() {
+fn real_conversations_keep_their_captured_duration() {
     let Some(folder) = require_shared_captures() else { return };
     let entries = std::fs::read_dir(folder).expect("a folder");
     let mut captures: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -195,7 +194,7 @@ fn real_conversations_take_as_long_as_they_were_captured() {
             let replayed = replayed(&capture, index + 1);
             println!("{what}: {captured} captured, {replayed} replayed");
             assert!(replayed.as_secs_f64() <= captured.as_secs_f64() * 1.02 + 0.005, "{what}");
-            // Somebody types and is answered: nothing waits for acknowledgements.
+            // Interactive sessions: no turn waits for acknowledgements.
             if ["citrix_0", "exchange_0"].contains(&name.as_str()) {
                 assert!(replayed.as_secs_f64() >= captured.as_secs_f64() * 0.95, "{what}");
             }

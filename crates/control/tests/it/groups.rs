@@ -1,4 +1,4 @@
-//! What is told of groups of templates: all that is told of one template, summed up.
+//! Reports of template groups: sums over the reports of their templates.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,8 +27,9 @@ fn run(text: &str) -> RunResult {
     simulate(&plan, &options).unwrap().0
 }
 
-/// Templates of all kinds; `pages` are two, one of them slower, with TLS and HTTP/2 where statuses
-/// differ; `lonely` is one alone; of `wrong` the same step of two programs fails.
+/// Templates of all kinds. `pages` has two templates with TLS and HTTP/2, one of them slower and
+/// with another status. `lonely` has a single template. In `wrong`, the same step of two programs
+/// fails.
 const PLAN: &str = r#"
 ports: [{name: c}, {name: s}]
 templates:
@@ -93,7 +94,7 @@ templates:
     server: {tx: s, port: 81, program: [{receive: 3}, {send: ok}]}
 "#;
 
-/// What is told of somebody, but for the words that say who it is.
+/// Serialises a report without its name, group and side.
 fn told(value: &impl serde::Serialize) -> Map<String, Value> {
     let Value::Object(mut told) = serde_json::to_value(value).unwrap() else { panic!("no object") };
     for who in ["name", "group", "side"] {
@@ -110,7 +111,7 @@ fn get<'a>(value: &'a Value, name: &str, path: &str) -> &'a Value {
     value.get(name).unwrap_or_else(|| panic!("{path}: no {name}"))
 }
 
-/// Asserts that a group tells the sum of what two templates tell.
+/// Asserts that the value of a group is the sum of the values of two templates.
 fn assert_sum(path: &str, group: &Value, parts: [&Value; 2]) {
     match group {
         Value::Object(members) if members.contains_key("buckets") => {
@@ -120,7 +121,7 @@ fn assert_sum(path: &str, group: &Value, parts: [&Value; 2]) {
             assert_series(path, group, parts);
         }
         Value::Object(members) => {
-            // Nothing is missing, and nothing is new.
+            // The group has the same members as its parts.
             let of_parts: BTreeSet<_> =
                 parts.iter().flat_map(|it| it.as_object().unwrap().keys()).collect();
             assert_eq!(members.keys().collect::<BTreeSet<_>>(), of_parts, "{path}");
@@ -133,7 +134,7 @@ fn assert_sum(path: &str, group: &Value, parts: [&Value; 2]) {
         Value::Number(_) if path.ends_with("/min_ns") => {
             assert_eq!(group.as_u64(), parts.iter().filter_map(|it| it.as_u64()).min(), "{path}");
         }
-        // What it is of is in a test of its own.
+        // Another test checks the mean.
         Value::Number(_) if path.ends_with("/mean_ns") => {}
         Value::Number(number) => {
             let sum: u64 = parts.iter().filter_map(|it| it.as_u64()).sum();
@@ -145,7 +146,7 @@ fn assert_sum(path: &str, group: &Value, parts: [&Value; 2]) {
     }
 }
 
-/// Transactions and failures of one name are one, and others are all there.
+/// Asserts that transactions and failures with equal names are merged and all others are present.
 fn assert_named(path: &str, group: &[Value], parts: [&Value; 2]) {
     let name = |it: &Value| it.get("name").or(it.get("step")).cloned().unwrap_or_default();
     let of_parts = parts.iter().filter_map(|it| it.as_array()).flatten().map(name);
@@ -160,7 +161,7 @@ fn assert_named(path: &str, group: &[Value], parts: [&Value; 2]) {
         for (member, value) in sum.as_object().unwrap() {
             let path = format!("{path}/{member}");
             let parts = [&first, &second].map(|it| it.get(member).unwrap_or(&Value::Null));
-            // Of the first of them.
+            // The group keeps the offset of the first part.
             match member.as_str() {
                 "offset" => assert_eq!(value, parts[0], "{path}"),
                 _ => assert_sum(&path, value, parts),
@@ -205,7 +206,7 @@ fn assert_series(path: &str, group: &Value, parts: [&Value; 2]) {
 }
 
 #[test]
-fn a_group_tells_all_that_its_templates_tell() {
+fn group_report_is_the_sum_of_its_templates() {
     let result = run(PLAN);
     let templates = || result.ports.iter().flat_map(|port| &port.templates);
     assert_eq!(result.groups.len(), 8, "two sides of four");
@@ -230,7 +231,7 @@ fn a_group_tells_all_that_its_templates_tell() {
 }
 
 #[test]
-fn what_the_templates_of_a_group_did_is_not_nothing() {
+fn group_sums_have_the_expected_counts() {
     let result = run(PLAN);
     let group = |name: &str, side: &str| {
         let mut groups = result.groups.iter().map(|it| &it.sum);

@@ -1,4 +1,4 @@
-//! Runs in memory and over veth pairs, against Linux and the reference output of TRex.
+//! Runs in memory and over veth pairs, compared with Linux and the reference output of TRex.
 
 mod captured_times;
 mod groups;

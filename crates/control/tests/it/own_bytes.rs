@@ -1,4 +1,4 @@
-//! Programs that write values into what they send and look at what arrives, in virtual time.
+//! Programs that insert variables into sent data and check received data, in virtual time.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
-/// The result, and the conversations that the clients' capture holds, in the order of their first
-/// packets.
+/// Simulates a plan. Returns the result and the conversations of the clients' capture, in the order
+/// of their first packets.
 fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
@@ -38,7 +38,7 @@ fn run(text: &str, seed: u64) -> (RunResult, Vec<Conversation>) {
     (result, importer.finish().flows.into_iter().map(|flow| flow.unwrap()).collect())
 }
 
-/// What one side says in all.
+/// Returns all payload of one side.
 fn said(conversation: &Conversation, side: Side) -> String {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
@@ -48,7 +48,7 @@ fn said(conversation: &Conversation, side: Side) -> String {
     String::from_utf8_lossy(&bytes.collect::<Vec<_>>().concat()).into_owned()
 }
 
-/// A plan with programs for both sides, a step a line.
+/// Builds a plan with programs for both sides, one step for each line.
 fn plan(more: &str, client: &str, server: &str) -> String {
     let steps = |steps: &str| {
         let lines = steps.lines().map(|line| format!("        - {}\n", line.trim()));
@@ -68,7 +68,7 @@ fn templates(result: &RunResult) -> [&TemplateReport; 2] {
     [&result.ports[0].templates[0], &result.ports[1].templates[0]]
 }
 
-/// Both sides' flows that closed and that failed.
+/// Asserts that all flows of both sides closed and none failed.
 #[track_caller]
 fn assert_closed(result: &RunResult, flows: u64) {
     for report in templates(result) {
@@ -79,7 +79,7 @@ fn assert_closed(result: &RunResult, flows: u64) {
 }
 
 #[test]
-fn values_are_those_of_each_flow() {
+fn variables_have_values_for_each_flow() {
     let text = plan(
         "",
         "set: {n: {counter: {start: 5, step: 10, max: 20}}}
@@ -118,7 +118,7 @@ fn values_are_those_of_each_flow() {
 }
 
 #[test]
-fn the_example_logs_in() {
+fn login_example_completes_all_flows() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/login.yaml");
     let (result, flows) = run(&std::fs::read_to_string(file).unwrap(), 1);
     assert_closed(&result, 200);
@@ -128,7 +128,7 @@ fn the_example_logs_in() {
     for (name, transaction) in ["login", "item"].into_iter().zip(&client.transactions) {
         assert_eq!(transaction.name, name);
         assert_eq!((transaction.started, transaction.time.count), (200, 200));
-        // A round trip each; the first one waits for that of SYN too.
+        // One round trip each. The first transaction also includes the handshake.
         let least = if name == "login" { 4 } else { 2 };
         let expected = least * 1_000_000..=(least * 1_000_000 + 1_500_000);
         for nanoseconds in [transaction.min_ns, transaction.mean_ns, transaction.time.max_ns] {
@@ -144,7 +144,7 @@ fn the_example_logs_in() {
 }
 
 #[test]
-fn transactions_need_no_bytes_of_single_flows() {
+fn transactions_work_without_per_flow_payload() {
     let text = plan(
         "",
         "transaction: {start: all}
@@ -166,7 +166,7 @@ fn transactions_need_no_bytes_of_single_flows() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_told_with_what_came() {
+fn failures_report_expected_and_received_data() {
     for (client, server, step, cause, offset, expected, found) in [
         (
             "send: ask\nreceive: {until: \"\\n\"}\nexpect: \"200 fine\\n\"",
@@ -199,7 +199,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "send: ask\nreceive: {message: http}",
             "receive: 3\nsend: \"SSH-2.0\\r\\n\"",
             "program[1].receive",
-            "no message of HTTP/1",
+            "not an HTTP/1 message",
             None,
             None,
             "SSH-2.0\\r\\n",
@@ -208,7 +208,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "send: ask\nreceive: {message: http}",
             "receive: 3\nsend: \"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\nhalf\"",
             "program[1].receive",
-            "closed before all had come",
+            "closed before all data arrived",
             None,
             None,
             r"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
@@ -217,7 +217,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "send: ask\nreceive: 5\nexpect: hello",
             "receive: 3",
             "program[1].receive",
-            "closed before all had come",
+            "closed before all data arrived",
             None,
             None,
             "",
@@ -235,7 +235,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "send: ask\nreceive: {until: x}",
             "receive: 3\nsend: {size: 2000000, fill: y}",
             "program[1].receive",
-            "closed, and the text that ends it had not come",
+            "closed before the delimiter arrived",
             None,
             None,
             &"y".repeat(200),
@@ -244,7 +244,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
             "send: ask\ndelay: 500ms\nreceive: {until: x}",
             "receive: 3\nsend: {size: 2000000, fill: y}",
             "program[1]",
-            "more came than is kept",
+            "receive buffer full",
             None,
             None,
             "",
@@ -263,7 +263,7 @@ fn what_is_not_as_expected_is_told_with_what_came() {
 }
 
 #[test]
-fn a_peer_that_closes_between_messages_has_said_all() {
+fn close_between_messages_is_no_failure() {
     let text = plan(
         "",
         "repeat: {times: 2, steps: [{send: \"GET / HTTP/1.1\\r\\n\\r\\n\"}, {receive: {message: http}}]}",
@@ -271,7 +271,7 @@ fn a_peer_that_closes_between_messages_has_said_all() {
     );
     let (result, _) = run(&text, 1);
     assert_closed(&result, 3);
-    // Also where it would look at the next one, unless it is the one that asks.
+    // The same if the server also checks each message.
     let looks = text.replacen(
         "{receive: {message: http}}, {send: \"HTTP",
         "{receive: {message: http}}, {expect: {contains: GET}}, {send: \"HTTP",
@@ -279,7 +279,7 @@ fn a_peer_that_closes_between_messages_has_said_all() {
     );
     assert_ne!(looks, text);
     assert_closed(&run(&looks, 1).0, 3);
-    // A response without a length ends where the connection does.
+    // A response without a length ends with the connection.
     let text = plan(
         "",
         "send: \"GET / HTTP/1.0\\r\\n\\r\\n\"
@@ -293,7 +293,7 @@ fn a_peer_that_closes_between_messages_has_said_all() {
 }
 
 #[test]
-fn what_comes_at_once_is_taken_one_by_one() {
+fn data_received_together_is_consumed_step_by_step() {
     let text = plan(
         "",
         "send: ask
@@ -316,7 +316,7 @@ fn what_comes_at_once_is_taken_one_by_one() {
 }
 
 #[test]
-fn tls_is_around_what_is_written_and_looked_at() {
+fn variables_and_checks_work_inside_tls() {
     let text = plan(
         "tls: true",
         "send: {text: \"I am ${client}\\n\", size: 70000, fill: .}
@@ -332,7 +332,7 @@ fn tls_is_around_what_is_written_and_looked_at() {
 }
 
 #[test]
-fn datagrams_are_written_and_looked_at() {
+fn variables_and_checks_work_in_datagrams() {
     let text = plan(
         "transport: udp",
         "set: {id: {random: {max: 65535}}}

@@ -1,4 +1,4 @@
-//! Ready-made protocols, in virtual time.
+//! Protocol presets in virtual time.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
-/// The result of a plan whose flows begin within this time.
+/// Simulates a plan; flows start within `duration`.
 fn run(text: &str, duration: Duration) -> RunResult {
     captured(text, duration).0
 }
 
-/// The same, and what was said, as the clients' capture has it.
+/// Simulates a plan. Also returns the conversations from the clients' capture.
 fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
@@ -43,7 +43,7 @@ fn captured(text: &str, duration: Duration) -> (RunResult, Vec<Conversation>) {
     (result, importer.finish().flows.into_iter().map(|flow| flow.unwrap()).collect())
 }
 
-/// What a side says, turn by turn.
+/// Returns the messages of one side, one for each turn.
 fn said(conversation: &Conversation, side: Side) -> Vec<String> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let text = of_side.filter_map(|turn| match &turn.act {
@@ -53,7 +53,7 @@ fn said(conversation: &Conversation, side: Side) -> Vec<String> {
     text.collect()
 }
 
-/// A plan with a template of both sides, of which these fields say what they say.
+/// Builds a plan with one template with both sides and these fields.
 fn plan(fields: &str, limit: u64) -> String {
     format!(
         "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: t\n    {fields}\n    client: {{tx: \
@@ -66,13 +66,13 @@ fn templates(result: &RunResult) -> [&TemplateReport; 2] {
     [&result.ports[0].templates[0], &result.ports[1].templates[0]]
 }
 
-/// All flows of both sides closed.
+/// Asserts that all flows of both sides closed.
 #[track_caller]
 fn assert_closed(result: &RunResult, flows: u64) {
     assert_flows(result, flows, flows);
 }
 
-/// The same, where servers have others than clients.
+/// The same with different numbers of flows for clients and servers.
 #[track_caller]
 fn assert_flows(result: &RunResult, of_clients: u64, of_servers: u64) {
     for (report, flows) in templates(result).into_iter().zip([of_clients, of_servers]) {
@@ -82,7 +82,7 @@ fn assert_flows(result: &RunResult, of_clients: u64, of_servers: u64) {
     }
 }
 
-/// How long a transaction took, the least and on average, in milliseconds.
+/// Returns the minimum and mean duration of a transaction in milliseconds.
 fn took(result: &RunResult, name: &str) -> (u64, u64) {
     let [client, _] = templates(result);
     let found = client.transactions.iter().find(|it| it.name == name);
@@ -91,7 +91,7 @@ fn took(result: &RunResult, name: &str) -> (u64, u64) {
 }
 
 #[test]
-fn requests_have_values_of_each_flow() {
+fn request_variables_have_values_for_each_flow() {
     let said_of = "set: {n: {counter: {start: 7}}, key: {random_text: 12}}, path: \"/${flow}/${n:03}\", \
                    headers: {X-Key: \"${key}\", X-From: \"${client}:${client_port}\"}, requests: 4, \
                    pipeline: 2, response: {body: 100}";
@@ -108,7 +108,7 @@ fn requests_have_values_of_each_flow() {
     let expected = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3].into_iter().zip(7..);
     let mut expected: Vec<_> =
         expected.map(|(flow, n)| format!("/{flow}/{n:03} HTTP/1.1")).collect();
-    // Which of the flows has the next number is a matter of when it asks.
+    // The order of requests between flows decides which flow gets which number.
     let flow_of = |path: &str| path.split('/').nth(1).map(str::to_owned);
     let number_of = |path: &str| path.split([' ', '/']).nth(2).map(str::to_owned);
     assert_eq!(
@@ -147,7 +147,7 @@ fn requests_have_values_of_each_flow() {
 }
 
 #[test]
-fn flows_of_datagrams_last_through_their_longest_waits() {
+fn udp_flows_survive_their_longest_delays() {
     let minute = Duration::from_secs(60);
     let result = run(&plan("sip: {ring: 2s, talk: 30s}", 5), minute);
     assert_closed(&result, 5);
@@ -162,13 +162,13 @@ fn flows_of_datagrams_last_through_their_longest_waits() {
     let result =
         run(&plan("sip: {talk: {mean: 3s}, delay: {mean: 1s, deviation: 200ms}}", 50), minute);
     assert_closed(&result, 50);
-    // Some talk longer than twice as long as most.
+    // Some calls last more than twice the mean.
     let [client, _] = templates(&result);
     assert!(client.times.whole.max_ns > Some(8_000_000_000), "{:?}", client.times.whole);
 }
 
-/// A plan with a server for others, of which these fields say what it says, and others, who are a
-/// program, a step a line.
+/// Builds a plan with a preset server (fields `server`) and a client with its own program (one step
+/// for each line).
 fn others(server: &str, port: u16, transport: &str, steps: &str) -> String {
     let steps = steps.lines().map(|line| format!("        - {}\n", line.trim()));
     format!(
@@ -181,8 +181,8 @@ fn others(server: &str, port: u16, transport: &str, steps: &str) -> String {
 }
 
 #[test]
-fn a_server_of_names_answers_what_it_is_asked() {
-    // Its number, flags, and one question: a.bc, of a type.
+fn dns_server_answers_each_question() {
+    // ID, flags, and one question: a.bc with a record type.
     let asks = |id: &str, flags: &str, kind: &str| {
         format!(
             "send_datagram: {{hex: '{id} {flags} 0001 0000 0000 0000 01 61 02 6263 00 00{kind} 0001'}}"
@@ -206,13 +206,13 @@ fn a_server_of_names_answers_what_it_is_asked() {
     ];
     let text = others("dns: {name: other.test, answers: 2}", 53, "udp", &steps.join("\n"));
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 9);
-    // As many as the plan says are of one flow.
+    // With `queries`, several queries belong to one flow.
     let text = text.replace("answers: 2", "answers: 2, queries: 3");
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 3);
 }
 
 #[test]
-fn a_server_of_mail_takes_several_recipients_and_long_messages() {
+fn smtp_server_accepts_several_recipients_and_long_messages() {
     let steps = r#"receive: {message: reply}
         send: "EHLO a.test\r\n"
         receive: {message: reply}
@@ -239,7 +239,7 @@ fn a_server_of_mail_takes_several_recipients_and_long_messages() {
 }
 
 #[test]
-fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
+fn rtsp_server_answers_each_method_with_the_cseq_of_the_request() {
     let steps = r#"send: "DESCRIBE rtsp://tv.test/a RTSP/1.0\r\nUser-Agent: x\r\ncseq: 42\r\n\r\n"
         receive: {until: "\r\n\r\n"}
         expect: {pattern: "^RTSP/1.0 200 OK\r\nCSeq: 42\r\nContent-Base: rtsp://tv.test/a/\r\n(?s:.*)Content-Length: 101\r\n"}
@@ -275,7 +275,7 @@ fn a_server_of_media_answers_by_method_with_the_number_that_it_is_asked_with() {
 
 /// RFC 2326 section C.1.1.
 #[test]
-fn a_client_of_media_sets_up_what_the_description_has_first() {
+fn rtsp_client_sets_up_the_first_media_of_the_description() {
     for (base, description, track) in [
         ("", "m=audio 0 RTP/AVP 0\na=control:stream=0\n", "rtsp://media.example.net/a/stream=0"),
         (
@@ -300,7 +300,7 @@ fn a_client_of_media_sets_up_what_the_description_has_first() {
             "$\0\0\u{1}y".to_owned(),
         ];
         let steps = answers.iter().zip(1..).map(|(answer, number)| {
-            // What media come before is passed over.
+            // Media frames before the response must be skipped.
             let (media, fields) = match number {
                 1 => ("", "\r\n"),
                 5 => (answer.as_str(), "\r\n"),
@@ -331,20 +331,20 @@ fn a_client_of_media_sets_up_what_the_description_has_first() {
         assert_eq!(lines, [options, describe, set_up, play, teardown], "{description}");
         assert_eq!(value(&asked[4], "Session"), "7");
         assert_eq!(value(&asked[4], "CSeq"), "5");
-        // Media last so long.
+        // The media packets take 100 ms.
         let [client, _] = templates(&result);
         assert!(client.times.whole.max_ns >= Some(100_000_000), "{:?}", client.times.whole);
     }
 }
 
-/// The value of a line that a message has.
+/// Returns the value of a header line of a message.
 fn value<'a>(message: &'a str, name: &str) -> &'a str {
     let line = message.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([':', '=']));
     line.unwrap_or_else(|| panic!("no {name} in {message}")).trim()
 }
 
 #[test]
-fn each_call_has_names_of_its_own_and_both_sides_mean_the_same() {
+fn each_sip_call_has_unique_identifiers_on_both_sides() {
     for (client, server, host) in [
         ("10.0.0.1-10.0.0.4", "10.0.1.1", "10.0.0."),
         ("2001:db8::1-2001:db8::4", "2001:db8::9", "["),
@@ -401,7 +401,7 @@ fn each_call_has_names_of_its_own_and_both_sides_mean_the_same() {
 }
 
 #[test]
-fn calls_with_media_talk_between_the_ports_that_both_sides_name() {
+fn sip_media_flow_between_the_negotiated_ports() {
     for (client, server) in
         [("10.0.0.1-10.0.0.2", "10.0.1.1"), ("2001:db8::1-2001:db8::2", "2001:db8::9")]
     {
@@ -433,7 +433,7 @@ fn calls_with_media_talk_between_the_ports_that_both_sides_name() {
                 assert_eq!(packets(media, side, 0).len(), 5);
             }
         }
-        // Fifty times 20 ms, less the last one's.
+        // 50 packets at 20 ms have 49 gaps: 980 ms.
         let [client, _] = templates(&result);
         let took = client.times.whole.max_ns.unwrap() / 1_000_000;
         assert!((980..1_300).contains(&took), "{took}");
@@ -441,8 +441,8 @@ fn calls_with_media_talk_between_the_ports_that_both_sides_name() {
 }
 
 #[test]
-fn media_that_fail_are_a_call_that_fails() {
-    // Nobody is at the port that is named.
+fn sip_call_fails_if_its_media_fail() {
+    // No template listens at the media port of the answer.
     let steps = r#"receive_datagrams: 1
         send_datagram: "SIP/2.0 200 OK\r\nTo: <sip:x>;tag=1\r\n\r\nv=0\r\nm=audio 7777 RTP/AVP 0\r\n"
         receive_datagrams: 1
@@ -464,7 +464,7 @@ fn media_that_fail_are_a_call_that_fails() {
 }
 
 #[test]
-fn a_server_of_calls_answers_with_what_each_request_has() {
+fn sip_server_echoes_the_headers_of_each_request() {
     let steps = r#"send_datagram: "OPTIONS sip:x@10.0.1.1 SIP/2.0\r\nv: SIP/2.0/UDP a;branch=1\r\nVia: SIP/2.0/UDP b;branch=2\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:x>\r\nCall-ID: 1@a\r\nCSeq: 9 OPTIONS\r\n\r\n"
         receive_datagrams: 1
         expect: {pattern: "^SIP/2.0 200 OK\r\nv: SIP/2.0/UDP a;branch=1\r\nVia: SIP/2.0/UDP b;branch=2\r\nFrom: <sip:a>;tag=ABC\r\nTo: <sip:x>;tag=\\w{8}\r\nCall-ID: 1@a\r\nCSeq: 9 OPTIONS\r\n"}
@@ -487,11 +487,11 @@ fn a_server_of_calls_answers_with_what_each_request_has() {
         expect: {pattern: "^SIP/2.0 200 OK\r\n(?s:.*)To: <sip:bob>;tag=mine\r\nCall-ID: real-77\r\nCSeq: 316 BYE\r\n"}"#;
     let steps = format!("idle: 5s\n{steps}");
     let text = others("sip: {ring: 100ms}", 5060, "udp", &steps);
-    // The question about what the server can do is a flow of its own.
+    // The OPTIONS request is a separate flow.
     assert_flows(&run(&text, Duration::from_secs(1)), 3, 6);
 }
 
-/// The packets of RTP that a side sends, each behind so many bytes.
+/// Returns the first five RTP packets of a side, each after a prefix of `before` bytes.
 fn packets(conversation: &Conversation, side: Side, before: usize) -> Vec<Vec<u8>> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
@@ -499,14 +499,14 @@ fn packets(conversation: &Conversation, side: Side, before: usize) -> Vec<Vec<u8
         _ => None,
     });
     let bytes = bytes.collect::<Vec<_>>().concat();
-    // What is said before them is text.
+    // The bytes before the media are text.
     let begin = bytes.windows(before + 2).position(|it| it[before..] == [0x80, 0]).unwrap();
     let media = bytes[begin..].chunks_exact(before + 172);
     media.take(5).map(|packet| packet[before..].to_vec()).collect()
 }
 
 #[test]
-fn media_of_each_flow_are_of_a_source_of_its_own() {
+fn each_rtp_flow_has_its_own_source() {
     for (said, side, before) in
         [("rtp: {packets: 5}", Side::Client, 0), ("rtsp: {packets: 5}", Side::Server, 4)]
     {
@@ -533,8 +533,8 @@ fn media_of_each_flow_are_of_a_source_of_its_own() {
 }
 
 #[test]
-fn nothing_that_is_said_waits_for_delayed_acknowledgements() {
-    // A whole segment, which is not acknowledged at once, and a short one.
+fn presets_do_not_wait_for_delayed_acknowledgements() {
+    // A full segment, which is not acknowledged at once, and a short one.
     let post = "http: {method: POST, body: 1500, requests: 3}";
     let list = "http: {requests: 3, response: {body: 3000}}";
     let files = "ftp: {files: [a], list: [LIST], rounds: 3}";
@@ -546,14 +546,14 @@ fn nothing_that_is_said_waits_for_delayed_acknowledgements() {
         let (least, mean) = took(&result, name);
         assert!(least <= mean && mean <= most, "{said}: {mean} ms");
     }
-    // Where a plan asks for Nagle's algorithm, either side has it.
+    // With Nagle's algorithm, both sides wait.
     let nagle = format!("{post}\n    tcp: {{no_delay: false}}");
     let (_, mean) = took(&run(&plan(&nagle, 3), Duration::from_secs(1)), "http");
     assert!(mean >= 40, "{mean} ms");
 }
 
 #[test]
-fn media_on_a_connection_keep_their_time() {
+fn interleaved_media_keep_their_timing() {
     let (result, flows) =
         captured(&plan("rtsp: {path: /, packets: 50}", 1), Duration::from_secs(1));
     assert_closed(&result, 1);
@@ -566,7 +566,7 @@ fn media_on_a_connection_keep_their_time() {
 }
 
 #[test]
-fn clients_that_follow_messages_count_them_by_their_statuses() {
+fn http1_clients_count_responses_by_status_class() {
     let ask = |pipeline: u32, tls: bool| {
         format!(
             "ports: [{{name: c}}, {{name: s}}]\ntemplates:\n  - name: t\n    http: {{requests: 6, \
@@ -596,10 +596,11 @@ fn clients_that_follow_messages_count_them_by_their_statuses() {
         assert_eq!((server.requests, sum), (3 * 6, 0), "{pipeline} {tls}");
         let of_port = result.ports[0].connections.as_ref().unwrap().http1.as_ref().unwrap();
         assert_eq!(of_port.responses, client.responses, "{pipeline} {tls}");
-        // Statuses are no concern of the program's own counters.
+        // Status classes do not change the program counters.
         assert!(result.ports[0].connections.as_ref().unwrap().counters.values().all(|it| *it == 0));
     }
-    // What nobody follows is not told of, and neither is HTTP/2, which programs hear in this form.
+    // Without parsed messages there is no HTTP/1.1 report, nor for HTTP/2, which programs see in
+    // this form.
     for http in ["{requests: 6, response_bytes: 100}", "{requests: 6, version: 2}"] {
         let plan = ask(1, false).replace("{requests: 6, pipeline: 1}", http);
         let result = run(&(plan + &answers), Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! Several runs of one host: on interfaces of their own, on shared ones, and many after each other.
+//! Several runs of one host: on separate interfaces, on shared interfaces, and many in sequence.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,13 +32,13 @@ use wirestorm_testkit::pcap::{Packet, Resolution};
 use wirestorm_testkit::require::require_root;
 use wirestorm_testkit::sample::write_file;
 
-/// Longer than anything here takes.
+/// Timeout of the tests; longer than any operation.
 const PATIENCE: StdDuration = StdDuration::from_secs(60);
 
-/// Frames of each flow of streams.
+/// Number of frames of the counted flow.
 const FRAMES: u64 = 1_000;
 
-/// So many a second.
+/// Returns a rate of `units` per second.
 fn per_second(units: u64) -> Rate {
     Rate::new(units, Duration::from_secs(1)).unwrap()
 }
@@ -49,7 +49,7 @@ fn capture(scratch: &Scratch) -> PathBuf {
         let mut frame = vec![0; 60];
         frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
         frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 8]);
-        // An EtherType for experiments (IEEE 802): nobody answers.
+        // Local experimental EtherType (IEEE 802), which no host answers.
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         frame[14] = number;
         frame
@@ -90,7 +90,7 @@ fn replay(capture: &Path, interface: &str, packets: u64) -> Plan {
     }
 }
 
-/// A measured flow from one interface to the other, and one without an end.
+/// A measured flow from one interface to the other, and an endless flow.
 fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
     let flow = |name: &str, port: u16, rest: &str| {
         format!(
@@ -121,7 +121,7 @@ fn streams([from, to]: [&str; 2], backend: Backend) -> Plan {
     Plan::Streams { plan: Arc::new(plan), options }
 }
 
-/// Clients at one interface and servers at the other, `connections` in all.
+/// Clients on one interface and servers on the other, with `connections` connections in total.
 fn emulation([clients, servers]: [&str; 2], connections: u64, backend: Backend) -> Plan {
     let text = format!(
         "ports:\n  - {{name: clients, location: '{clients}', addresses: 192.0.2.1/24}}\n  - {{name: \
@@ -183,7 +183,7 @@ fn result(run: &RunHandle) -> Arc<RunResult> {
     run.wait().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is right for the counted flow and for the connections, whatever else goes on.
+/// Asserts that the counted flow and the connections are complete, independent of other runs.
 fn assert_undisturbed(streams: &RunResult, emulation: &RunResult, connections: u64) {
     let counted = &streams.flows[0];
     assert_eq!(counted.packets, FRAMES, "{streams:?}");
@@ -198,7 +198,7 @@ fn assert_undisturbed(streams: &RunResult, emulation: &RunResult, connections: u
 }
 
 #[test]
-fn four_runs_of_one_host_go_on_when_one_of_them_loses_its_interface() {
+fn runs_continue_when_another_run_loses_its_interface() {
     if !require_root() {
         return;
     }
@@ -225,7 +225,7 @@ fn four_runs_of_one_host_go_on_when_one_of_them_loses_its_interface() {
     for run in [&replayed, &streamed, &emulated, &impaired] {
         assert!(run.wait_running(Some(PATIENCE)));
     }
-    // Commands change one run each.
+    // Each command changes a single run.
     until("frames of the replay", || labs[0].b.counters().unwrap().rx_packets > 0);
     replayed.command(Command::Pause).unwrap();
     let mut before = None;
@@ -243,7 +243,7 @@ fn four_runs_of_one_host_go_on_when_one_of_them_loses_its_interface() {
     let double = LoadFactor::new(Decimal { digits: 2, denominator: 1 }).unwrap();
     emulated.command(Command::ScaleLoad(double)).unwrap();
     until("frames of the streams", || sent(&streamed) > 300);
-    // One loses its interface.
+    // One run loses its interface.
     labs[3].b.delete_interface().unwrap();
     let impaired = result(&impaired);
     assert_eq!(impaired.verdict.outcome, Outcome::Failed, "{:?}", impaired.verdict);
@@ -274,7 +274,7 @@ fn four_runs_of_one_host_share_interfaces() {
     let (a, b) = (lab.a.port(), lab.b.port());
     let host = Host::new();
     let shared = || Options { access: Access::Shared, ..Options::default() };
-    // Streams that are measured first take all frames where they can, and the others are refused.
+    // A measured run that starts first may consume all frames. Later runs are rejected then.
     let first = prepare(streams([&a, &b], Backend::Auto), &host, Access::Shared);
     let error = Run::prepare(emulation([&a, &b], 1, Backend::Auto), shared(), &host).unwrap_err();
     assert!(error.to_string().contains("start that run after this one"), "{error}");
@@ -282,7 +282,7 @@ fn four_runs_of_one_host_share_interfaces() {
     until("the leases end", || host.holders(&a).is_empty());
     let plans = [
         emulation([&a, &b], 200, Backend::Auto),
-        // What arrives at one end of the pair goes on to somewhere else as well.
+        // Also forwards the frames that arrive at one end of the pair to another pair.
         impairment([&b, &far.a.port()]),
         replay(&capture(&scratch), &a, 1_500),
         streams([&a, &b], Backend::Auto),
@@ -292,11 +292,11 @@ fn four_runs_of_one_host_share_interfaces() {
     let runs = prepared.map(|prepared| prepared.start(StartAt::Now));
     let [emulated, impaired, replayed, streamed] = &runs;
     until("frames of the streams", || sent(streamed) > 300);
-    // A run that wants the interface for itself is refused, and told who has it.
+    // A run with exclusive access is rejected, and the error names the holder.
     let alone = Options { owner: "other".into(), ..Options::default() };
     let error = Run::prepare(emulation([&a, &b], 1, Backend::Auto), alone, &host).unwrap_err();
     assert!(error.to_string().contains("of test"), "{error}");
-    // Backends that keep frames from others are refused too.
+    // Backends that consume frames are rejected too.
     for plan in [emulation([&a, &b], 1, Backend::One(&AF_XDP)), {
         let Plan::Impair(options) = impairment([&a, &far.b.port()]) else { unreachable!() };
         Plan::Impair(ImpairOptions { backend: Backend::One(&AF_XDP), ..options })
@@ -317,7 +317,7 @@ fn four_runs_of_one_host_share_interfaces() {
 }
 
 #[test]
-fn a_result_is_the_same_after_json() {
+fn result_survives_json_round_trip() {
     if !require_root() {
         return;
     }
@@ -332,7 +332,7 @@ fn a_result_is_the_same_after_json() {
 }
 
 #[test]
-fn a_run_starts_at_the_time_it_is_given_and_can_be_stopped_before() {
+fn armed_run_starts_on_time_or_stops_before() {
     if !require_root() {
         return;
     }
@@ -355,16 +355,16 @@ fn a_run_starts_at_the_time_it_is_given_and_can_be_stopped_before() {
     let result = result(&start(StartAt::Monotonic(at)));
     assert!(wirestorm_io::clock::now() > at);
     assert_eq!(result.achieved.tx.packets, 10);
-    // One that is prepared and dropped gives its interface back.
+    // Dropping a prepared run releases its interface.
     drop(prepare(replay(&capture, &lab.a.port(), 10), &host, Access::ByBackend));
     until("the lease ends", || host.holders(&lab.a.port()).is_empty());
     assert_eq!(lab.b.counters().unwrap().rx_packets, 10);
 }
 
-/// Less than half a page for each of 10,000 cycles.
+/// Maximum memory growth: less than half a page for each of 10,000 cycles.
 const LEAK_MAX: u64 = 16 << 20;
 
-/// What a process has of the machine.
+/// Resources of the process.
 #[derive(Debug)]
 struct Held {
     files: usize,
@@ -385,14 +385,14 @@ impl Held {
     }
 }
 
-/// Programs of XDP and TCX that hang at an interface, as `ip` and `bpftool` number them.
+/// Returns the XDP programs attached to an interface, as `ip` prints them.
 fn programs(end: &End) -> BTreeSet<String> {
     let shown = end.command("ip").args(["-d", "link", "show"]).output().unwrap();
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     text.split("prog/xdp").skip(1).map(|it| it.chars().take(8).collect()).collect()
 }
 
-/// Prepares, starts and stops runs of every kind, so many of each.
+/// Prepares, starts and stops `cycles` runs of alternating kinds and backends.
 fn cycle(lab: &Lab, far: &Lab, capture: &Path, host: &Host, cycles: u32) {
     let (a, b) = (lab.a.port(), lab.b.port());
     for number in 0..cycles {
@@ -411,19 +411,19 @@ fn cycle(lab: &Lab, far: &Lab, capture: &Path, host: &Host, cycles: u32) {
 }
 
 #[test]
-#[ignore = "the other process of the test that reads its result"]
-fn cycles_in_a_process_of_their_own() {
+#[ignore = "runs in a child process of cycles_of_runs_leak_nothing"]
+fn cycles_in_a_separate_process() {
     let cycles: u32 = std::env::var("WIRESTORM_CYCLES").unwrap().parse().unwrap();
     let scratch = Scratch::new().unwrap();
     let options = LabOptions { gro: [true, true], ..LabOptions::default() };
     let (lab, far) = (Lab::with(&options).unwrap(), Lab::with(&options).unwrap());
     let capture = capture(&scratch);
     let host = Host::new();
-    // The registry keeps the last runs, and allocators what they once needed.
+    // Warm up: the registry keeps the last runs, and the allocator keeps freed memory.
     cycle(&lab, &far, &capture, &host, 2 * Host::ENDED_RUNS_MAX as u32);
     let before = Held::now();
     cycle(&lab, &far, &capture, &host, cycles);
-    // The thread of the last run may be about to end.
+    // The thread of the last run may still be ending.
     until("files and threads are given back", || {
         let now = Held::now();
         now.files <= before.files && now.threads <= before.threads
@@ -446,9 +446,9 @@ fn cycles_of_runs_leak_nothing() {
     // 10,000 with `./test --long`.
     let cycles = if std::env::var_os("WIRESTORM_LONG").is_some() { 10_000 } else { 200 };
     let output = Process::new(std::env::current_exe().unwrap())
-        .args(["--exact", "runs::cycles_in_a_process_of_their_own", "--ignored", "--nocapture"])
+        .args(["--exact", "runs::cycles_in_a_separate_process", "--ignored", "--nocapture"])
         .env("WIRESTORM_CYCLES", cycles.to_string())
-        // Of several arenas, each keeps what it once needed.
+        // With several arenas, each keeps its freed memory.
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();

@@ -1,4 +1,4 @@
-//! TLS that begins within a connection, and HTTP/2, in virtual time.
+//! STARTTLS and HTTP/2 in virtual time.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use wirestorm_control::result::{RunResult, TemplateReport};
 use wirestorm_plan::emulation::EmulationPlan;
 use wirestorm_testkit::Scratch;
 
-/// The result, and what the clients' capture holds.
+/// Simulates a plan. Returns the result and the clients' capture.
 fn run(text: &str) -> (RunResult, Vec<u8>) {
     let plan = EmulationPlan::parse(text).unwrap_or_else(|errors| panic!("{errors}"));
     let scratch = Scratch::new().unwrap();
@@ -29,7 +29,7 @@ fn run(text: &str) -> (RunResult, Vec<u8>) {
     (result, std::fs::read(&files[0]).unwrap())
 }
 
-/// A template's clients and servers.
+/// Returns the client and server reports of a template.
 #[track_caller]
 fn of<'a>(result: &'a RunResult, name: &str) -> [&'a TemplateReport; 2] {
     [0, 1].map(|port| {
@@ -38,7 +38,8 @@ fn of<'a>(result: &'a RunResult, name: &str) -> [&'a TemplateReport; 2] {
     })
 }
 
-/// All flows of a template closed, and all of them had TLS; returns how many resumed a session.
+/// Asserts that all flows of a template closed and used TLS. Returns the numbers of resumed
+/// sessions.
 #[track_caller]
 fn assert_protected(result: &RunResult, name: &str, flows: u64) -> [u64; 2] {
     of(result, name).map(|report| {
@@ -67,7 +68,7 @@ templates:
 "#;
 
 #[test]
-fn mail_is_submitted_within_tls_that_begins_by_starttls() {
+fn smtp_uses_tls_after_starttls() {
     for version in ["1.2", "1.3"] {
         let (result, capture) = run(&MAIL.replace("1.3", version));
         assert_eq!(assert_protected(&result, "mail", 4), [3, 3], "{version}");
@@ -94,10 +95,10 @@ templates:
 "#;
 
 #[test]
-fn files_are_transferred_within_tls_whose_sessions_the_control_connection_began() {
+fn ftp_data_connections_resume_the_tls_session_of_the_control_connection() {
     for version in ["1.2", "1.3"] {
         let (result, capture) = run(&FILES.replace("1.3", version));
-        // But for the first connection of all, each resumes a session.
+        // All connections but the first resume a session.
         assert_eq!(assert_protected(&result, "files", 3), [2, 2], "{version}");
         for name in ["files.nlst", "files.retr.a", "files.stor.b", "files.stor.e"] {
             assert_eq!(assert_protected(&result, name, 6), [6, 6], "{version} {name}");
@@ -109,7 +110,8 @@ fn files_are_transferred_within_tls_whose_sessions_the_control_connection_began(
     }
 }
 
-/// What a client of FTP within TLS says, and what it is answered. Its own server waits in vain.
+/// Builds a plan with an FTP client that sends commands over TLS and expects these replies. Its own
+/// server gets no connections.
 fn talk(lines: &[(&str, &str)]) -> String {
     let step = |(command, reply): &(&str, &str)| {
         format!(
@@ -143,7 +145,7 @@ fn talk(lines: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn what_protects_files_is_answered_as_its_rfcs_say() {
+fn ftp_protection_commands_get_the_replies_of_their_rfcs() {
     let (result, _) = run(&talk(&[
         ("PROT P", "503"),
         ("EPSV", "229"),
@@ -164,7 +166,7 @@ fn what_protects_files_is_answered_as_its_rfcs_say() {
 }
 
 #[test]
-fn files_without_tls_arrive_beside_those_with_it_however_late_they_are_accepted() {
+fn ftp_without_tls_works_beside_ftp_with_tls() {
     let clear = "
   - name: clear
     ftp: {files: [], upload: [{name: b, size: 300000}], delay: 30ms}
@@ -179,7 +181,7 @@ fn files_without_tls_arrive_beside_those_with_it_however_late_they_are_accepted(
     assert_eq!(of(&result, "clear.stor.b")[1].tcp["rcvbyte"], 2 * 300_000);
 }
 
-/// Requests that are said at once, each with an answer of its own.
+/// Pipelined requests, each with a separate response.
 const PIPELINED: &str = r#"
 ports: [{name: c}, {name: s}]
 templates:
@@ -211,7 +213,7 @@ templates:
 "#;
 
 #[test]
-fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
+fn short_http2_responses_do_not_wait_for_delayed_acknowledgements() {
     let took = |text: &str| {
         let (result, _) = run(text);
         let [client, _] = of(&result, "t");
@@ -220,11 +222,11 @@ fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
 
         client.transactions[0].mean_ns.unwrap() / 1_000_000
     };
-    // Ten round trips of 2 ms. The settings of the first one's are acknowledged late, and by nobody
-    // waited for.
+    // Ten round trips of 2 ms. The SETTINGS of the first one are acknowledged late, but nothing
+    // waits for that.
     let at_once = took(PIPELINED);
     assert!((20..40).contains(&at_once), "{at_once} ms");
-    // Answers that are due one after the other do not leave together.
+    // Responses that are due at different times are sent separately.
     let both = "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\nGET / HTTP/1.1";
     let apart = PIPELINED.replace(
         both,
@@ -236,7 +238,7 @@ fn short_answers_of_http_2_do_not_wait_for_acknowledgements_that_are_delayed() {
     );
     let one_by_one = took(&apart);
     assert!((30..60).contains(&one_by_one), "{one_by_one} ms");
-    // Where a plan asks for Nagle's algorithm, the second answer waits each time.
+    // With Nagle's algorithm, the second response waits each time.
     let nagle = apart.replace("tx: s\n", "tx: s\n      tcp: {no_delay: false}\n");
     let nagle = took(&nagle);
     assert!(nagle > 300, "{nagle} ms");

@@ -1,7 +1,7 @@
-//! TRex's stateful profiles in a simulation, against what TRex's own simulator writes.
+//! Simulated TRex stateful profiles, compared with the output of TRex's own simulator.
 //!
-//! The profiles come from a folder of JSON files, one for each golden capture and named like its
-//! profile, as `python3 -m trex.astf.dump` prints them; `WIRESTORM_TREX_PROFILES` names the folder.
+//! `WIRESTORM_TREX_PROFILES` names a folder of profiles as JSON, as `python3 -m trex.astf.dump`
+//! prints them. Each file has the name of its profile and belongs to one golden capture.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ use wirestorm_testkit::require::skip;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::conversation::{Act, Bounds, Importer, Side, Transport};
 
-/// The profiles.
+/// Profiles with golden captures.
 const GOLDENS: [&str; 14] = [
     "http_manual_commands_delay",
     "http_manual_commands_delay_client2",
@@ -33,38 +33,38 @@ const GOLDENS: [&str; 14] = [
     "udp_sip",
 ];
 
-/// How long TRex's simulator made flows.
+/// Duration for which TRex's simulator started flows.
 const DURATION: Duration = Duration::from_secs(5);
 
-/// Those with delays that are drawn.
+/// Profiles with random delays.
 const DRAWN: [&str; 1] = ["http_manual_commands_pipeline4"];
 
-/// By how much delays may be shorter than TRex's, whose simulator looks at timers every 20 ms and
-/// begins to count with one look and ends with another.
+/// Maximum difference of shorter delays. TRex's simulator checks timers every 20 ms, and starts and
+/// ends a measurement at such a check.
 const SHORTER_MAX: Duration = Duration::from_millis(45);
-/// By how much they may be longer.
+/// Maximum difference of longer delays.
 const LONGER_MAX: Duration = Duration::from_millis(20);
 
-/// What a profile determines of one flow.
+/// Properties of a flow that its profile determines.
 #[derive(Debug, PartialEq)]
 struct Portrait {
     client: IpAddr,
     server: SocketAddr,
-    /// Window and options of SYN and of what answers it, times left out.
+    /// Window and options of SYN and SYN-ACK, without timestamp values.
     handshake: Vec<(u16, Vec<Vec<u8>>)>,
-    /// Time to live and type of service of both sides.
+    /// TTL and type of service of both sides.
     ip: Vec<Option<(u8, u8)>>,
-    /// What each says until the other one does; of UDP, each datagram.
+    /// TCP: data of each turn. UDP: each datagram.
     says: Vec<(Side, Vec<u8>)>,
-    /// Who closes, and how.
+    /// Side that closes, and whether it resets.
     ends: Vec<(Side, bool)>,
 }
 
-/// A flow, and how long each side took to say what it says.
+/// A flow, and the delay before each turn.
 type Flow = (Portrait, Vec<Duration>);
 
 #[test]
-fn flows_are_those_of_trexs_simulator() {
+fn flows_match_those_of_trexs_simulator() {
     let Some((goldens, profiles)) = folders() else { return };
     let mut wrong = Vec::new();
     for name in GOLDENS {
@@ -77,7 +77,7 @@ fn flows_are_those_of_trexs_simulator() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Two groups of clients, the first of them behind devices of its own in a VLAN.
+/// Two groups of clients in VLANs, with different next hops.
 const CONFIGURATION: &str = r#"
 vlan: true
 groups:
@@ -93,7 +93,7 @@ groups:
 "#;
 
 #[test]
-fn clients_go_by_their_devices() {
+fn clients_use_the_vlan_and_next_hop_of_their_device() {
     let Some((goldens, profiles)) = folders() else { return };
     let golden = goldens.join("sim_astf-http_simple_cc_http_simple.pcap");
     let scratch = Scratch::new().expect("a folder");
@@ -102,7 +102,7 @@ fn clients_go_by_their_devices() {
     let tags = |path: &Path| -> BTreeMap<IpAddr, Vec<u8>> {
         let file = std::fs::read(path).expect("a readable capture");
         let frames = Records::new(&file).map(|record| record.expect("a whole capture").1.to_vec());
-        // Those that clients send: the destination's Ethernet address, the tag.
+        // Frames of clients: destination Ethernet address and VLAN tag.
         let of_clients = frames.filter(|frame| frame[30] == 16);
         let link = |frame: &[u8]| [&frame[..6], &frame[12..16]].concat();
         of_clients.map(|it| (IpAddr::from([it[30], it[31], it[32], it[33]]), link(&it))).collect()
@@ -112,7 +112,7 @@ fn clients_go_by_their_devices() {
     assert_eq!(ours, tags(&golden));
 }
 
-/// The folders of captures and of profiles; `None`, with a word, where one is absent.
+/// Returns the folders of captures and profiles. Prints a note and returns `None` if one is absent.
 fn folders() -> Option<(PathBuf, PathBuf)> {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/goldens/trex-astf");
     if !goldens.is_dir() {
@@ -131,7 +131,7 @@ fn simulated(profile: &Path) -> BTreeMap<u16, Vec<Flow>> {
     flows(&simulation(profile, None, &scratch))
 }
 
-/// The capture of a profile's clients.
+/// Simulates a profile and returns the clients' capture.
 fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) -> PathBuf {
     let json = std::fs::read_to_string(profile).expect("a readable profile");
     let mut plan = stateful::read(&json, &StatefulOptions::default()).expect("a profile");
@@ -155,8 +155,8 @@ fn simulation(profile: &Path, configuration: Option<&str>, scratch: &Scratch) ->
     files[0].clone()
 }
 
-/// The flows of a capture by the port of their servers, in order: of several templates TRex draws
-/// the next one.
+/// Returns the flows of a capture by server port, in order. With several templates, TRex draws the
+/// next template at random.
 fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
     let file = std::fs::read(path).expect("a readable capture");
     let mut importer = Importer::new(Bounds::default());
@@ -199,11 +199,11 @@ fn flows(path: &Path) -> BTreeMap<u16, Vec<Flow>> {
     found
 }
 
-/// What the headers of a flow say.
+/// Header fields of a flow.
 #[derive(Debug, Default)]
 struct Headers {
     handshake: Vec<(u16, Vec<Vec<u8>>)>,
-    /// Of each end.
+    /// TTL and type of service of each end.
     ip: BTreeMap<SocketAddr, (u8, u8)>,
 }
 
@@ -234,7 +234,7 @@ fn note_headers(frame: &[u8], headers: &mut BTreeMap<[SocketAddr; 2], Headers>) 
     }
 }
 
-/// Options in the order of their kinds, with the bytes of those that settings determine.
+/// Returns TCP options sorted by kind, without timestamp values.
 fn options(mut options: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while let [kind, rest @ ..] = options {
@@ -253,7 +253,7 @@ fn options(mut options: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Compares flows, and their delays where these are not drawn.
+/// Compares flows, and their delays if `with_delays`.
 fn compare(
     mut ours: BTreeMap<u16, Vec<Flow>>,
     mut golden: BTreeMap<u16, Vec<Flow>>,
@@ -262,7 +262,7 @@ fn compare(
     let counts = |of: &BTreeMap<u16, Vec<Flow>>| -> Vec<(u16, usize)> {
         of.iter().map(|(port, flows)| (*port, flows.len())).collect()
     };
-    // Several templates have their addresses from one pool in TRex, in the order that is drawn.
+    // In TRex, several templates take addresses from one pool in random order, so ignore addresses.
     if ours.len() > 1 {
         let nobody = IpAddr::from([0; 4]);
         for (flow, _) in ours.values_mut().chain(golden.values_mut()).flatten() {
@@ -292,7 +292,7 @@ fn compare(
     Ok(())
 }
 
-/// In what two flows differ, what they say by its lengths.
+/// Describes the difference of two flows; data by its lengths.
 fn difference(ours: &Portrait, theirs: &Portrait) -> String {
     let lengths = |flow: &Portrait| -> Vec<(Side, usize)> {
         flow.says.iter().map(|(side, bytes)| (*side, bytes.len())).collect()

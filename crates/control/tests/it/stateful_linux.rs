@@ -1,5 +1,5 @@
-//! Connections between an endpoint of ours and Linux's own TCP, through a router that may lose
-//! packets, or translate addresses.
+//! Connections between a Wirestorm endpoint and Linux TCP, through a router that may lose packets
+//! or translate addresses.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -33,7 +33,7 @@ use wirestorm_wire::prefix::Prefix;
 const PORT: u16 = 80;
 const TICK: wirestorm_base::time::Duration = wirestorm_base::time::Duration::from_millis(1);
 
-/// A router between our interface `a`, which has no address of the kernel's, and Linux's `b`.
+/// A router between Wirestorm's interface `a`, which has no kernel address, and Linux's `b`.
 struct Wire {
     lab: RouterLab,
 }
@@ -50,8 +50,8 @@ impl Wire {
         let lab = RouterLab::with(options).unwrap();
         let flush = format!("address flush dev {}", lab.a.interface());
         lab.a.namespace().ip(&[&flush]).unwrap();
-        // The router has to ask where we are. Over IPv6 it could not yet: it looks for a second
-        // whether its own address is free.
+        // Remove the permanent entry, so that the router must resolve our address. This does not
+        // work over IPv6 yet: the router checks its own address for duplicates for 1 s.
         let (ours, interface) = (lab.a.ipv4(), lab.router_a.interface());
         let forget = format!("neighbour flush to {ours} dev {interface} nud permanent");
         lab.router_a.namespace().ip(&[&forget]).unwrap();
@@ -66,7 +66,7 @@ impl Wire {
         self.lab.b.ipv4()
     }
 
-    /// Does something in Linux's namespace, where sockets stay.
+    /// Runs `work` in Linux's namespace. Sockets opened there stay in it.
     fn in_linux<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         namespace(&self.lab.b).enter(work).unwrap()
     }
@@ -76,7 +76,7 @@ impl Wire {
         assert!(status.success(), "nft {rules}");
     }
 
-    /// The router drops 5 of 100 packets, either way.
+    /// Makes the router drop 5 % of the packets in both directions.
     fn lose(&self) {
         self.nft(
             "table inet loss { chain forward { type filter hook forward priority 0; \
@@ -124,11 +124,11 @@ impl Wire {
                 let heard = endpoint.breathe(clock::now(), &mut transmit, &mut receive).unwrap();
                 probed.note(endpoint.tcp().sndprobe);
                 if endpoint.is_done() {
-                    // Once is enough.
+                    // A full channel already holds the signal.
                     let _ = over.try_send(());
                 }
                 if heard == 0 {
-                    // Until the next frame, or the next tick of the timers.
+                    // Wait for the next frame or timer tick.
                     receive.wait(TICK);
                 }
             }
@@ -142,13 +142,13 @@ impl Wire {
 struct Running {
     thread: JoinHandle<Endpoint>,
     stop: Arc<AtomicBool>,
-    /// Says when all connections are over.
+    /// Signals that all connections are over.
     done: Receiver<()>,
-    /// How often it has probed a closed window.
+    /// Counter of zero-window probes.
     probes: Arc<Probes>,
 }
 
-/// How often a closed window was probed, which may be waited for.
+/// Counter of zero-window probes that threads can wait for.
 #[derive(Default)]
 struct Probes {
     count: Mutex<u64>,
@@ -198,7 +198,7 @@ fn template(program: Program, tcp: Settings, role: Role) -> Template {
     }
 }
 
-/// Waits for a request of 4 bytes, and answers with so many.
+/// Server that waits for a request of 4 bytes and responds with `bytes` bytes.
 fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
     let mut buffers = Buffers::default();
     let reply = buffers.push(Buffer::new(&content(bytes), 0, &[]));
@@ -210,7 +210,7 @@ fn server(bytes: usize, tcp: Settings) -> (Template, Buffers) {
     (template(program.unwrap(), tcp, role), buffers)
 }
 
-/// What of TCP's options both sides have agreed upon.
+/// TCP options negotiated by both sides.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Agreed {
     timestamps: bool,
@@ -219,7 +219,7 @@ struct Agreed {
     ecn: bool,
 }
 
-/// What Linux says that was agreed upon of a connection of its own.
+/// Reads the negotiated options of a Linux connection from `ss`.
 fn agreed(wire: &Wire, stream: &TcpStream) -> Agreed {
     let [own, peer] = [stream.local_addr(), stream.peer_addr()].map(|it| it.unwrap().to_string());
     let mut command = wire.lab.b.command("ss");
@@ -239,7 +239,7 @@ fn agreed(wire: &Wire, stream: &TcpStream) -> Agreed {
     agreed
 }
 
-/// What these settings lead to with Linux, where one side asks for ECN and the other one answers.
+/// Returns the options that these settings negotiate with Linux.
 fn wanted(settings: &Settings, has_ecn: bool) -> Agreed {
     Agreed {
         timestamps: settings.timestamps,
@@ -249,7 +249,7 @@ fn wanted(settings: &Settings, has_ecn: bool) -> Agreed {
     }
 }
 
-/// A page of ours, and what was agreed upon.
+/// Fetches a page from Wirestorm. Returns the page and the negotiated options.
 fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, Agreed) {
     let mut stream = wire.in_linux(|| TcpStream::connect((ours, PORT)).unwrap());
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -259,7 +259,7 @@ fn fetch(wire: &Wire, ours: IpAddr) -> (Vec<u8>, Agreed) {
     (page, agreed(wire, &stream))
 }
 
-/// Everything that can be agreed upon, and nothing.
+/// Returns settings with different negotiated options, from all to none.
 fn dialects() -> Vec<Settings> {
     let plain = Settings::default();
     vec![
@@ -299,7 +299,7 @@ fn linux_fetches_pages_from_us() {
 }
 
 #[test]
-fn linux_fetches_pages_from_us_though_packets_are_lost() {
+fn linux_fetches_pages_from_us_despite_packet_loss() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     wire.lose();
     let controls = [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr];
@@ -321,8 +321,8 @@ fn listen(wire: &Wire, linux: IpAddr) -> TcpListener {
     wire.in_linux(|| TcpListener::bind(SocketAddr::from((linux, PORT))).unwrap())
 }
 
-/// Linux serves one connection after the other: reads 4 bytes, writes so many, waits for the end.
-/// `look` is given each when its request is there.
+/// Serves connections in Linux, one after the other: reads 4 bytes, writes `bytes` bytes and waits
+/// for the end. Calls `look` for each connection after its request.
 fn serve(
     listener: &TcpListener,
     bytes: usize,
@@ -363,7 +363,7 @@ fn client(
     (template(program.unwrap(), tcp, between(wire, ends, client_ports)), buffers)
 }
 
-/// Clients at our address, and a server at Linux's.
+/// Client role with our address and a Linux server.
 fn between(
     wire: &Wire,
     (ours, linux): (IpAddr, IpAddr),
@@ -399,7 +399,7 @@ fn we_fetch_pages_from_linux() {
         (true, Settings::default()),
         (true, Settings { sack: false, ..Settings::default() }),
     ]);
-    // Ports of their own: Linux remembers those of connections that are over.
+    // Use new ports, because Linux keeps closed connections in TIME-WAIT.
     for (first, (lossy, settings)) in (1_024..).step_by(2).zip(dialects) {
         for ends in ends(&wire) {
             fetch_from_linux(&wire, ends, first, &settings, lossy);
@@ -407,7 +407,7 @@ fn we_fetch_pages_from_linux() {
     }
 }
 
-/// Two connections, from a port and the next one.
+/// Makes two connections, from ports `first` and `first + 1`.
 fn fetch_from_linux(
     wire: &Wire,
     ends: (IpAddr, IpAddr),
@@ -426,7 +426,7 @@ fn fetch_from_linux(
         let has_ecn = settings.ecn == EcnUse::Ask;
         assert_eq!(agreed(wire, stream), wanted(settings, has_ecn), "{ends:?}: {settings:?}");
     });
-    // What was sent behind the peer's end of data arrived as well: half-closed.
+    // Data sent after the peer's FIN also arrived: the connection was half-closed.
     assert_eq!(served, [b"pagethanks", b"pagethanks"], "{ends:?}: {settings:?}");
     let endpoint = running.stop();
     let tcp = endpoint.tcp();
@@ -459,10 +459,10 @@ fn we_fetch_pages_from_linux_through_a_nat() {
     }
 }
 
-/// Longer than any packet, and than what Linux keeps of one fragment.
+/// Datagram length that needs several fragments.
 const LONG: usize = 20_000;
 
-/// Our end, and Linux's, for each version of IP.
+/// Returns our address and Linux's address for each IP version.
 fn ends(wire: &Wire) -> [(IpAddr, IpAddr); 2] {
     let (a, b) = (&wire.lab.a, &wire.lab.b);
     [(a.ipv4().into(), b.ipv4().into()), (a.ipv6().into(), b.ipv6().into())]
@@ -472,7 +472,7 @@ fn with_ipv6() -> LabOptions {
     LabOptions { ipv6: true, ..LabOptions::default() }
 }
 
-/// Answers each datagram with a long one.
+/// Server that answers each datagram with a long one.
 fn datagram_server() -> (Template, Buffers) {
     let mut buffers = Buffers::default();
     let reply = buffers.push(Buffer::new(&content(LONG), 0, &[]));
@@ -486,7 +486,7 @@ fn datagram_server() -> (Template, Buffers) {
     (Template { transport: Transport::Udp, ..template }, buffers)
 }
 
-/// What Linux gets back for a long datagram; `None` where that is nothing within a time.
+/// Sends a long datagram from Linux and returns the answer, or an error after `patience`.
 fn ask(socket: &UdpSocket, patience: Duration) -> std::io::Result<Vec<u8>> {
     socket.set_read_timeout(Some(patience)).unwrap();
     socket.send(&content(LONG))?;
@@ -505,7 +505,7 @@ fn connected(wire: &Wire, ours: IpAddr, linux: IpAddr) -> UdpSocket {
 }
 
 #[test]
-fn linux_and_we_send_each_other_datagrams_in_fragments() {
+fn fragmented_datagrams_work_in_both_directions() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     let (template, buffers) = datagram_server();
     let running = wire.start(template, buffers, 0);
@@ -524,7 +524,7 @@ fn linux_and_we_send_each_other_datagrams_in_fragments() {
 }
 
 #[test]
-fn datagrams_find_their_way_over_a_shorter_link() {
+fn datagrams_adapt_to_a_smaller_path_mtu() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     for end in [&wire.lab.router_b, &wire.lab.b] {
         end.set_mtu(1_300).unwrap();
@@ -532,10 +532,10 @@ fn datagrams_find_their_way_over_a_shorter_link() {
     let (template, buffers) = datagram_server();
     let running = wire.start(template, buffers, 0);
     let [(v4, linux_v4), (v6, linux_v6)] = ends(&wire);
-    // A router cuts fragments of IPv4 anew.
+    // A router fragments IPv4 packets again.
     let socket = connected(&wire, v4, linux_v4);
     assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
-    // Of IPv6 it tells that they are too long, and the answer is lost.
+    // For IPv6 it drops the answer and sends Packet Too Big.
     let socket = connected(&wire, v6, linux_v6);
     assert!(ask(&socket, Duration::from_secs(1)).is_err());
     assert!(ask(&socket, Duration::from_secs(10)).unwrap() == content(LONG));
@@ -544,7 +544,7 @@ fn datagrams_find_their_way_over_a_shorter_link() {
     assert_eq!((strays.reassembled, strays.damaged), (3, 0));
 }
 
-/// Says so much in one datagram, and waits for one.
+/// Client that sends one datagram of `bytes` bytes and waits for one.
 fn datagram_client(wire: &Wire, ends: (IpAddr, IpAddr), bytes: usize) -> (Template, Buffers) {
     let mut buffers = Buffers::default();
     let request = buffers.push(Buffer::new(&content(bytes), 0, &[]));
@@ -558,15 +558,15 @@ fn datagram_client(wire: &Wire, ends: (IpAddr, IpAddr), bytes: usize) -> (Templa
     (Template { transport: Transport::Udp, ..template }, buffers)
 }
 
-/// Waits until the flow of an endpoint is over.
+/// Waits until the flow of an endpoint is over, then stops the endpoint.
 fn settle(running: Running) -> Endpoint {
-    // Longer than any answer takes, and less than a flow waits.
+    // Longer than any answer takes, but shorter than the idle timeout of the flow.
     running.done.recv_timeout(Duration::from_secs(5)).unwrap();
     running.stop()
 }
 
 #[test]
-fn we_send_long_datagrams_to_linux_and_get_them_back() {
+fn linux_echoes_long_datagrams() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     for (ours, linux) in ends(&wire) {
         let socket = wire.in_linux(|| UdpSocket::bind((linux, PORT)).unwrap());
@@ -588,7 +588,7 @@ fn we_send_long_datagrams_to_linux_and_get_them_back() {
 }
 
 #[test]
-fn who_does_not_wait_at_a_port_says_so_and_is_understood() {
+fn port_unreachable_is_sent_and_understood() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     for (ours, linux) in ends(&wire) {
         let (template, buffers) = datagram_client(&wire, (ours, linux), 100);
@@ -596,7 +596,7 @@ fn who_does_not_wait_at_a_port_says_so_and_is_understood() {
         let flows = endpoint.counters();
         assert_eq!((flows.refused, flows.failed()), (1, 1), "{ours}");
 
-        // Nobody is at port 80 of ours but a client's flows.
+        // No server listens at our port 80, only a client template exists.
         let (template, buffers) = datagram_client(&wire, (ours, linux), 100);
         let running = wire.start(template, buffers, 0);
         let refusal = ask(&connected(&wire, ours, linux), Duration::from_secs(10)).unwrap_err();
@@ -605,7 +605,7 @@ fn who_does_not_wait_at_a_port_says_so_and_is_understood() {
     }
 }
 
-/// Sends a packet of a protocol that nobody speaks, and prints the error that comes back.
+/// Sends a packet of an unsupported IP protocol, and prints the resulting error.
 const SPEAKS_ANOTHER: &str = "
 import errno, socket, sys
 ours = sys.argv[1]
@@ -621,7 +621,7 @@ except OSError as error:
 ";
 
 #[test]
-fn linux_understands_that_nobody_speaks_a_protocol() {
+fn linux_understands_protocol_unreachable() {
     let Some(wire) = Wire::with(&with_ipv6()) else { return };
     let (template, buffers) = datagram_server();
     let running = wire.start(template, buffers, 0);
@@ -634,7 +634,7 @@ fn linux_understands_that_nobody_speaks_a_protocol() {
 }
 
 #[test]
-fn a_firewall_that_rejects_ends_a_connection_at_once() {
+fn icmp_reject_of_a_firewall_ends_a_connection() {
     let Some(wire) = Wire::new() else { return };
     for (with, expected) in [("port-unreachable", [1, 0]), ("host-unreachable", [0, 1])] {
         wire.nft("flush ruleset");
@@ -649,10 +649,10 @@ fn a_firewall_that_rejects_ends_a_connection_at_once() {
     }
 }
 
-/// More than Linux takes before anybody reads.
+/// More data than Linux buffers while the application does not read.
 const MUCH: usize = 8_000_000;
 
-/// All that there is to read, once a closed window was probed three times.
+/// Reads all data after three zero-window probes.
 fn read_late(mut stream: TcpStream, probes: &Probes) -> Vec<u8> {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     probes.wait_for(3);
@@ -669,10 +669,10 @@ fn assert_probed(endpoint: &Endpoint) {
     assert_eq!(endpoint.counters().failed(), 0);
 }
 
-/// RFC 9293 section 3.8.6.1. The other way round there is nothing to see: what arrives here is taken
-/// at once, so our window never closes.
+/// RFC 9293 section 3.8.6.1. There is no test for the other direction: the endpoint consumes data
+/// at once, so its window never closes.
 #[test]
-fn a_window_of_linux_that_is_closed_for_long_is_probed_whoever_asked_for_the_connection() {
+fn closed_window_of_linux_is_probed_by_client_and_server() {
     let Some(wire) = Wire::new() else { return };
     let (serving, buffers) = server(MUCH, Settings::default());
     let running = wire.start(serving, buffers, 0);

@@ -1,4 +1,4 @@
-//! Plans of clients and servers in virtual time: who says what, how often, and to whom.
+//! Plans of clients and servers in virtual time: programs, loads, addresses and reports.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn options(output: &Path) -> SimulationOptions {
     }
 }
 
-/// The result, and the conversations that the clients' capture holds.
+/// Simulates a plan. Returns the result and the conversations of the clients' capture.
 fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
     let scratch = Scratch::new().unwrap();
     let options = SimulationOptions { part, ..options(&scratch.file("out.pcap")) };
@@ -44,7 +44,7 @@ fn run(plan: &EmulationPlan, part: Part) -> (RunResult, Vec<Conversation>) {
     (result, flows.collect())
 }
 
-/// What one side says in all.
+/// Returns all payload of one side.
 fn said(conversation: &Conversation, side: Side) -> Vec<u8> {
     let of_side = conversation.turns.iter().filter(|turn| turn.side == side);
     let bytes = of_side.filter_map(|turn| match &turn.act {
@@ -100,7 +100,7 @@ templates:
 "#;
 
 #[test]
-fn both_sides_say_what_their_programs_say() {
+fn both_sides_execute_their_programs() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let (result, flows) = run(&plan, Part::Full);
     let (tcp, udp): (Vec<_>, Vec<_>) = flows
@@ -137,7 +137,7 @@ fn both_sides_say_what_their_programs_say() {
         ),
         (20, 10)
     );
-    // A round trip is that of the wire.
+    // The connect time is the round-trip time of the wire.
     assert!(
         left.connections
             .as_ref()
@@ -152,14 +152,14 @@ fn both_sides_say_what_their_programs_say() {
 }
 
 #[test]
-fn flows_are_told_over_time() {
+fn flow_series_count_by_interval() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let run = |interval| {
         let watch = WatchOptions { interval, flows: FlowChoice::default() };
         let options = SimulationOptions { output: None, watch, ..options(Path::new("")) };
         simulate(&plan, &options).unwrap().0
     };
-    // 20 a second of one template and 10 of the other, the first of each at once.
+    // 20/s of one template and 10/s of the other; the first flow of each starts at once.
     let result = run(Duration::from_millis(250));
     let [left, right] = result.ports.as_slice() else { panic!("two ports") };
     let [rounds, names] = left.templates.as_slice() else { panic!("two templates") };
@@ -167,7 +167,7 @@ fn flows_are_told_over_time() {
     assert_eq!(rounds.series.opened[..4], [5, 5, 5, 5]);
     assert_eq!(names.series.opened[..4], [3, 2, 3, 2]);
     assert_eq!(left.connections.as_ref().unwrap().series.opened[..4], [8, 7, 8, 7]);
-    // What was said in 250 ms: the last flow of it began 50 ms before.
+    // Payload of the first 250 ms: its last flow started 50 ms before the end.
     assert_eq!(rounds.series.sent_bytes[..2], [5 * 12, 5 * 12]);
     assert_eq!(rounds.series.received_bytes[0], 5 * 20);
     assert_eq!(rounds.series.goodput_bps[0], 5.0 * 20.0 * 8.0 * 4.0);
@@ -189,14 +189,14 @@ fn flows_are_told_over_time() {
     }
     assert!(result.notes.is_empty(), "{:?}", result.notes);
 
-    // As few intervals as are kept: twice as long, as often as it takes.
+    // Intervals double until they fit into the limit.
     let result = run(Duration::from_micros(500));
     let series = &result.ports[0].connections.as_ref().unwrap().series;
     let merged = series.interval_s / 0.000_5;
     assert!(merged > 1.0 && merged.log2().fract() == 0.0, "{}", series.interval_s);
     assert!((256..=513).contains(&series.opened.len()), "{}", series.opened.len());
     assert_eq!(series.opened.iter().sum::<u64>(), 30);
-    // They tell what intervals of that length tell from the first one on.
+    // Merged intervals equal intervals of that length from the start.
     let coarse = run(Duration::from_nanos((series.interval_s * 1e9).round() as u64));
     assert_eq!(coarse.ports[0].connections.as_ref().unwrap().series, *series);
     assert!(coarse.notes.is_empty(), "{:?}", coarse.notes);
@@ -205,8 +205,8 @@ fn flows_are_told_over_time() {
 }
 
 #[test]
-fn a_rate_with_so_many_at_once_at_most_tells_what_it_skipped() {
-    // Each takes 100 ms and a little more: 20 a second would be two at once.
+fn at_most_counts_skipped_flows() {
+    // Each flow takes slightly more than 100 ms, so 20/s needs two concurrent flows.
     for load in ["{rate: 20, at_most: 1}", "{poisson: 20, at_most: 1}"] {
         let text = PLAN
             .replace("load: {rate: 20}", &format!("load: {load}"))
@@ -218,13 +218,13 @@ fn a_rate_with_so_many_at_once_at_most_tells_what_it_skipped() {
         assert_eq!(offered, made + flows["skipped"], "{load}: {flows:?}");
         assert_eq!(left.connections.as_ref().unwrap().flows.skipped, flows["skipped"]);
         assert!((5..=10).contains(&made) && (10..=30).contains(&offered), "{load}: {flows:?}");
-        // One may be in TIME-WAIT beside it.
+        // Other flows may be in TIME-WAIT at the same time.
         assert!(most <= 10 && flows["closed"] == made, "{load}: {flows:?}");
     }
 }
 
 #[test]
-fn flows_are_followed_while_they_are_there() {
+fn sampled_flows_are_replaced_when_they_end() {
     let text = PLAN
         .replace("load: {rate: 20}", "load: {hold: 3}")
         .replace("        - send: bye", "        - delay: 300ms\n        - send: bye");
@@ -246,7 +246,7 @@ fn flows_are_followed_while_they_are_there() {
     );
     for flow in &left.connections.as_ref().unwrap().sampled_flows {
         assert_eq!((&*flow.side, &*flow.transport, flow.ended), ("client", "tcp", true));
-        // Those that were followed first are over since, and these took their places.
+        // The flows sampled first have ended, and these replaced them.
         assert!(flow.began_s > 0.3, "{flow:?}");
         let [first, sample, .., last] = &flow.samples[..] else { panic!("{flow:?}") };
         assert_eq!((&*first.state, first.acknowledged_bytes), ("SYN-SENT", 0), "{flow:?}");
@@ -254,7 +254,7 @@ fn flows_are_followed_while_they_are_there() {
         assert!(["TIME-WAIT", "CLOSED"].contains(&&*last.state), "{flow:?}");
         assert_eq!((last.acknowledged_bytes, last.received_bytes), (9 + 3, 15 + 5), "{flow:?}");
         assert!((0.3..0.32).contains(&(last.at_s - first.at_s)), "{flow:?}");
-        // It is said three times what takes 2 ms, then waited.
+        // Three exchanges of 2 ms each, then the delay.
         assert_eq!((&*sample.state, sample.backlog), ("ESTABLISHED", 0), "{flow:?}");
         assert_eq!((sample.acknowledged_bytes, sample.received_bytes), (9, 15));
         assert_eq!((sample.ssthresh, sample.retransmitted), (None, 0));
@@ -278,7 +278,7 @@ fn flows_are_followed_while_they_are_there() {
 }
 
 #[test]
-fn what_flows_send_again_is_told_in_whole() {
+fn samples_count_all_retransmissions() {
     let plan = r#"
 ports: [{name: left}, {name: right, impair: {loss: 5%}}]
 templates:
@@ -294,7 +294,7 @@ templates:
 "#;
     let plan = EmulationPlan::parse(plan).unwrap();
     let flows = FlowChoice { count: 1, ..Default::default() };
-    // As long as all of it takes: so they are added up within an interval.
+    // Longer than the transfer, so that all counts are within one interval.
     let watch = WatchOptions { interval: Duration::from_secs(600), flows };
     let duration = Duration::from_secs(600);
     let options = SimulationOptions { output: None, watch, duration, ..options(Path::new("")) };
@@ -321,7 +321,7 @@ templates:
 }
 
 #[test]
-fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
+fn short_flows_are_sampled_at_start_and_end() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let flows = FlowChoice { count: 3, ..Default::default() };
     let watch = WatchOptions { interval: Duration::from_secs(10), flows };
@@ -355,7 +355,7 @@ fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
             "{:?}",
             port.connections.as_ref().unwrap().sampled_flows
         );
-        // Those that began last: the places of those before were free again.
+        // Also flows that started late are sampled, because ended ones free their places.
         assert!(
             port.connections.as_ref().unwrap().sampled_flows.iter().any(|it| it.began_s > 0.8),
             "{:?}",
@@ -365,7 +365,7 @@ fn flows_shorter_than_an_interval_are_told_from_their_beginning_to_their_end() {
 }
 
 #[test]
-fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
+fn conversations_at_one_address_and_port_use_the_right_server() {
     let template = |number: usize| {
         format!(
             "  - name: page{number}\n    http: {{path: /{number}, response: {{body: {}}}}}\n    \
@@ -403,7 +403,7 @@ fn conversations_at_one_address_and_port_are_said_by_their_own_servers() {
 }
 
 #[test]
-fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
+fn only_unexpected_resets_are_failures() {
     let template = |name: &str, port, says: &str, asks: u16, answers: &str| {
         format!(
             "  - name: {name}\n    client:\n      {{tx: left, addresses: 10.0.0.1, servers: \
@@ -416,7 +416,7 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
     let text = [
         "ports: [{name: left}, {name: right}]\ntemplates:\n".to_owned(),
         template("means it", 80, "[{send: ask}, {receive: 5}, reset]", 80, stay),
-        // Connects to a server of another template, which resets.
+        // Connects to the server of another template, which resets.
         template("does not", 81, fetch, 82, stay),
         template("resets", 82, fetch, 81, "[{receive: 3}, reset]"),
         template("at once", 83, "[connect, reset]", 83, "[wait_for_close]"),
@@ -452,7 +452,7 @@ fn a_reset_that_a_program_says_is_no_failure_and_any_other_is() {
 }
 
 #[test]
-fn one_flow_of_each_template_is_what_there_is_without_the_rest() {
+fn part_one_runs_one_flow_of_each_template() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let (result, flows) = run(&plan, Part::One);
     assert_eq!(flows.len(), 2);
@@ -460,7 +460,7 @@ fn one_flow_of_each_template_is_what_there_is_without_the_rest() {
 }
 
 #[test]
-fn a_seed_gives_the_same_frames_and_another_one_others() {
+fn frames_depend_on_the_seed_only() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let scratch = Scratch::new().unwrap();
     let frames = |name: &str, seed| {
@@ -471,7 +471,7 @@ fn a_seed_gives_the_same_frames_and_another_one_others() {
     let first = frames("a.pcap", 1);
     assert!(first == frames("b.pcap", 1));
     assert!(first != frames("c.pcap", 2));
-    // Both sides saw the same frames, at other times.
+    // Both sides captured the same frames at different times.
     assert_eq!(first[0].len(), first[1].len());
     assert!(first[0] != first[1]);
 }
@@ -523,13 +523,13 @@ templates:
             port.connections.as_ref().unwrap().times
         );
     }
-    // A whole page takes more than one window of 10 segments, and some of it is lost.
+    // A page needs more than one window of 10 segments, and some segments are lost.
     assert!(servers.connections.as_ref().unwrap().tcp["sndrexmitpack"] > 0);
     assert_eq!(
         clients.connections.as_ref().unwrap().flows.damaged,
         servers.impairment.as_ref().unwrap().corrupted
     );
-    // By chance, but by the same chance each time.
+    // Impairments are random, but reproducible with the same seed.
     let (again, same) = simulated("b.pcap", 1);
     assert!(
         frames == same
@@ -540,7 +540,7 @@ templates:
 }
 
 #[test]
-fn a_limit_is_how_many_flows_of_each_template_there_are() {
+fn limit_bounds_the_flows_of_each_template() {
     let plan = EmulationPlan::parse(PLAN).unwrap();
     let made = |limit, flows_max| {
         let scratch = Scratch::new().unwrap();
@@ -558,7 +558,7 @@ fn a_limit_is_how_many_flows_of_each_template_there_are() {
 }
 
 #[test]
-fn a_simulation_needs_both_sides() {
+fn simulation_requires_both_sides() {
     let mut plan = EmulationPlan::parse(PLAN).unwrap();
     plan.templates[1].server = None;
     let scratch = Scratch::new().unwrap();
@@ -567,7 +567,7 @@ fn a_simulation_needs_both_sides() {
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
-/// A profile of TRex's: two servers at one port, told apart by the first bytes, one of them reset.
+/// TRex profile with two servers at one port, selected by the first bytes. One of them resets.
 const PROFILE: &str = r#"{
   "buf_list": ["b25l", "dHdv", {"base": "", "size": 3000, "fill": "eg=="}],
   "ip_gen_dist_list": [
@@ -590,7 +590,7 @@ const PROFILE: &str = r#"{
   "tg_names": []}"#;
 
 #[test]
-fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
+fn trex_profile_determines_flows_turns_and_ends() {
     let mut plan = stateful::read(PROFILE, &StatefulOptions::default()).unwrap();
     plan.multiply(wirestorm_base::rate::Decimal::parse("2").unwrap()).unwrap();
     let (result, flows) = run(&plan, Part::Full);
@@ -613,8 +613,8 @@ fn a_profile_of_trexs_has_its_flows_its_turns_and_its_ends() {
     assert_eq!(result.ports[0].connections.as_ref().unwrap().flows.closed, 3);
 }
 
-/// Of each frame of IPv4 and TCP: the last byte of its source, time to live, type of service, flags,
-/// window, options without what timestamps say, and bytes of data.
+/// Fields of an IPv4/TCP frame: first byte of the source, TTL and type of service, flags, window,
+/// options without timestamp values, payload length.
 type Shown = (u8, [u8; 2], u8, u16, Vec<u8>, usize);
 
 fn shown(frame: &[u8]) -> Shown {
@@ -630,7 +630,7 @@ fn shown(frame: &[u8]) -> Shown {
 }
 
 #[test]
-fn a_profile_of_trexs_has_its_tunables_in_its_frames() {
+fn trex_profile_tunables_show_in_frames() {
     let mut profile = PROFILE.replace(
         r#""c_glob_info": {"tcp": {"mss": 1000, "do_rfc1323": 0}}"#,
         r#""c_glob_info": {"tcp": {"mss": 1000, "rxbufsize": 8192}, "ip": {"ttl": 33, "tos": 8}},
@@ -648,7 +648,7 @@ fn a_profile_of_trexs_has_its_tunables_in_its_frames() {
     let offered = [
         &[2, 4, 3, 232, 4, 2, 8, 10][..],
         &[0; 8],
-        // Windows are scaled, though by nothing.
+        // Window scaling is on with a shift of 0.
         &[1, 3, 3, 0],
     ];
     assert_eq!(
@@ -657,7 +657,7 @@ fn a_profile_of_trexs_has_its_tunables_in_its_frames() {
             (16, client, 2, 8_192, offered.concat(), 0),
             (48, server, 18, 32_768, vec![2, 4, 2, 188, 1, 1, 4, 2], 0),
             (16, client, 24, 8_192, vec![], 3),
-            // As long as the server takes itself, and no more at once than its first window.
+            // Segments with the server's MSS, and no more at once than its initial window.
             (48, server, 16, 32_768, vec![], 700),
             (48, server, 16, 32_768, vec![], 700),
             (16, client, 16, 8_192, vec![], 0),
@@ -666,7 +666,7 @@ fn a_profile_of_trexs_has_its_tunables_in_its_frames() {
 }
 
 #[test]
-fn programs_make_flows_of_groups_and_wait_for_them() {
+fn programs_start_child_flows_of_groups_and_wait() {
     let plan = EmulationPlan::parse(
         r#"
 ports: [{name: left}, {name: right}]
@@ -695,7 +695,7 @@ templates:
     let (result, flows) = run(&plan, Part::One);
     let said: Vec<_> = flows.iter().map(|flow| said(flow, Side::Client)).collect();
     assert_eq!(said, [&b"hellobye"[..], b"get", b"get"]);
-    // From the same client, and one after the other.
+    // All flows come from the same client, one after the other.
     assert!(flows.iter().all(|flow| flow.client.ip().to_string() == "10.0.0.7"));
     let browser = &result.ports[0].templates[0];
     assert_eq!((browser.flows["flows_total"], browser.flows["flows_other"]), (2, 2));
@@ -704,7 +704,7 @@ templates:
 }
 
 #[test]
-fn next_hops_are_not_asked_in_a_simulation() {
+fn simulation_does_not_resolve_next_hops() {
     let devices = "devices: [{clients: 10.0.0.1-10.0.0.4, next_hop: 10.9.0.1}]";
     let text = PLAN.replace("load: {rate: 20}", &format!("load: {{rate: 20}}\n      {devices}"));
     let (result, flows) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
@@ -714,7 +714,7 @@ fn next_hops_are_not_asked_in_a_simulation() {
 }
 
 #[test]
-fn clients_are_behind_devices() {
+fn clients_use_the_vlan_and_next_hop_of_devices() {
     let text = PLAN.replace(
         "      load: {rate: 20}",
         "      load: {rate: 20}
@@ -746,7 +746,7 @@ fn clients_are_behind_devices() {
     let tag = vec![0x81, 0, 0, 7];
     let expected = [
         (1, device([9, 0xff]), tag.clone()),
-        // The other side itself.
+        // Without `dst`, frames go to the other side's port.
         (2, vec![2, 0, 0, 0, 0, 2], vec![0x81, 0, 0, 8]),
         (3, device([10, 0]), tag),
         (4, vec![2, 0, 0, 0, 0, 2], Vec::new()),
@@ -755,7 +755,7 @@ fn clients_are_behind_devices() {
 }
 
 #[test]
-fn a_page_does_not_wait_for_delayed_acknowledgements() {
+fn page_does_not_wait_for_delayed_acknowledgements() {
     let plan = "
 ports: [{name: left}, {name: right}]
 templates:
@@ -766,13 +766,13 @@ templates:
 ";
     let (result, flows) = run(&EmulationPlan::parse(plan).unwrap(), Part::Full);
     assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (20, 0));
-    // Round trips of 2 ms: for the handshake, for the page with the server's FIN, for the client's.
+    // Round trips of 2 ms: handshake, page with the server's FIN, client's FIN.
     let whole = &result.ports[0].connections.as_ref().unwrap().times.whole;
     assert!(whole.max_ns.is_some_and(|it| it < 8_000_000), "{whole:?}");
 }
 
 #[test]
-fn groups_sum_how_long_their_templates_took() {
+fn group_times_merge_those_of_their_templates() {
     let template = |name: &str, delay: &str, rate: u32| {
         format!(
             "  - name: {name}\n    group: pages\n    http: {{response: {{body: 1000, delay: {delay}}}}}\n    \
@@ -789,8 +789,7 @@ fn groups_sum_how_long_their_templates_took() {
     let [group, servers] = [group, servers].map(|it| &it.sum);
     assert_eq!((group.name.as_str(), &*group.side), ("pages", "client"));
 
-    // A page is timed from its request to its last byte: a round trip of 2 ms and the delay, which is
-    // exact to 1 ms.
+    // A page takes one round trip of 2 ms and the delay, which is exact to 1 ms.
     let [of_fast, of_slow, of_all] =
         [&fast.transactions, &slow.transactions, &group.transactions].map(|it| &it[0]);
     assert_eq!((of_fast.name.as_str(), of_fast.started, of_fast.time.count), ("http", 30, 30));
@@ -815,8 +814,8 @@ fn groups_sum_how_long_their_templates_took() {
     assert_eq!(servers.times.connect.count, 40);
 }
 
-/// TRex's `udp_latency.py`, with delays of 10 ms between its four datagrams and 3 ms before answers,
-/// twice in a group.
+/// TRex's `udp_latency.py`, twice in a group, with 10 ms between its four datagrams and 3 ms before
+/// the answer.
 const LATENCY: &str = r#"{
   "buf_list": ["cXVlc3Rpb24=", "YW5zd2Vy"],
   "ip_gen_dist_list": [
@@ -837,7 +836,7 @@ const LATENCY: &str = r#"{
   "tg_names": ["latency"]}"#;
 
 #[test]
-fn a_profile_with_trexs_add_on_measures_how_long_datagrams_took() {
+fn latency_add_on_measures_datagram_latency() {
     let plan = stateful::read(LATENCY, &StatefulOptions::default()).unwrap();
     assert_eq!(plan.notes, [""; 0]);
     let (result, flows) = run(&plan, Part::Full);
@@ -853,7 +852,7 @@ fn a_profile_with_trexs_add_on_measures_how_long_datagrams_took() {
             assert_eq!(datagram[8..11], [0x12, 0x34, 0x56]);
             assert_eq!(datagram[12..], *b"question");
         }
-        // The time of the question that came last before it, which is the only one by then.
+        // The answer carries the timestamp of the last request, the only one received by then.
         assert_eq!((&answered[..12], &answered[12..]), (&asked[..12], &b"answer"[..]));
     }
     // A round trip of 2 ms, and the delay before the answer, which is exact to 1 ms.

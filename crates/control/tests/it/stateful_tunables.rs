@@ -1,4 +1,4 @@
-//! What can be set of TCP and IP, all at once and in virtual time: what leaves is as it was asked.
+//! TCP and IP settings, all together in virtual time: the sent packets show their effect.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use wirestorm_testkit::Scratch;
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::packet::tcp::{self, Flags};
 
-/// The result, and what is in the captures of all ports, without headers of Ethernet.
+/// Simulates a plan. Returns the result and the packets of all ports' captures without Ethernet
+/// headers.
 fn run(plan: &str) -> (RunResult, Vec<Vec<Vec<u8>>>) {
     let plan = EmulationPlan::parse(plan).unwrap();
     let scratch = Scratch::new().unwrap();
@@ -42,7 +43,7 @@ fn segment(packet: &[u8]) -> tcp::Packet<&[u8]> {
     tcp::Packet::new(&packet[header..]).unwrap()
 }
 
-/// Both sides set all there is; the two templates are over IPv4 and over IPv6.
+/// Builds a plan that uses all settings on both sides, over IPv4 or IPv6.
 fn all(ipv6: bool) -> String {
     let (clients, servers) = match ipv6 {
         false => ("10.0.0.1-10.0.0.4", "10.0.1.1"),
@@ -78,7 +79,7 @@ templates:
 }
 
 #[test]
-fn all_that_is_set_is_seen() {
+fn all_settings_take_effect() {
     for ipv6 in [false, true] {
         let (result, captures) = run(&all(ipv6));
         let [left, right] = result.ports.as_slice() else { panic!("two ports") };
@@ -131,7 +132,7 @@ fn all_that_is_set_is_seen() {
             assert!(options.starts_with(&[2, 4, 0, 112]), "{options:?}");
             assert!(options.ends_with(&[1, 3, 3, 5]), "{options:?}");
         }
-        // Segments of 100 bytes with timestamps; every 15th is acknowledged.
+        // Segments of 100 bytes with timestamps. Each 15th one is acknowledged.
         let data = servers.iter().map(|it| segment(it)).filter(|it| !it.payload().is_empty());
         assert!(
             data.clone().all(|it| it.payload().len() == 100 && it.flags().contains(Flags::PSH))
@@ -162,7 +163,7 @@ fn all_that_is_set_is_seen() {
 }
 
 #[test]
-fn a_connection_to_a_port_that_swallows_it_is_given_up_in_time() {
+fn connection_to_a_blackhole_times_out() {
     let plan = |blackhole: &str| {
         format!(
             "
@@ -203,14 +204,14 @@ templates:
             (1, 0, 0)
         );
         assert_eq!(left.connections.as_ref().unwrap().tcp["keepdrops"], 1);
-        // At 0, 0.5 and 1.5 s.
+        // SYNs at 0, 0.5 and 1.5 s.
         assert_eq!(captures[0].len(), 3);
     }
 }
 
-/// The example of clients that have segments of their own.
+/// Runs the example with different segment sizes for clients.
 #[test]
-fn clients_have_segments_of_their_own() {
+fn clients_have_individual_segment_sizes() {
     let plan = std::fs::read_to_string("../../examples/segment-sizes.yaml").unwrap();
     let (result, captures) = run(&plan);
     assert_eq!(
@@ -223,7 +224,7 @@ fn clients_have_segments_of_their_own() {
     let mut lengths = [0; 2];
     for packet in &captures[0] {
         let segment = segment(packet);
-        // By the client that it goes to.
+        // Separate the segments by the destination client.
         if segment.source_port() == 80 {
             let place = usize::from(packet[19] > 30);
             lengths[place] = segment.payload().len().max(lengths[place]);

@@ -1,6 +1,6 @@
-//! TRex's profiles of captures in a simulation: one of our own, and all of TRex's tree.
+//! Simulated TRex capture profiles: one of this project, and all of the TRex tree.
 //!
-//! `WIRESTORM_TREX_SCRIPTS` names the folder `scripts` of that tree.
+//! `WIRESTORM_TREX_SCRIPTS` names the folder `scripts` of the TRex tree.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use wirestorm_wire::conversation::{Act, Bounds, Conversation, Importer, Side};
 
 const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
 
-/// Two conversations, in the generator's pools.
+/// Two conversations with addresses from the generator's pools.
 const PROFILE: &str = "
 - duration : 2.0
   generator :
@@ -38,7 +38,7 @@ const PROFILE: &str = "
        flows_dirs : [0, 0]
 ";
 
-/// What of a profile is simulated, for so long.
+/// Simulates a profile: one flow of each template, or 2 s.
 fn run(captures: &Captures, part: Part, output: Option<PathBuf>) -> RunResult {
     let options = SimulationOptions {
         files: std::sync::Arc::new(wirestorm_control::files::HostFiles),
@@ -75,7 +75,7 @@ fn conversations(capture: &Path) -> Vec<Conversation> {
     importer.finish().flows.into_iter().map(|flow| flow.expect("a whole flow")).collect()
 }
 
-/// What each side says until the other one does, and how long it waits before.
+/// Returns the side and the data of each turn.
 fn says(conversation: &Conversation) -> Vec<(Side, Vec<u8>)> {
     let mut said: Vec<(Side, Vec<u8>)> = Vec::new();
     for turn in &conversation.turns {
@@ -89,18 +89,18 @@ fn says(conversation: &Conversation) -> Vec<(Side, Vec<u8>)> {
 }
 
 #[test]
-fn captures_are_said_again_as_often_and_as_fast_as_the_profile_says() {
+fn captures_are_replayed_at_the_rate_and_timing_of_the_profile() {
     let scratch = Scratch::new().expect("a folder");
     let folder = scratch.file("profiles");
     std::fs::create_dir_all(scratch.file("cap2")).unwrap();
     std::fs::create_dir(&folder).unwrap();
     std::fs::copy(CAPTURE, scratch.file("cap2/both.pcap")).unwrap();
-    // The capture is found from the folder above.
+    // The capture path is relative to the parent folder.
     let mut captures = read(PROFILE, &folder).expect("a profile");
     assert_eq!(captures.duration, Some(Duration::from_secs(2)));
     captures.plan.multiply(Decimal::parse("2").unwrap()).unwrap();
     let result = run(&captures, Part::Full, Some(scratch.file("out.pcap")));
-    // Ten of each in two seconds.
+    // Ten flows of each conversation in two seconds.
     let [clients, servers] = result.ports.as_slice() else { panic!("two ports") };
     assert_eq!(
         (
@@ -122,12 +122,12 @@ fn captures_are_said_again_as_often_and_as_fast_as_the_profile_says() {
     for (flow, number) in flows.iter().zip(0_u8..) {
         let original = originals.iter().find(|it| it.server.port() == flow.server.port());
         assert_eq!(says(flow), says(original.expect("the same port")));
-        // Two of a client before it is the next one's turn, each of both conversations.
+        // Each client has two flows of both conversations before the next client.
         let client = format!("16.0.0.{}", number / 2 / 2 % 3 + 1);
         assert_eq!(flow.client.ip().to_string(), client, "flow {number}");
     }
-    // Each turn of the mail begins `rtt` after the one before, whatever was captured; the greeting
-    // follows the client's acknowledgement.
+    // Each turn of the mail starts `rtt` after the previous one, whatever the captured time was.
+    // The greeting follows the client's acknowledgement.
     let mail = flows.iter().find(|flow| flow.server.port() == 110).expect("a mail");
     let gaps: Vec<u64> = mail
         .turns
@@ -141,7 +141,7 @@ fn captures_are_said_again_as_often_and_as_fast_as_the_profile_says() {
 }
 
 #[test]
-fn a_capture_that_is_nowhere_is_named_with_all_places() {
+fn missing_capture_is_reported_with_all_searched_paths() {
     let scratch = Scratch::new().expect("a folder");
     let folder = scratch.file("profiles");
     std::fs::create_dir(&folder).unwrap();
@@ -153,14 +153,14 @@ fn a_capture_that_is_nowhere_is_named_with_all_places() {
     assert!(error.contains(&*above.to_string_lossy()), "{error}");
 }
 
-/// What becomes of TRex's own profiles: those that are refused, with a part of the reason, and
-/// those with notes beside that of TCP, with a part of each.
+/// Expected outcome of TRex's own profiles: a part of the reason for rejected ones, and a part of
+/// each note besides the TCP note.
 const TREX: [(&str, Expected); 62] = {
     use Expected::{Loads, Noted, Refused};
-    const PARTS: &str = "so each has a part of the";
-    const WITHIN: &str = "addresses and ports within what is said stay";
-    const FLOWS: &str = "flows of its capture is made so often, by itself";
-    const TW: &str = "tw: passed over";
+    const PARTS: &str = "so each has its own part of the";
+    const WITHIN: &str = "addresses and ports in payloads stay";
+    const FLOWS: &str = "flows of its capture has this rate, independently";
+    const TW: &str = "tw: ignored";
     const VLAN: &str = "vlan: clients with odd addresses";
     [
         ("asa_explot1", Loads),
@@ -168,7 +168,7 @@ const TREX: [(&str, Expected); 62] = {
         ("cur_flow", Noted(&[PARTS])),
         ("cur_flow_single", Loads),
         ("cur_flow_single_tw_8", Noted(&[TW])),
-        ("dhcp_req_ack_plugin", Noted(&["mac_override_by_ip: passed over", WITHIN, FLOWS])),
+        ("dhcp_req_ack_plugin", Noted(&["mac_override_by_ip: ignored", WITHIN, FLOWS])),
         ("dns", Loads),
         ("dns_no_delay", Loads),
         ("dns_one_server", Loads),
@@ -178,12 +178,12 @@ const TREX: [(&str, Expected); 62] = {
         ("dns_wlen1", Loads),
         ("dns_wlen2", Noted(&[PARTS])),
         ("dns_wlength", Loads),
-        ("dyn_pyld1", Noted(&["dyn_pyload: what is said stays"])),
+        ("dyn_pyld1", Noted(&["dyn_pyload: payloads stay"])),
         ("http", Noted(&[WITHIN, FLOWS])),
         ("http_plugin", Noted(&[WITHIN])),
         ("http_short", Noted(&[PARTS])),
         ("http_simple", Loads),
-        ("http_simple_ipv6", Noted(&["used with --ipv6 alone"])),
+        ("http_simple_ipv6", Noted(&["used with --ipv6 only"])),
         ("http_very_long", Loads),
         ("imix_1518", Noted(&[PARTS])),
         ("imix_64", Noted(&[PARTS])),
@@ -231,7 +231,7 @@ const TREX: [(&str, Expected); 62] = {
     ]
 };
 
-/// What becomes of a profile.
+/// Expected outcome of a profile.
 enum Expected {
     Loads,
     Noted(&'static [&'static str]),
@@ -239,7 +239,7 @@ enum Expected {
 }
 
 #[test]
-fn trexs_own_profiles_are_said_or_refused_with_a_reason() {
+fn trex_profiles_run_or_are_rejected_with_a_reason() {
     let Some(scripts) = std::env::var_os("WIRESTORM_TREX_SCRIPTS").map(PathBuf::from) else {
         skip("WIRESTORM_TREX_SCRIPTS names no folder `scripts` of TRex's tree");
         return;
@@ -260,20 +260,20 @@ fn trexs_own_profiles_are_said_or_refused_with_a_reason() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether one flow of each capture is had to its end, and these notes are told.
+/// Checks that one flow of each capture completes and that the result has these notes.
 fn is_said(captures: &Captures, notes: &[&str]) -> Result<(), String> {
     let result = run(captures, Part::One, None);
     for port in &result.ports {
         for template in &port.templates {
             let count = |name: &str| template.flows[name];
-            // Some captures end with a reset, which the other side then waits for.
+            // Some captures end with a reset, which the other side expects.
             let over = count("closed") + count("aborted") + count("expected_resets");
             if over != 1 || port.connections.as_ref().unwrap().flows.failed > 0 {
                 return Err(format!("{}, {}: {:?}", template.name, template.side, template.flows));
             }
         }
     }
-    let about_tcp = "captures of TCP are not sent packet by packet";
+    let about_tcp = "TCP captures are not sent packet by packet";
     let others: Vec<_> = result.notes.iter().filter(|note| !note.contains(about_tcp)).collect();
     let are_as_expected = others.len() == notes.len()
         && others.iter().zip(notes).all(|(note, expected)| note.contains(expected));

@@ -1,4 +1,4 @@
-//! IP addresses, by prefix and by seed.
+//! Edits of IP addresses, by prefix and by seed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,21 +17,21 @@ pub(super) struct AddressEdits {
     is_empty: bool,
     source: [Mappings; 2],
     destination: [Mappings; 2],
-    /// What each word of an address is mixed with.
+    /// Mask for each 32-bit word of an address, derived from the seed.
     mask: Option<[u8; 4]>,
     keep_groups: bool,
     keep_group_macs: bool,
 }
 
-/// Mappings of prefixes, by version.
+/// Prefix mappings by IP version.
 #[derive(Clone, Debug)]
 struct Mappings {
     ipv4: Arc<[Mapping<u32>]>,
     ipv6: Arc<[Mapping<u128>]>,
 }
 
-/// A mapping as it is applied: addresses whose bits under `mask` are `from` get the bits `to`
-/// around those under `host_mask`.
+/// Prefix mapping: if the bits of an address under `mask` equal `from`, they become `to`, and the
+/// bits under `host_mask` stay.
 #[derive(Clone, Copy, Debug)]
 struct Mapping<T> {
     mask: T,
@@ -40,7 +40,7 @@ struct Mapping<T> {
     host_mask: T,
 }
 
-/// RFC 5771: groups have 224.0.0.0/4; what is above is reserved.
+/// First octet of 224.0.0.0/4, the multicast range (RFC 5771); addresses above are reserved.
 const GROUPS_IPV4: u8 = 0xe0;
 const ARP_SENDER: usize = 14;
 const ARP_TARGET: usize = 24;
@@ -100,7 +100,7 @@ impl AddressEdits {
             let is_unicast = new[0] < GROUPS_IPV4;
             let is_group = is_group_ipv4(new);
             new = mixed(new, mask);
-            // Groups stay groups, and hosts stay hosts.
+            // Multicast stays multicast, and unicast stays unicast.
             if is_group {
                 new[0] = GROUPS_IPV4 | new[0] & 0x0f;
             } else if is_unicast && new[0] >= GROUPS_IPV4 {
@@ -126,7 +126,7 @@ impl AddressEdits {
                 *word = mixed(*word, mask);
             }
             if before[0] == 0xff {
-                // Flags and scope of a group stay, RFC 4291 section 2.7.
+                // Flags and scope of a multicast address stay (RFC 4291 section 2.7).
                 [new[0], new[1]] = [before[0], before[1]];
             } else if new[0] == 0xff {
                 new[0] = 0x7f;
@@ -135,7 +135,7 @@ impl AddressEdits {
         frame.set_address(at, new, to);
     }
 
-    /// RFC 1112 section 6.4: the low 23 bits of the group are those of its Ethernet address.
+    /// Copies the low 23 bits of the group to its Ethernet address (RFC 1112 section 6.4).
     fn follow_ipv4_group(&self, frame: &mut Frame) {
         let at = frame.network + ipv4::field::DESTINATION.start;
         let Some(group) = frame.bytes_at(at).filter(|address| is_group_ipv4(*address)) else {
@@ -147,7 +147,7 @@ impl AddressEdits {
         }
     }
 
-    /// RFC 2464 section 7: the last four bytes of the group are those of its Ethernet address.
+    /// Copies the last four bytes of the group to its Ethernet address (RFC 2464 section 7).
     fn follow_ipv6_group(&self, frame: &mut Frame) {
         let at = frame.network + ipv6::field::DESTINATION.start;
         let is_group = frame.bytes_at(at) == Some([0xff]);
@@ -193,8 +193,8 @@ impl Mappings {
     }
 }
 
-/// An address word mixed with a mask, as tcpreplay does it on machines whose lowest byte comes
-/// first: the same result on all.
+/// Mixes an address word with a mask as tcpreplay does on little-endian machines; the result is the
+/// same on all machines.
 const fn mixed(word: [u8; 4], mask: [u8; 4]) -> [u8; 4] {
     let (word, mask) = (u32::from_le_bytes(word), u32::from_le_bytes(mask));
     (word ^ mask).wrapping_sub(word & mask).to_le_bytes()

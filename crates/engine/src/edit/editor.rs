@@ -1,4 +1,4 @@
-//! The editor: everything that was asked for, applied to one frame after the other.
+//! Editor that applies all configured edits to a frame.
 
 use super::address::AddressEdits;
 use super::frame::{Frame, FrameFacts};
@@ -9,20 +9,20 @@ use super::transport::TransportEdits;
 use super::vlan::edit_vlan;
 use wirestorm_model::edit::{CapturedShort, EditOptions, Fuzz, VlanEdit};
 
-/// What became of a frame.
+/// Result of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edited {
-    /// It has so many bytes now.
+    /// New length of the frame in bytes without FCS.
     Length(usize),
-    /// It is not to be sent.
+    /// The frame must not be sent.
     Drop,
 }
 
-/// Changes frames. Made once; copies are cheap where they share their tables.
+/// Edits frames. Clones are cheap because they share tables.
 #[derive(Clone, Debug)]
 pub struct Editor {
     is_identity: bool,
-    /// Whether anything behind the Ethernet header and its tags may change.
+    /// Whether an option edits anything behind the Ethernet header and VLAN tags.
     looks_inside: bool,
     remove_fcs: bool,
     link: LinkEdits,
@@ -40,7 +40,7 @@ pub struct Editor {
 const FCS_LENGTH: usize = 4;
 
 impl Editor {
-    /// An editor for these options. Fields that have too many bits lose their upper ones.
+    /// Creates an editor. Values that are too wide for their field lose their upper bits.
     pub fn new(options: &EditOptions) -> Self {
         Self {
             is_identity: *options == EditOptions::default(),
@@ -59,13 +59,13 @@ impl Editor {
         }
     }
 
-    /// Whether every frame stays as it is.
+    /// Returns whether the editor changes no frame.
     pub const fn is_identity(&self) -> bool {
         self.is_identity
     }
 
-    /// Bytes that a frame may become longer by, beside what [`CapturedShort::Pad`] adds: a
-    /// buffer must have that room behind the frame.
+    /// Returns by how many bytes a frame may grow, not counting [`CapturedShort::Pad`]. A buffer
+    /// needs this much room behind the frame.
     pub const fn frame_length_max_growth(&self) -> usize {
         match self.vlan {
             Some(VlanEdit::Add(_)) => 4,
@@ -73,15 +73,15 @@ impl Editor {
         }
     }
 
-    /// Whether frames that the capture cut become as long again as they were on the wire.
+    /// Returns whether truncated frames are padded to their length on the wire.
     pub const fn restores_original_length(&self) -> bool {
         matches!(self.captured_short, Some(CapturedShort::Pad))
     }
 
-    /// Changes the frame in the first `length` bytes of `buffer`, which is as long as a frame may
-    /// become. On the wire the frame had `original_length` bytes.
+    /// Edits the frame in the first `length` bytes of `buffer`. `original_length` is its length on
+    /// the wire.
     ///
-    /// What does not fit into the buffer is not added: no VLAN tag, fewer zeros.
+    /// If the buffer is too short, a VLAN tag is not added and padding is cut.
     #[inline]
     pub fn apply(
         &self,
@@ -156,7 +156,7 @@ impl Editor {
     }
 }
 
-/// Whether any of the options is about more than the Ethernet header and its tags.
+/// Returns whether an option edits anything behind the Ethernet header and VLAN tags.
 fn looks_inside(options: &EditOptions) -> bool {
     let link_alone = EditOptions {
         remove_fcs: options.remove_fcs,

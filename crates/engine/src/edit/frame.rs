@@ -1,61 +1,61 @@
-//! A frame while it is being changed.
+//! Frame that is being edited.
 
 use wirestorm_base::port::has_vlan_tag;
 use wirestorm_wire::checksum::{Change, repair};
 use wirestorm_wire::dissect::{Class, Dissection};
 use wirestorm_wire::packet::{MacAddress, arp, ethernet, ethertype, ipv4, ipv6, protocol, udp};
 
-/// VLAN tags that are looked through at most.
+/// Maximum number of VLAN tags to parse.
 const TAGS_MAX: usize = 16;
-/// Labels of an MPLS stack that are looked through at most.
+/// Maximum number of MPLS labels to parse.
 const LABELS_MAX: usize = 32;
 const TAG_LENGTH: usize = 4;
 const ETHERTYPE_OFFSET: usize = ethernet::HEADER_LENGTH - 2;
 
-/// What is known of a frame before it is changed. Offsets are from its beginning.
+/// Facts about a frame before its edits. Offsets are in bytes from the start of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameFacts {
-    /// Start of the IP header; only with `is_ip`.
+    /// Offset of the IP header; valid only with `is_ip`.
     pub network_offset: u16,
-    /// Start of the transport header, or anything else where there is none; only with `is_ip`.
+    /// Offset of the transport header, undefined if there is none; valid only with `is_ip`.
     pub transport_offset: u16,
-    /// IP protocol number of the transport header; only with `is_ip`.
+    /// IP protocol number of the transport header; valid only with `is_ip`.
     pub protocol: u8,
-    /// Whether the headers are those of an IP packet, and whole.
+    /// Whether the frame has complete IP headers.
     pub is_ip: bool,
-    /// Whether that is IPv6.
+    /// Whether the packet is IPv6.
     pub is_ipv6: bool,
     /// Whether the frame belongs to the secondary (server) side.
     pub secondary: bool,
-    /// The packet's number in its capture: damage follows from it.
+    /// Number of the packet in its capture; seeds the fuzzing.
     pub number: u64,
 }
 
-/// A frame in a port's buffer, what is known of it, and what its checksums have to follow.
+/// Frame in a port's buffer, its parsed headers and its pending checksum updates.
 pub(super) struct Frame<'a> {
     buffer: &'a mut [u8],
     length: usize,
     original_length: usize,
     /// 0 for the primary side, 1 for the secondary.
     pub(super) side: usize,
-    /// What follows the Ethernet header and its tags.
+    /// EtherType behind the Ethernet header and VLAN tags.
     ethertype: u16,
-    /// Where the Ethernet header and its tags end.
+    /// Offset of the end of the Ethernet header and VLAN tags.
     link_end: usize,
-    /// What is at `network`.
+    /// Protocol at offset `network`.
     pub(super) kind: Kind,
-    /// Where the IP header or the ARP packet begins, if there is one.
+    /// Offset of the IP header or ARP packet, if there is one.
     pub(super) network: usize,
     pub(super) transport: Option<Transport>,
-    /// What changed under the checksum of the IPv4 header.
+    /// Sum of the changes that the IPv4 header checksum covers.
     header_change: Change,
-    /// What changed under the checksum of the transport header.
+    /// Sum of the changes that the transport checksum covers.
     transport_change: Change,
-    /// Whether bytes changed that the capture does not have.
+    /// Whether bytes were added that the capture lacks, so the checksum must be computed anew.
     checksum_is_unknown: bool,
 }
 
-/// What a frame carries.
+/// Protocol that a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ipv4,
@@ -64,24 +64,24 @@ pub(super) enum Kind {
     Other,
 }
 
-/// A transport header that is there, at least its beginning.
+/// Transport header of which at least the beginning is present.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transport {
     pub(super) offset: usize,
     pub(super) protocol: u8,
-    /// Where its checksum is from its beginning, if it has one of the Internet kind.
+    /// Offset of its Internet checksum within the header, if it has one.
     checksum: Option<usize>,
     covers_pseudo_header: bool,
-    /// Whether the pseudo header has another destination than the IPv6 header.
+    /// Whether the pseudo header has another destination than the IPv6 header (routing header).
     is_routed: bool,
     /// Whether this is the first fragment of a packet.
     is_fragment: bool,
 }
 
 impl<'a> Frame<'a> {
-    /// The frame in the first `length` bytes of `buffer`, of which nothing is known yet.
-    // It is looked at where it is, and not handed on with what was found: to read words that
-    // were just written byte by byte costs more than all the rest.
+    /// Wraps the frame in the first `length` bytes of `buffer`, without parsing it.
+    // The frame is parsed in place and not passed on by value: reading words that were just written
+    // byte by byte would cost more than everything else.
     #[inline]
     pub(super) fn new(
         buffer: &'a mut [u8],
@@ -105,8 +105,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Finds the headers; if it `looks_inside`, those too that are behind the Ethernet header
-    /// and its tags. Tells whether those are whole and lead somewhere.
+    /// Parses the headers; with `looks_inside` also those behind the Ethernet header and VLAN tags.
+    /// Returns whether the link headers are complete and lead to a known type.
     #[inline]
     pub(super) fn locate(&mut self, facts: FrameFacts, looks_inside: bool) -> bool {
         let is_whole = self.find_link_end().is_some();
@@ -143,7 +143,7 @@ impl<'a> Frame<'a> {
         let Some(bytes) = self.buffer.get(network..self.length) else { return };
         let (kind, has_transport, is_routed, is_fragment) = if facts.is_ipv6 {
             let Ok(packet) = ipv6::Packet::new(bytes) else { return };
-            // Most packets have no extension headers: nothing needs to be walked.
+            // Most packets have no extension headers, so nothing needs to be parsed.
             let is_plain = transport == network + ipv6::HEADER_LENGTH
                 && packet.next_header() == facts.protocol;
             let extensions = if is_plain { None } else { packet.extensions() };
@@ -183,43 +183,43 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes of the frame.
+    /// Returns the length of the frame in bytes.
     #[inline]
     pub(super) const fn length(&self) -> usize {
         self.length
     }
 
-    /// Bytes that the frame had on the wire.
+    /// Returns the length of the frame on the wire in bytes.
     #[inline]
     pub(super) const fn original_length(&self) -> usize {
         self.original_length
     }
 
-    /// `N` bytes at `at`; `None` where the frame ends before.
+    /// Returns `N` bytes at `at`; `None` if the frame is too short.
     #[inline]
     pub(super) fn bytes_at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
         self.buffer.get(..self.length)?.get(at..)?.first_chunk().copied()
     }
 
-    /// The number at `at`.
+    /// Returns the big-endian number at `at`.
     #[inline]
     pub(super) fn u16_at(&self, at: usize) -> Option<u16> {
         self.bytes_at(at).map(u16::from_be_bytes)
     }
 
-    /// The Ethernet address at `at`.
+    /// Returns the Ethernet address at `at`.
     #[inline]
     pub(super) fn mac_at(&self, at: usize) -> Option<MacAddress> {
         self.bytes_at(at).map(MacAddress)
     }
 
-    /// The bytes from `start` to `end`; none where that is not in the frame.
+    /// Returns the bytes from `start` to `end`; empty if the frame is too short.
     #[inline]
     pub(super) fn slice(&self, start: usize, end: usize) -> &[u8] {
         self.buffer.get(..self.length).and_then(|all| all.get(start..end)).unwrap_or_default()
     }
 
-    /// Writes `bytes` at `at`; nothing where they do not fit into the frame.
+    /// Writes `bytes` at `at`; does nothing if they do not fit into the frame.
     #[inline]
     pub(super) fn write<const N: usize>(&mut self, at: usize, bytes: &[u8; N]) {
         let frame = self.buffer.get_mut(..self.length).unwrap_or_default();
@@ -228,7 +228,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Puts a VLAN tag in front of all others; without effect where the buffer is full.
+    /// Inserts a VLAN tag before all others; does nothing if the buffer is full.
     pub(super) fn push_tag(&mut self, ethertype: u16, control: u16) {
         let length = self.length + TAG_LENGTH;
         if length > self.buffer.len() {
@@ -246,7 +246,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Takes the outermost VLAN tag away; tells whether there was one.
+    /// Removes the outermost VLAN tag; returns whether there was one.
     pub(super) fn pop_tag(&mut self) -> bool {
         if self.link_end < ethernet::HEADER_LENGTH + TAG_LENGTH {
             return false;
@@ -262,14 +262,14 @@ impl<'a> Frame<'a> {
         true
     }
 
-    /// Where the control information of the outermost and of the innermost tag is.
+    /// Returns the offsets of the control information (TCI) of the outermost and innermost tag.
     pub(super) fn tags(&self) -> Option<(usize, usize)> {
         (self.link_end > ethernet::HEADER_LENGTH)
             .then_some((ethernet::HEADER_LENGTH, self.link_end - TAG_LENGTH))
     }
 
-    /// Where an Ethernet header inside of an MPLS stack begins, RFC 4448: behind a control word
-    /// whose first 16 bits are zero, or without one.
+    /// Returns the offset of an Ethernet header inside an MPLS stack (RFC 4448): behind a control
+    /// word whose first 16 bits are zero, or without one.
     pub(super) fn inner_ethernet(&self) -> Option<usize> {
         if !matches!(self.ethertype, ethertype::MPLS | ethertype::MPLS_UPSTREAM) {
             return None;
@@ -298,7 +298,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Where the IP packet ends in the frame: padding of the link layer is behind.
+    /// Returns the end of the IP packet; link-layer padding follows it.
     pub(super) fn packet_end(&self) -> usize {
         match self.stated_length() {
             0 => self.length,
@@ -306,8 +306,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes of the IP packet, as its header says; 0 where that does not say, as in captures on
-    /// a sender whose interface segments.
+    /// Returns the length of the IP packet as its header states it; 0 if it states none, as in
+    /// captures on a sender with segmentation offload.
     pub(super) fn stated_length(&self) -> usize {
         let field = |at| usize::from(self.u16_at(self.network + at).unwrap_or_default());
         match self.kind {
@@ -320,7 +320,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes of the IP header that has to be there for the packet to be one.
+    /// Returns the minimum length of the IP header.
     pub(super) const fn network_header_length_min(&self) -> usize {
         match self.kind {
             Kind::Ipv4 => ipv4::HEADER_LENGTH_MIN,
@@ -329,7 +329,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Changes a word of the IPv4 header with its checksum.
+    /// Changes a word of the IPv4 header and updates its checksum.
     #[inline]
     pub(super) fn set_header_word(&mut self, at: usize, new: u16) {
         let at = self.network + at;
@@ -339,7 +339,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Changes the bytes of an address, `N` of them, with the checksums that cover it.
+    /// Changes an address of `N` bytes and updates the checksums that cover it.
     #[inline]
     pub(super) fn set_address<const N: usize>(
         &mut self,
@@ -360,7 +360,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Changes bytes `at` an even offset in the transport header or payload, with the checksum.
+    /// Changes bytes at an even offset `at` from the transport header and updates the checksum.
     #[inline]
     pub(super) fn set_transport_bytes<const N: usize>(&mut self, at: usize, new: [u8; N]) {
         let Some(offset) = self.transport.map(|transport| transport.offset + at) else { return };
@@ -369,13 +369,12 @@ impl<'a> Frame<'a> {
         self.transport_change = self.transport_change.bytes(&old, &new);
     }
 
-    /// The same for any offset, with `bytes` of the frame that lie in the packet. At most
-    /// [`OVERWRITE_MAX`] bytes are changed.
+    /// Changes bytes at any offset of the frame within the packet and updates the checksum. Changes
+    /// at most [`OVERWRITE_MAX`] bytes.
     pub(super) fn overwrite(&mut self, start: usize, new: &[u8]) {
         let Some(transport) = self.transport else { return };
         let end = (start + new.len().min(OVERWRITE_MAX)).min(self.packet_end());
-        // From the beginning of a word, as the checksum divides the packet; an odd last byte is
-        // the upper half of one in any case.
+        // Start at a checksum word. An odd last byte is the upper half of a word in any case.
         let first = start - (start.saturating_sub(transport.offset) & 1);
         let mut before = [0; OVERWRITE_MAX + 1];
         let old = self.slice(first, end);
@@ -391,14 +390,13 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Sends no more than the first `length` bytes, whatever the headers say.
+    /// Shortens the frame to at most `length` bytes and leaves the headers as they are.
     pub(super) fn shorten(&mut self, length: usize) {
         self.length = self.length.min(length);
         self.original_length = self.length;
     }
 
-    /// Cuts the frame to what an interface of this MTU takes, on top of which come the Ethernet
-    /// header and one VLAN tag; all tags stay.
+    /// Cuts the frame to an MTU plus the Ethernet header and one VLAN tag; all tags stay.
     pub(super) fn cut_to_mtu(&mut self, mtu: usize) {
         let has_tag = has_vlan_tag(self.slice(0, self.length));
         let header = ethernet::HEADER_LENGTH + if has_tag { TAG_LENGTH } else { 0 };
@@ -420,12 +418,12 @@ impl<'a> Frame<'a> {
             return;
         }
         if room < self.network_header_length_min() {
-            // No packet is left that could be changed any further.
+            // The IP header is incomplete, so later edits must not touch it.
             (self.length, self.kind, self.transport) = (length, Kind::Other, None);
             return;
         }
         if stated != 0 && stated <= room {
-            // Only padding was cut.
+            // Only padding was removed.
             self.length = length;
             return;
         }
@@ -440,10 +438,10 @@ impl<'a> Frame<'a> {
         self.set_packet_length(room);
     }
 
-    /// Notes that the bytes of the packet from `start` to `end` go, for the checksum.
+    /// Subtracts the removed bytes from `start` to `end` from the transport checksum.
     fn take_back(&mut self, start: usize, end: usize) {
         let Some(transport) = self.transport else { return };
-        // UDP's checksum ends where its own length says.
+        // The UDP checksum ends at the UDP length.
         let end = match transport.protocol {
             protocol::UDP => {
                 let at = transport.offset + udp::field::LENGTH.start;
@@ -454,13 +452,12 @@ impl<'a> Frame<'a> {
         };
         let start = start.max(transport.offset);
         let gone = wirestorm_wire::checksum::sum(self.slice(start, end));
-        // RFC 1071 section 2: bytes at odd offsets have the sum of bytes at even ones, swapped.
+        // RFC 1071 section 2: the sum of bytes at odd offsets is byte-swapped.
         let gone = if (start - transport.offset) & 1 == 0 { gone } else { gone.swap_bytes() };
         self.transport_change = self.transport_change.word16(gone, 0);
     }
 
-    /// Makes the IP header, and UDP's if it would exceed that, say that the packet has `length`
-    /// bytes.
+    /// Sets the IP packet length to `length` bytes, and reduces the UDP length if it exceeds that.
     pub(super) fn set_packet_length(&mut self, length: usize) {
         let stated = self.stated_length();
         let Ok(field) = u16::try_from(length) else { return };
@@ -486,7 +483,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// UDP's length is in the pseudo header and in its own.
+    /// Reduces the UDP length, which the checksum covers twice: in the header and the pseudo
+    /// header.
     fn shorten_datagram(&mut self, offset: usize, length: u16) {
         let at = offset + udp::field::LENGTH.start;
         if let Some(old) = self.u16_at(at).filter(|old| *old > length) {
@@ -495,8 +493,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Makes the frame as long as it was on the wire, or as the buffer is; what the capture does
-    /// not have is zero.
+    /// Pads the frame with zeros to its length on the wire, as far as the buffer permits.
     pub(super) fn pad(&mut self) {
         let length = self.original_length.min(self.buffer.len());
         if let Some(missing) = self.buffer.get_mut(self.length..length) {
@@ -507,7 +504,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Makes the IP header say what the frame holds, where that is less than it says.
+    /// Reduces the IP length to the length of the frame if it is longer.
     pub(super) fn fit_packet_to_frame(&mut self) {
         let room = self.length.saturating_sub(self.network);
         let stated = self.stated_length();
@@ -517,10 +514,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Makes the IP header say what the frame holds, where that is more than it says, unless it
-    /// may be padding.
+    /// Increases the IP length to the length of the frame, unless the rest may be padding.
     pub(super) fn stretch_packet_to_frame(&mut self) {
-        /// The least that an Ethernet frame carries, IEEE 802.3 section 4A.4.2.
+        /// Minimum Ethernet payload (IEEE 802.3 section 4A.4.2).
         const ETHERNET_PAYLOAD_MIN: usize = 46;
         let room = self.length.saturating_sub(self.network);
         let stated = self.stated_length();
@@ -530,7 +526,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Makes the checksums follow what changed, or right if `fix_all`.
+    /// Updates the checksums by the changes, or computes all anew with `fix_all`.
     pub(super) fn finish(&mut self, fix_all: bool) {
         if fix_all || self.checksum_is_unknown {
             self.repair();
@@ -556,7 +552,7 @@ impl<'a> Frame<'a> {
         }
         let Some(old) = self.u16_at(at) else { return };
         let new = match transport.protocol {
-            // RFC 3828 section 3.1 does as UDP.
+            // UDP-Lite treats zero as UDP does (RFC 3828 section 3.1).
             protocol::UDP | protocol::UDP_LITE => self.transport_change.apply_udp(old),
             _ => self.transport_change.apply(old),
         };
@@ -581,10 +577,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The most bytes that [`Frame::overwrite`] changes.
+/// Maximum number of bytes that [`Frame::overwrite`] changes.
 pub(super) const OVERWRITE_MAX: usize = 16;
 
-/// Where the checksum of a protocol is, and whether it covers the pseudo header.
+/// Returns the checksum offset of a protocol, and whether it covers the pseudo header.
 const fn checksum_field(protocol: u8, kind: Kind) -> (Option<usize>, bool) {
     match (protocol, kind) {
         (protocol::TCP, _) => (Some(16), true),

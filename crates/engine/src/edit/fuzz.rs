@@ -1,4 +1,4 @@
-//! Damage to payloads.
+//! Fuzzing of payloads.
 
 use wirestorm_wire::packet::{protocol, tcp, udp};
 
@@ -6,13 +6,13 @@ use super::frame::{Frame, OVERWRITE_MAX};
 use super::random::Random;
 use wirestorm_model::edit::Fuzz;
 
-/// How many kinds of damage there are.
+/// Number of fuzzing actions.
 const ACTIONS: u32 = 11;
 
-/// Damages one of `fuzz.factor` packets: loses it, cuts it within its payload, or overwrites up
-/// to 16 bytes at the beginning, in the middle or at the end of the payload with zeros, random
-/// bytes or ones. Lengths in headers stay. What has no payload above its transport header is at
-/// most lost. Returns whether the frame is still to be sent.
+/// Fuzzes one of `fuzz.factor` packets: drops it, cuts its payload, or overwrites up to 16 payload
+/// bytes. The overwritten bytes are at the start, middle or end, and become zeros, random bytes or
+/// ones. Header lengths stay. A packet without a payload can only be dropped. Returns whether to
+/// send the frame.
 pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> bool {
     let mut random = Random::for_packet(fuzz.seed, number);
     let draw = random.next();
@@ -51,7 +51,7 @@ pub(super) fn damage(fuzz: Fuzz, number: u64, frame: &mut Frame) -> bool {
     true
 }
 
-/// Where the payload of the transport protocol begins; `None` where there is none to be found.
+/// Returns the offset of the transport payload; `None` if there is no transport header.
 fn payload_start(frame: &Frame) -> Option<usize> {
     let transport = frame.transport?;
     let header = match transport.protocol {

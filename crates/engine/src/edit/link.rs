@@ -1,4 +1,4 @@
-//! Ethernet addresses.
+//! Edits of Ethernet addresses.
 
 use alloc::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct LinkEdits {
     destination: Option<[MacAddress; 2]>,
     source: Option<[MacAddress; 2]>,
     substitutions: Arc<[MacSubstitution]>,
-    /// What the bytes of an address are mixed with, and how many at the beginning are not.
+    /// Mask for the bytes of an address, and the number of leading bytes to keep.
     mask: Option<([u8; 6], usize)>,
     keep_groups: bool,
 }
@@ -55,7 +55,7 @@ impl LinkEdits {
         }
     }
 
-    /// Replaces both addresses of the Ethernet header at `at` by what they stand for.
+    /// Replaces both addresses of the Ethernet header at `at`, by substitution or by mask.
     fn replace(&self, frame: &mut Frame, at: usize) {
         for at in [at + DESTINATION, at + SOURCE] {
             let Some(old) = frame.mac_at(at) else { return };
@@ -83,8 +83,8 @@ fn of_side([primary, secondary]: [MacAddress; 2], frame: &Frame) -> MacAddress {
     if frame.side == 0 { primary } else { secondary }
 }
 
-/// Whether an address is one that IP groups map to: RFC 1112 section 6.4, RFC 2464 section 7.
-/// Hosts of the group would not take a frame with another one.
+/// Returns whether an address maps an IP multicast group (RFC 1112 section 6.4, RFC 2464 section
+/// 7). Members of the group ignore frames with another address.
 const fn names_ip_group(address: MacAddress) -> bool {
     matches!(address.0, [0x01, 0x00, 0x5e, 0..=0x7f, _, _] | [0x33, 0x33, ..])
 }

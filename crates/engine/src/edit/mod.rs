@@ -1,27 +1,26 @@
-//! Changing frames on their way out.
+//! Edits frames before they are sent.
 //!
-//! [`EditOptions`] say what is wanted; an [`Editor`] is made of them once and then changes one
-//! frame after the other in the port's buffer, without allocating. What it finds in a frame is
-//! checked against the frame's length at every step, so no frame can make it panic.
+//! An [`Editor`] is built once from [`EditOptions`]. It then edits each frame in the port's buffer
+//! without allocating. Every access is checked against the frame's length, so no frame can cause a
+//! panic.
 //!
 //! # Order
 //!
-//! As tcpreplay's: FCS, Ethernet addresses, VLAN tags, fields of the IP header, ports, TCP
-//! numbers, damage, lengths, IP addresses by prefix, IP addresses by seed, length of the IP
-//! header, checksums. Each sees what those before it made.
+//! The order is tcpreplay's: FCS, Ethernet addresses, VLAN tags, IP header fields, ports, TCP
+//! sequence numbers, fuzzing, lengths, IP addresses by prefix, IP addresses by seed, IP length,
+//! checksums. Each step sees the result of the steps before it.
 //!
 //! # Checksums
 //!
-//! A checksum follows what changes below it (RFC 1624): one that was right stays right, one that
-//! was wrong stays wrong, in fragments too. [`EditOptions::fix_checksums`] makes all right. Where
-//! an edit brings or names bytes that the capture does not have, nothing can tell whether the
-//! checksum was right, and it is computed anew.
+//! A checksum is updated incrementally (RFC 1624): a correct one stays correct and a wrong one
+//! stays wrong, in fragments too. [`EditOptions::fix_checksums`] corrects all checksums. If an edit
+//! adds bytes that the capture lacks, the old checksum cannot be verified, so it is computed anew.
 //!
-//! # What stays as it is
+//! # Frames that are not edited
 //!
-//! Frames whose Ethernet header, VLAN tags or type make no sense, and frames of IEEE 802.3 with
-//! LLC that do not lead to IP: only their FCS goes. Whatever is inside of tunnels over IP, in
-//! the packets that ICMP errors quote, in neighbour discovery and above.
+//! Only the FCS is removed from frames with an incomplete Ethernet header or VLAN tags, and from
+//! IEEE 802.3 frames with LLC that carry no IP. Edits do not reach inside IP tunnels, packets
+//! quoted in ICMP errors, neighbour discovery or application data.
 
 mod address;
 mod editor;

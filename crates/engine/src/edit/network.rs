@@ -1,11 +1,11 @@
-//! Fields of the IP header but lengths and addresses.
+//! Edits of IP header fields other than lengths and addresses.
 
 use wirestorm_wire::packet::{ipv4, ipv6};
 
 use super::frame::{Frame, Kind};
 use wirestorm_model::edit::{EditOptions, TimeToLiveEdit};
 
-/// New values for fields of the IP header.
+/// New values of IP header fields.
 #[derive(Clone, Debug)]
 pub(super) struct NetworkEdits {
     type_of_service: Option<u8>,
@@ -38,7 +38,7 @@ impl NetworkEdits {
     }
 
     fn edit_ipv4(&self, frame: &mut Frame) {
-        // Each shares a word of the checksum with a neighbour.
+        // Each field shares a checksum word with a neighbour.
         const VERSION: usize = ipv4::field::VERSION_LENGTH.start;
         const TIME_TO_LIVE: usize = ipv4::field::TIME_TO_LIVE.start;
         if let Some(type_of_service) = self.type_of_service
@@ -54,7 +54,7 @@ impl NetworkEdits {
         }
     }
 
-    /// No checksum covers these.
+    /// Edits the IPv6 header. No checksum covers these fields.
     fn edit_ipv6(&self, frame: &mut Frame) {
         if let Some(edit) = self.time_to_live {
             let at = frame.network + ipv6::field::HOP_LIMIT.start;
@@ -81,7 +81,7 @@ const fn edited(edit: TimeToLiveEdit, old: u8) -> u8 {
     match edit {
         TimeToLiveEdit::Set(new) => new,
         TimeToLiveEdit::Add(more) => old.saturating_add(more),
-        // A packet with a time to live of zero may not be sent (RFC 1122 section 3.2.1.7).
+        // A packet must not be sent with a time to live of zero (RFC 1122 section 3.2.1.7).
         TimeToLiveEdit::Subtract(less) => match old.saturating_sub(less) {
             0 => 1,
             new => new,

@@ -1,17 +1,16 @@
-//! The pseudo-random numbers that seeds stand for.
+//! Pseudo-random numbers of tcpreplay's seeds.
 
-/// The generator that POSIX calls `rand_r`, as the GNU C library has it: tcpreplay's seeds mean
-/// its numbers.
+/// The generator of `rand_r` in the GNU C library, which tcpreplay uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random {
     state: u32,
 }
 
-/// How often the generator runs before a seed counts.
+/// Numbers that are discarded after seeding.
 const WARM_UP: usize = 5;
 
 impl Random {
-    /// A generator that has not run yet.
+    /// Creates a generator without discarding numbers.
     pub(super) const fn new(seed: u32) -> Self {
         Self { state: seed }
     }
@@ -24,13 +23,13 @@ impl Random {
         })
     }
 
-    /// What is added to TCP's numbers for this seed.
+    /// Returns the offset that this seed adds to TCP sequence numbers.
     pub(super) fn sequence_offset(seed: u32) -> u32 {
         let mut random = Self::new(seed);
         (0..WARM_UP).fold(0, |_, _| random.next())
     }
 
-    /// What addresses are mixed with for this seed: bytes as they lie in an address.
+    /// Returns the mask that this seed applies to IP addresses, in network byte order.
     pub(super) fn address_mask(seed: u32) -> [u8; 4] {
         let mut random = Self::new(seed);
         for _ in 0..WARM_UP {
@@ -39,8 +38,8 @@ impl Random {
         random.state.to_be_bytes()
     }
 
-    /// What the six bytes of Ethernet addresses are mixed with for this seed. The group bit is
-    /// clear, so that unicast addresses stay unicast.
+    /// Returns the mask that this seed applies to Ethernet addresses. Its group bit is clear, so
+    /// unicast addresses stay unicast.
     pub(super) fn mac_mask(seed: u32) -> [u8; 6] {
         let mut random = Self::new(seed);
         let mut mask = [0; 6].map(|_: u8| random.next() as u8);
@@ -48,10 +47,10 @@ impl Random {
         mask
     }
 
-    /// A generator of its own for each packet, so that what becomes of one does not depend on
-    /// which others the same worker had.
+    /// Creates a generator for one packet. The result does not depend on which packets a worker has
+    /// processed before.
     pub(super) const fn for_packet(seed: u32, number: u64) -> Self {
-        // The multiplier is 2^64 divided by the golden ratio: neighbours come to lie far apart.
+        // The multiplier is 2^64 divided by the golden ratio, which spreads neighbouring numbers.
         let mixed = (number ^ (seed as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self::new((mixed >> 32) as u32 ^ seed)
     }
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_of_the_gnu_c_library() {
+    fn numbers_match_rand_r_of_the_gnu_c_library() {
         // unsigned seed = 1; rand_r(&seed), three times.
         let mut random = Random::new(1);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Ports, and the numbers of TCP.
+//! Edits of ports and TCP sequence numbers.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,10 +9,10 @@ use super::frame::Frame;
 use super::random::Random;
 use wirestorm_model::edit::EditOptions;
 
-/// New values for fields of transport headers.
+/// New values of transport header fields.
 #[derive(Clone, Debug)]
 pub(super) struct TransportEdits {
-    /// The new port for each port, so that the time does not depend on how many are mapped.
+    /// New port for each of the 65,536 ports, so that lookup time is constant.
     ports: Option<Arc<[u16]>>,
     sequence_offset: Option<u32>,
 }
@@ -21,7 +21,7 @@ impl TransportEdits {
     pub(super) fn new(options: &EditOptions) -> Self {
         let ports = (!options.port_map.is_empty()).then(|| {
             let mut ports: Vec<u16> = (0..=u16::MAX).collect();
-            // The first mapping counts, so it is written last.
+            // The first mapping wins, so it is written last.
             for mapping in options.port_map.iter().rev() {
                 let range = usize::from(mapping.first)..usize::from(mapping.last) + 1;
                 if let Some(range) = ports.get_mut(range) {
@@ -50,7 +50,7 @@ impl TransportEdits {
 }
 
 fn map_ports(ports: &[u16], offset: usize, frame: &mut Frame) {
-    // Source and destination lie side by side.
+    // Source and destination port are adjacent.
     let Some([a, b, c, d]) = frame.bytes_at(offset) else { return };
     let mapped = |high, low| {
         let port = u16::from_be_bytes([high, low]);
@@ -60,7 +60,7 @@ fn map_ports(ports: &[u16], offset: usize, frame: &mut Frame) {
     frame.set_transport_bytes(0, [a, b, c, d]);
 }
 
-/// RFC 9293 section 3.1: the acknowledgement number counts where its bit is set.
+/// Shifts the sequence number, and the acknowledgement number if ACK is set (RFC 9293 section 3.1).
 fn move_sequence(offset: u32, header: usize, frame: &mut Frame) {
     const SEQUENCE: usize = tcp::field::SEQUENCE.start;
     const ACKNOWLEDGEMENT: usize = tcp::field::ACKNOWLEDGEMENT.start;

@@ -1,4 +1,4 @@
-//! VLAN tags, IEEE 802.1Q section 9.6.
+//! Edits of VLAN tags (IEEE 802.1Q section 9.6).
 
 use super::frame::Frame;
 use wirestorm_model::edit::{VlanChange, VlanEdit};
@@ -37,7 +37,7 @@ pub(super) fn edit_vlan(edit: &VlanEdit, frame: &mut Frame) {
     }
 }
 
-/// Changes the tag whose control information is at `at`.
+/// Changes the tag whose control information (TCI) is at `at`.
 fn set(frame: &mut Frame, at: usize, change: &VlanChange) {
     if let Some(ethertype) = change.ethertype {
         frame.write(at - 2, &ethertype.to_be_bytes());
@@ -47,7 +47,7 @@ fn set(frame: &mut Frame, at: usize, change: &VlanChange) {
     }
 }
 
-/// The control information with what `change` says.
+/// Returns the control information (TCI) with the changed fields.
 fn changed(control: u16, change: &VlanChange) -> u16 {
     let field = |control: u16, mask: u16, value: Option<u16>| match value {
         Some(value) => control & !mask | value & mask,

@@ -1,4 +1,4 @@
-//! Frames that wait for the time when they come out.
+//! Frames held until their departure.
 
 use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
@@ -10,12 +10,12 @@ use wirestorm_base::time::Instant;
 
 use super::Passage;
 
-/// How much is held at most.
+/// Limits of the frames held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldOptions {
-    /// Frames. Default 65,536: 65 ms at a million a second.
+    /// Maximum number of frames. Default 65,536: 65 ms at a million frames a second.
     pub frames: usize,
-    /// The longest, in bytes without FCS.
+    /// Longest frame in bytes without FCS.
     pub frame_length_max: usize,
 }
 
@@ -25,9 +25,9 @@ impl Default for HeldOptions {
     }
 }
 
-/// Frames by the time when they come out; of those of one time, the first that came is first.
+/// Priority queue of frames by departure; frames with the same departure leave in order of arrival.
 ///
-/// Memory is taken when it is first needed, up to the bound, and kept.
+/// Buffers are allocated on first use, up to the limit, and then reused.
 #[derive(Debug)]
 pub struct Held {
     options: HeldOptions,
@@ -37,11 +37,11 @@ pub struct Held {
     came: u64,
 }
 
-/// A frame that waits; the fields that decide about the order are first.
+/// Held frame. The first fields define the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     at: Instant,
-    /// How many came before.
+    /// Number of frames inserted before.
     came: u64,
     number: u64,
     place: u32,
@@ -49,15 +49,15 @@ struct Waiting {
 }
 
 impl Held {
-    /// Without frames.
+    /// Creates an empty queue.
     pub const fn new(options: HeldOptions) -> Self {
         Self { options, order: BinaryHeap::new(), buffers: Vec::new(), free: Vec::new(), came: 0 }
     }
 
-    /// Keeps a copy of a frame with a number; whether there was room for it.
+    /// Stores a copy of a frame with its number; returns whether there was room.
     ///
     /// # Panics
-    /// Where it is longer than the options say.
+    /// Panics if the frame is longer than the limit.
     pub fn insert(&mut self, passage: Passage, number: u64, frame: &[u8]) -> bool {
         let Some(place) = self.place() else { return false };
         let buffer = &mut self.buffers[place as usize][..frame.len()];
@@ -71,12 +71,12 @@ impl Held {
         true
     }
 
-    /// The time of the next one.
+    /// Returns the departure of the next frame.
     pub fn next(&self) -> Option<Instant> {
         self.order.peek().map(|Reverse(waiting)| waiting.at)
     }
 
-    /// The next one whose time has come, with its number.
+    /// Removes the next frame that is due at `now`; returns its number and bytes.
     pub fn remove(&mut self, now: Instant) -> Option<(u64, &[u8])> {
         if self.next()? > now {
             return None;

@@ -1,4 +1,4 @@
-//! What becomes of each frame, and when it comes out.
+//! Decides the fate of each frame and its departure.
 
 use alloc::collections::VecDeque;
 
@@ -9,31 +9,31 @@ use wirestorm_model::stream::draw;
 
 use super::ImpairmentCounters;
 
-/// Decides about one frame after the other.
+/// Applies an impairment to one frame after the other.
 #[derive(Debug)]
 pub struct Line {
     impairment: Impairment,
     seed: u64,
-    /// Whether bursts have the link in their bad state.
+    /// Whether the burst loss model is in its bad state.
     is_bad: bool,
     bottleneck: Option<Sender>,
-    /// When the last frame arrives that is not late on purpose: none arrives before it.
+    /// Arrival of the last frame that was not reordered; later frames do not arrive before it.
     arrived: Instant,
 }
 
-/// How a frame gets through.
+/// How a frame passes the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// When it comes out.
+    /// Departure.
     pub at: Instant,
-    /// The bit that is changed, counted from the first bit of the frame.
+    /// Index of the bit to invert, counted from the first bit of the frame.
     pub flipped: Option<usize>,
 }
 
-/// A frame and its copy, as far as they get through.
+/// Passages of a frame and its duplicate; `None` if it is dropped.
 pub type Passages = [Option<Passage>; 2];
 
-/// What is drawn; the numbers keep the draws apart.
+/// Random decisions; each has its own sequence of draws.
 #[derive(Clone, Copy)]
 enum Chance {
     Loss = 1,
@@ -45,20 +45,20 @@ enum Chance {
     Reordering,
 }
 
-/// Draws for copies are others than those for frames.
+/// Bit that separates the draws of duplicates from those of frames.
 const OF_A_COPY: u64 = 1 << 7;
 
 const ETHERNET_HEADER_BYTES: usize = 14;
 
 impl Line {
-    /// A line that no frame has come to.
+    /// Creates a line before its first frame.
     pub fn new(impairment: Impairment, seed: u64) -> Self {
         let bottleneck = impairment.bottleneck.map(Sender::new);
         Self { impairment, seed, is_bad: false, bottleneck, arrived: Instant::ZERO }
     }
 
-    /// What becomes of the next frame, of so many bytes without FCS, that comes at a time. Counts
-    /// all but what comes out, and what its caller has no room for.
+    /// Decides the fate of a frame of `length` bytes without FCS that arrives at `now`. Counts
+    /// everything except deliveries and frames for which the caller has no room.
     pub fn enter(
         &mut self,
         now: Instant,
@@ -94,7 +94,7 @@ impl Line {
         }
     }
 
-    /// From the queue on.
+    /// Passes a frame from the queue onward.
     fn pass(
         &mut self,
         now: Instant,
@@ -130,18 +130,18 @@ impl Line {
         Some(Passage { at, flipped })
     }
 
-    /// The delay, jitter included.
+    /// Returns the delay including jitter.
     fn delay(&self, copy: u64, number: u64) -> Duration {
         let delay = self.impairment.delay;
         let drawn = |part| draw(self.draw(Chance::Jitter, copy, number), part);
-        // Of twice the spread, from which the spread is taken again.
+        // Draw from a range of twice the spread, then subtract the spread.
         let (more, less) = match self.impairment.jitter {
             Jitter::None => return delay,
             Jitter::Uniform(most) => {
                 let most = most.as_nanos();
                 (below(drawn(0), most.saturating_mul(2).saturating_add(1)), most)
             }
-            // The sum of twelve numbers between 0 and 1 has the variance 1 and the mean 6.
+            // The sum of twelve uniform numbers from 0 to 1 has a mean of 6 and a variance of 1.
             Jitter::Normal(deviation) => {
                 let deviation = deviation.as_nanos();
                 let sum: u64 = (0..12).map(|part| drawn(part) >> 32).sum();
@@ -162,19 +162,19 @@ impl Line {
     }
 }
 
-/// Brings a draw below an end.
+/// Scales a 64-bit draw to a number below `end`.
 const fn below(drawn: u64, end: u64) -> u64 {
     ((drawn as u128 * end as u128) >> 64) as u64
 }
 
-/// The bottleneck at work.
+/// Bottleneck with its queue.
 #[derive(Debug)]
 struct Sender {
     bottleneck: Bottleneck,
     ticker: Ticker,
-    /// When it has sent all that it was given.
+    /// Time at which it has sent all frames so far.
     free: Instant,
-    /// When it begins to send each frame that waits, and its length.
+    /// Start of transmission and length of each waiting frame.
     waiting: VecDeque<(Instant, usize)>,
     waiting_bytes: u64,
 }
@@ -190,7 +190,7 @@ impl Sender {
         }
     }
 
-    /// When it has sent a frame that comes now; `None` where the queue is full.
+    /// Returns when a frame that arrives now has been sent; `None` if the queue is full.
     fn send(&mut self, now: Instant, length: usize) -> Option<Instant> {
         while let Some(&(begin, length)) = self.waiting.front()
             && begin <= now

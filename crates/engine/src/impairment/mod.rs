@@ -1,16 +1,17 @@
-//! What an imperfect link does to frames: loss, duplication, corruption, a rate with a queue,
-//! delay, jitter and another order, all drawn from a seed.
+//! Impairments of an imperfect link: loss, duplication, corruption, a bottleneck rate with a queue,
+//! delay, jitter and reordering, all drawn from a seed.
 //!
 //! ```text
-//! frame -> loss -> duplication -> queue -> rate -> corruption -> delay, jitter -> reordering -> out
-//!          lost    + a copy       full: dropped    a bit         order is kept    some are late
+//! frame -> loss -> duplication -> queue -> rate -> corruption -> delay/jitter -> reordering -> out
+//!          lost    + a copy       full: dropped    a bit         order kept     some are late
 //! ```
 //!
-//! This is the order for each frame, and for the copy, which goes on as a frame of its own. A frame
-//! that is lost takes no room in the queue: the loss is that of whatever lies ahead of the
-//! bottleneck. [`Line`] decides, [`Held`] keeps the bytes meanwhile, and a [`Link`] is both in one
-//! direction. What becomes of the n-th frame by chance follows from the seed and n alone, and each
-//! kind of chance is drawn by itself: the same frames are lost with a delay and without.
+//! Each frame passes these stages in order; a duplicate continues as a frame of its own. A lost
+//! frame takes no room in the queue: the loss occurs before the bottleneck. [`Line`] decides,
+//! [`Held`] stores the frames, and a [`Link`] combines both for one direction.
+//!
+//! Random decisions about the n-th frame depend only on the seed and n. Each kind is drawn
+//! separately: the same frames are lost with a delay and without.
 
 mod held;
 mod line;
@@ -23,15 +24,15 @@ pub use port::Impaired;
 use wirestorm_base::time::Instant;
 use wirestorm_model::impairment::Impairment;
 
-/// What became of frames in one direction.
+/// Counters of one direction.
 ///
 /// Every frame that entered, and every copy, is in exactly one of `lost`, `queue_dropped`,
 /// `no_room`, `delivered` or still held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentCounters {
-    /// Frames that came in.
+    /// Frames that entered.
     pub entered: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames that entered, without FCS.
     pub entered_bytes: u64,
     /// Frames lost at random.
     pub lost: u64,
@@ -41,37 +42,37 @@ pub struct ImpairmentCounters {
     pub corrupted: u64,
     /// Frames dropped because the queue was full.
     pub queue_dropped: u64,
-    /// Frames dropped because more were held back than there is memory for: the link fell
-    /// short of what was asked.
+    /// Frames dropped because the memory for held frames was full. The impairment then differs from
+    /// its configuration.
     pub no_room: u64,
-    /// Frames that came out.
+    /// Frames delivered.
     pub delivered: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of the frames delivered, without FCS.
     pub delivered_bytes: u64,
-    /// Frames that came out behind one that had entered after them (RFC 4737, section 3.3).
+    /// Frames delivered after one that entered later (RFC 4737 section 3.3).
     pub reordered: u64,
 }
 
 impl ImpairmentCounters {
-    /// Frames that are on the link.
+    /// Returns the number of frames on the link.
     pub const fn held(&self) -> u64 {
         let gone = self.lost + self.queue_dropped + self.no_room + self.delivered;
         self.entered + self.duplicated - gone
     }
 }
 
-/// One direction of a link: frames go in at one time and come out at another.
+/// One direction of an impaired link.
 #[derive(Debug)]
 pub struct Link {
     line: Line,
     held: Held,
     counters: ImpairmentCounters,
-    /// One more than the greatest number of a frame that came out.
+    /// One more than the highest number of a delivered frame.
     next: u64,
 }
 
 impl Link {
-    /// A link without frames on it.
+    /// Creates a link without frames.
     pub fn new(impairment: Impairment, seed: u64, options: HeldOptions) -> Self {
         Self {
             line: Line::new(impairment, seed),
@@ -81,10 +82,11 @@ impl Link {
         }
     }
 
-    /// Takes in a frame that arrived at a time, none earlier than that of the frame before.
+    /// Takes a frame that arrives at `arrival`, which must not be earlier than that of the frame
+    /// before.
     ///
     /// # Panics
-    /// Where it is longer than the options say.
+    /// Panics if the frame is longer than [`HeldOptions::frame_length_max`].
     pub fn enter(&mut self, arrival: Instant, frame: &[u8]) {
         let number = self.counters.entered;
         let passages = self.line.enter(arrival, frame.len(), &mut self.counters);
@@ -96,12 +98,12 @@ impl Link {
         }
     }
 
-    /// When the next frame comes out; `None` where there is none.
+    /// Returns the departure of the next frame; `None` if there is none.
     pub fn next(&self) -> Option<Instant> {
         self.held.next()
     }
 
-    /// Lets a frame out whose time has come.
+    /// Removes and returns a frame that is due at `now`.
     pub fn leave(&mut self, now: Instant) -> Option<&[u8]> {
         let (number, frame) = self.held.remove(now)?;
         self.counters.delivered += 1;
@@ -111,7 +113,7 @@ impl Link {
         Some(frame)
     }
 
-    /// What became of the frames so far.
+    /// Returns the counters so far.
     pub const fn counters(&self) -> &ImpairmentCounters {
         &self.counters
     }

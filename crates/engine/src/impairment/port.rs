@@ -1,4 +1,4 @@
-//! A port whose frames go over a link first.
+//! Port behind an impaired link.
 
 use wirestorm_base::port::{FrameId, PortError, Transmit};
 use wirestorm_base::time::Instant;
@@ -7,10 +7,10 @@ use wirestorm_base::wrapper;
 use super::{HeldOptions, ImpairmentCounters, Link};
 use wirestorm_model::impairment::Impairment;
 
-/// A sending port behind a link: what is given to it enters the link, and leaves by the port when
-/// it comes out. Without a link it is the port itself.
+/// Sending port behind an impaired link. Frames enter the link when they are sent, and leave by the
+/// port at their departure from the link. Without a link, this is the port itself.
 ///
-/// Departure times are the link's: those of frames are not looked at.
+/// The link replaces the departure times of frames.
 #[derive(Debug)]
 pub struct Impaired<Port> {
     port: Port,
@@ -19,7 +19,7 @@ pub struct Impaired<Port> {
 }
 
 impl<Port: Transmit> Impaired<Port> {
-    /// A port behind a link, or none.
+    /// Creates a port behind a link; without an impairment, a plain port.
     pub fn new(port: Port, impairment: Option<Impairment>, seed: u64) -> Self {
         let frame_length_max = port.capabilities().frame_length_max;
         let options = HeldOptions { frame_length_max, ..HeldOptions::default() };
@@ -27,23 +27,23 @@ impl<Port: Transmit> Impaired<Port> {
         Self { port, link, now: Instant::ZERO }
     }
 
-    /// What time it is: when frames that are sent from now on enter the link, and up to when those
-    /// that come out leave with the next flush.
+    /// Sets the current time. Frames sent from now on enter the link at `now`; the next flush sends
+    /// the frames that are due by `now`.
     pub fn advance(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// When the next frame comes out of the link.
+    /// Returns when the next frame leaves the link.
     pub fn next(&self) -> Option<Instant> {
         self.link.as_ref()?.next()
     }
 
-    /// The port itself.
+    /// Returns the port below.
     pub fn port_mut(&mut self) -> &mut Port {
         &mut self.port
     }
 
-    /// What became of frames on the link, where there is one.
+    /// Returns the link's counters, if there is a link.
     pub fn counters(&self) -> Option<ImpairmentCounters> {
         self.link.as_ref().map(|link| *link.counters())
     }
@@ -74,7 +74,8 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Impaired<Port> {
         }
     }
 
-    /// Nothing is cut behind a link: it loses and delays frames as they are on a wire.
+    /// Returns no segmentation offload behind a link: the link needs frames as they are on the
+    /// wire.
     #[inline]
     fn segmented_length_max(&self) -> Option<usize> {
         match self.link {
@@ -86,7 +87,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Impaired<Port> {
     fn flush(&mut self) -> Result<(), PortError> {
         if let Some(link) = &mut self.link {
             while link.next().is_some_and(|at| at <= self.now) {
-                // Those for which no buffer is free leave later.
+                // If no buffer is free, the remaining frames leave later.
                 let Some(buffer) = self.port.take() else { break };
                 match link.leave(self.now) {
                     Some(frame) => {

@@ -1,12 +1,12 @@
 //! One-way delay (RFC 7679) and its variation.
 //!
-//! A delay is the arrival less the departure, by the clocks of the two. Where they differ it may
-//! be negative, which is a fact about the clocks and as such reported; variations do not care.
-//! Of a frame that arrives several times the first arrival tells the delay.
+//! A delay is the arrival minus the departure, each by its own clock. With different clocks it may
+//! be negative; it is reported as is. Variations do not depend on the clock offset. For a
+//! duplicated frame, the first arrival defines the delay.
 
 use super::distribution::Distribution;
 
-/// The delays of one stream.
+/// Delays of one stream.
 #[derive(Clone, Debug, Default)]
 pub struct DelayRecord {
     delays: Distribution,
@@ -14,42 +14,42 @@ pub struct DelayRecord {
 }
 
 impl DelayRecord {
-    /// Notes a delay in ns.
+    /// Records a delay in ns.
     #[inline]
     pub fn note(&mut self, delay_ns: i64) {
         self.delays.record(delay_ns);
         self.variation.record(delay_ns);
     }
 
-    /// One-way delays in ns.
+    /// Returns the one-way delays in ns.
     pub const fn delays(&self) -> &Distribution {
         &self.delays
     }
 
-    /// Packet delay variation.
+    /// Returns the packet delay variation.
     pub const fn variation(&self) -> &PacketDelayVariation {
         &self.variation
     }
 
-    /// Adds what another one noted.
+    /// Adds another record.
     pub fn merge(&mut self, other: &Self) {
         self.delays.merge(&other.delays);
         self.variation.merge(&other.variation);
     }
 }
 
-/// Packet delay variation (RFC 5481 section 4.2): each delay less the least of all.
+/// Packet delay variation (RFC 5481 section 4.2): each delay minus the minimum delay.
 ///
-/// Which is the least is only known in the end, and a histogram of delays is coarse where
-/// variations are fine: 1.6 % of 10 ms, or of what the clocks differ by. So delays are counted by
-/// their distance from a base, which is brought to the least delay whenever that falls by more than
-/// twice what it fell by before, and whenever the number of delays has doubled. That is seldom, and
-/// percentiles are right within some 3 % of their distance from the base.
+/// The minimum is known only at the end. A histogram of absolute delays is too coarse: its error is
+/// 1.6 % of the delay or of the clock offset. So delays are counted as distances from a base. The
+/// base moves to the minimum whenever the minimum falls by more than twice its last fall, and
+/// whenever the number of delays has doubled. This is rare, and percentiles are accurate to about 3
+/// % of their distance from the base.
 #[derive(Clone, Debug, Default)]
 pub struct PacketDelayVariation {
     base: i64,
     distances: Distribution,
-    /// By how much a delay may be less than the base before that is moved.
+    /// How far a delay may fall below the base before the base moves.
     fall_max: i64,
 }
 
@@ -63,7 +63,7 @@ impl PacketDelayVariation {
         self.distances.record(delay_ns - self.base);
     }
 
-    /// Counts from the least delay on, of which `delay_ns` is one.
+    /// Moves the base to the minimum delay, including `delay_ns`.
     #[cold]
     fn rebase(&mut self, delay_ns: i64) {
         let Some(min) = self.distances.min() else { return self.base = delay_ns };
@@ -88,18 +88,18 @@ impl PacketDelayVariation {
         }
     }
 
-    /// The variation in ns that `quantile` (0 to 1) of all frames do not exceed; `None` of
-    /// nothing.
+    /// Returns the variation in ns that the fraction `quantile` (0 to 1) of all frames does not
+    /// exceed; `None` if empty.
     pub fn quantile(&self, quantile: f64) -> Option<i64> {
         Some(self.distances.quantile(quantile)? - self.distances.min()?)
     }
 
-    /// The greatest variation in ns, exactly; `None` of nothing.
+    /// Returns the exact maximum variation in ns; `None` if empty.
     pub fn max(&self) -> Option<i64> {
         Some(self.distances.max()? - self.distances.min()?)
     }
 
-    /// The mean variation in ns, exactly; `None` of nothing.
+    /// Returns the exact mean variation in ns; `None` if empty.
     pub fn mean(&self) -> Option<f64> {
         Some(self.distances.mean()? - self.distances.min()? as f64)
     }
@@ -107,18 +107,19 @@ impl PacketDelayVariation {
 
 /// Interarrival jitter (RFC 3550 section 6.4.1), from the second frame on.
 ///
-/// A frame's change of delay against the one that arrived before it moves the estimate by a 16th
-/// of what it differs from it. It starts at zero, in the integers of that RFC's appendix A.8.
+/// Each change of delay between successive arrivals moves the estimate by 1/16 of its difference
+/// from the estimate. The estimate starts at zero and uses the integer arithmetic of appendix A.8
+/// of the RFC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jitter {
-    /// Sixteen times the estimate, in ns.
+    /// 16 times the estimate, in ns.
     sixteenfold: u64,
-    /// The delay of the frame before.
+    /// Delay of the previous frame.
     last: Option<i64>,
 }
 
 impl Jitter {
-    /// Notes the delay in ns of the next frame that arrived.
+    /// Records the delay in ns of the next arrival.
     #[inline]
     pub fn note(&mut self, delay_ns: i64) {
         if let Some(last) = self.last.replace(delay_ns) {
@@ -128,7 +129,7 @@ impl Jitter {
         }
     }
 
-    /// The estimate in ns; zero before the second frame.
+    /// Returns the estimate in ns; zero before the second frame.
     pub const fn nanoseconds(&self) -> u64 {
         self.sixteenfold >> 4
     }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_delay_however_long_is_no_jitter() {
+    fn constant_delay_has_no_jitter() {
         assert_eq!(jitter_of(&[]), 0);
         assert_eq!(jitter_of(&[1_000_000_000]), 0);
         assert_eq!(jitter_of(&[1_000_000_000; 20]), 0);
@@ -160,26 +161,26 @@ mod tests {
     }
 
     #[test]
-    fn jitter_moves_by_a_sixteenth_and_comes_to_what_is_there() {
+    fn jitter_moves_by_a_sixteenth_and_converges() {
         assert_eq!(jitter_of(&[0, 1_600]), 100);
         // 100 + (1600 - 100) / 16.
         assert_eq!(jitter_of(&[0, 1_600, 0]), 193);
         let alternating: Vec<_> = (0..1_000).map(|n| n % 2 * 1_600).collect();
         assert!(jitter_of(&alternating).abs_diff(1_600) < 2);
-        // The rounding of the RFC's program lets the sixteenfold of 1 ns get no further than 8.
+        // With the rounding of the RFC, the scaled estimate for 1 ns does not exceed 8.
         let least: Vec<_> = (0..1_000).map(|n| n % 2).collect();
         assert_eq!(jitter_of(&least), 0);
     }
 
     #[test]
-    fn negative_delays_are_data() {
+    fn negative_delays_are_recorded() {
         let record = noted([-3_000, -1_000, 2_000]);
         assert_eq!(record.delays().min(), Some(-3_000));
         assert_eq!(record.variation().max(), Some(5_000));
         assert_eq!(record.variation().mean(), Some(7_000.0 / 3.0));
     }
 
-    /// Asserts that all percentiles of the variation are within `parts` of the truth.
+    /// Asserts that all percentiles of the variation are accurate to 1/`parts` of the true value.
     fn assert_variation(delays: &[i64], parts: i64) {
         let record = noted(delays.iter().copied());
         let mut sorted = delays.to_vec();
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn variations_are_fine_however_far_the_clocks_are_apart() {
+    fn variations_are_accurate_for_any_clock_offset() {
         for offset in [0, 10_000_000, -3_600_000_000_000, 1 << 46] {
             let delays: Vec<_> = (0..10_000).map(|n| offset + n * 7_919 % 2_003).collect();
             assert_variation(&delays, 30);
@@ -201,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_start_does_not_coarsen_variations() {
+    fn slow_start_does_not_reduce_accuracy() {
         let start = (0..100).map(|n| 50_000_000 - n);
         let delays: Vec<_> = start.chain((0..100_000).map(|n| 10_000 + n * 31 % 1_009)).collect();
         assert_variation(&delays, 30);
     }
 
     #[test]
-    fn a_slower_start_before_a_slow_one_does_not_either() {
+    fn two_slow_starts_do_not_reduce_accuracy() {
         let start = [1_000_000_000; 3].into_iter().chain([1_000_000; 100]);
         let delays: Vec<_> = start.chain((0..200_000).map(|n| 10_000 + n * 31 % 1_009)).collect();
         let record = noted(delays);
@@ -219,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_followed() {
-        // Of 1 ms in all: a base that stayed where it was would be wrong by 3 % of that.
+    fn base_follows_a_drift() {
+        // The drift is 1 ms in total: a fixed base would cause an error of 3 % of that.
         let delays: Vec<_> = (0..100_000).map(|n| 5_000_000 - 10 * n + n % 7).collect();
         let variation = noted(delays).variation;
         for (quantile, truth) in [(0.01, 10_000), (0.1, 100_000), (0.5, 500_000), (0.9, 900_000)] {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_noting_together() {
+    fn merged_record_equals_a_common_one() {
         let parts = [1_000_000..1_001_000, 999_000..1_000_500, 1_100_000..1_106_000];
         let mut merged = DelayRecord::default();
         parts.iter().for_each(|part| merged.merge(&noted(part.clone())));

@@ -1,35 +1,34 @@
-//! Signed durations: their count, extremes, mean and percentiles.
+//! Distribution of signed durations: count, minimum, maximum, mean and percentiles.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use wirestorm_base::histogram::{BUCKETS, SUB_BUCKET_BITS, bucket_of, bucket_start};
 
-/// The distribution of signed nanoseconds.
+/// Distribution of signed nanoseconds.
 ///
 /// Count, minimum, mean and maximum are exact. Percentiles are those of the empirical distribution
-/// (RFC 2330 section 11.3) within 1.6 % of their distance from zero: values are counted in the
-/// buckets of [`wirestorm_base::histogram`], once for each sign. Beyond 18 minutes they are only
-/// known to be there.
+/// (RFC 2330 section 11.3), within 1.6 % of their distance from zero. Values are counted in the
+/// buckets of [`wirestorm_base::histogram`], separately by sign. Values beyond 18 minutes share the
+/// last bucket.
 ///
-/// It has memory for the powers of two between the least and the greatest value, 256 bytes for
-/// each, 18 KiB at most. It allocates for a value beyond those that it has memory for, which
-/// happens 72 times at most.
+/// It uses 256 bytes for each power of two between the minimum and the maximum, at most 18 KiB. It
+/// allocates for a value outside the current range, at most 72 times.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     count: u64,
     min: i64,
     max: i64,
-    /// The place of the first count; a multiple of `SUB_BUCKETS`.
+    /// Index of the first count; a multiple of `SUB_BUCKETS`.
     first: usize,
-    /// By their places: ascending by value, zero at `ZERO`.
+    /// Counts by bucket, in ascending order of values; the index of zero is `ZERO`.
     counts: Box<[u64]>,
     sum: i128,
 }
 
 const ZERO: usize = BUCKETS;
 
-/// Buckets of one power of two: memory comes and goes in such blocks.
+/// Buckets of one power of two, the unit of allocation.
 const SUB_BUCKETS: usize = 1 << SUB_BUCKET_BITS;
 
 impl Default for Distribution {
@@ -39,12 +38,12 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// One of nothing.
+    /// Creates an empty distribution.
     pub fn new() -> Self {
         Self { count: 0, min: i64::MAX, max: i64::MIN, first: 0, counts: Box::default(), sum: 0 }
     }
 
-    /// Counts one value.
+    /// Records a value.
     #[inline]
     pub fn record(&mut self, nanoseconds: i64) {
         let place = place_of(nanoseconds);
@@ -58,7 +57,7 @@ impl Distribution {
         self.sum += i128::from(nanoseconds);
     }
 
-    /// Counts at a place that there may be no memory for.
+    /// Adds a count at an index that may lie outside the allocated range.
     #[cold]
     fn add_beyond(&mut self, place: usize, count: u64) {
         let block = place / SUB_BUCKETS * SUB_BUCKETS;
@@ -75,7 +74,7 @@ impl Distribution {
         self.counts[place - self.first] += count;
     }
 
-    /// Adds what another one counted.
+    /// Adds another distribution.
     pub fn merge(&mut self, other: &Self) {
         for (place, count) in other.places() {
             self.add_beyond(place, count);
@@ -86,30 +85,30 @@ impl Distribution {
         self.sum += other.sum;
     }
 
-    /// How many values were counted.
+    /// Returns the number of values.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least value in ns; `None` of nothing.
+    /// Returns the minimum in ns; `None` if empty.
     pub fn min(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// The greatest value in ns; `None` of nothing.
+    /// Returns the maximum in ns; `None` if empty.
     pub fn max(&self) -> Option<i64> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The arithmetic mean in ns; `None` of nothing.
+    /// Returns the arithmetic mean in ns; `None` if empty.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The least value in ns that `quantile` (0 to 1) of all values do not exceed; `None` of
-    /// nothing.
+    /// Returns the lowest value in ns that the fraction `quantile` (0 to 1) of all values does not
+    /// exceed; `None` if empty.
     pub fn quantile(&self, quantile: f64) -> Option<i64> {
-        // The highest rank is the number of values, the lowest one.
+        // Ranks go from one to the number of values.
         let rank = libm::ceil(quantile * self.count as f64).max(1.0) as u64;
         let rank = rank.min(self.count);
         let mut seen = 0;
@@ -120,18 +119,18 @@ impl Distribution {
         Some(middle(place).clamp(self.min, self.max))
     }
 
-    /// What was counted: the middle of a bucket in ns and its count, ascending.
+    /// Returns the middle of each used bucket in ns and its count, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
         self.places().map(|(place, count)| (middle(place), count))
     }
 
-    /// Places and their counts, ascending, those of nothing left out.
+    /// Returns the index of each used bucket and its count, in ascending order.
     fn places(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counts = self.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
         counts.map(|(index, &count)| (self.first + index, count))
     }
 
-    /// Takes `nanoseconds` from every value that was counted. Counts move by the middles of their
+    /// Subtracts `nanoseconds` from every recorded value. Counts move by the middles of their
     /// buckets.
     pub(super) fn subtract(&mut self, nanoseconds: i64) {
         if self.count == 0 || nanoseconds == 0 {
@@ -154,7 +153,7 @@ fn place_of(nanoseconds: i64) -> usize {
     if nanoseconds < 0 { ZERO - bucket } else { ZERO + bucket }
 }
 
-/// The value in the middle of those that are counted at `place`.
+/// Returns the middle of the values that are counted at `place`.
 fn middle(place: usize) -> i64 {
     let bucket = place.abs_diff(ZERO).min(BUCKETS - 1);
     let start = bucket_start(bucket) as i64;
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_the_empirical_ones_within_half_a_bucket() {
+    fn quantiles_match_the_empirical_ones_within_half_a_bucket() {
         let found = of(-3_000..7_000);
         for (quantile, truth) in [
             (0.0, -3_000_i64),
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_have_exact_quantiles_where_buckets_do() {
+    fn quantiles_are_exact_in_exact_buckets() {
         // RFC 2330 section 11.3: of -2, 7, 7, 4, 18, -5 the 50th percentile is 4, the 95th 18.
         let found = of([-2, 7, 7, 4, 18, -5]);
         assert_eq!(found.quantile(0.0), Some(-5));
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_all_buckets_does_not_break_it() {
+    fn values_beyond_the_last_bucket_are_counted() {
         let found = of([i64::MIN, i64::MAX, i64::MAX]);
         assert_eq!(found.quantile(0.0), Some(-middle(2 * BUCKETS - 1)));
         assert_eq!(of([i64::MAX]).quantile(0.5), Some(i64::MAX));
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_counting_together() {
+    fn merged_distribution_equals_a_common_one() {
         let mut one = of([-7, 3]);
         one.merge(&of([500]));
         one.merge(&of([]));
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn subtracting_moves_everything() {
+    fn subtraction_shifts_all_values() {
         for distance in [-40, -1, 1, 9, 1_000_000] {
             let mut found = of([-20, 0, 3, 15]);
             found.subtract(distance);

@@ -1,22 +1,21 @@
-//! What the device between the ports did to the traffic.
+//! Measures what the network between the ports does to the traffic.
 //!
-//! Frames that carry a [`Signature`] are measured for each stream by a [`Receiver`]; those that
-//! cannot, such as replayed ones, are matched by their content by a [`Verifier`].
+//! A [`Receiver`] measures each stream by the [`Signature`] in its frames. A [`Verifier`] matches
+//! frames that carry no signature, such as replayed ones, by their content.
 //!
 //! ```text
-//! port -> Receiver -- find the signature --> StreamRecord -> Sequence       lost, repeated, reordered
-//!             |                                          -> DelayRecord    delay, PDV, IPDV, jitter
-//!             +-- unknown, foreign                       -> PayloadCheck   corrupt
-//!                                                        -> Series         all of it over time
-//!                                      --> TagRecord     by VLAN tags, where that is asked for
+//! port -> Receiver -- find the signature --> StreamRecord -> Sequence      loss, duplicates, order
+//!             |                                          -> DelayRecord   delay, PDV, IPDV, jitter
+//!             +-- unknown, foreign                       -> PayloadCheck  corruption
+//!                                                        -> Series        time series
+//!                                      --> TagRecord     counters by VLAN tag (optional)
 //! ```
 //!
-//! Nothing here allocates for a frame but histograms that have to reach further, a few times for
-//! each stream; and no frame can make it panic.
+//! Nothing here allocates per frame. Only histograms grow, a few times for each stream. No frame
+//! can cause a panic.
 //!
-//! With many streams the memory is what takes time. What every frame of a stream needs is kept
-//! together, its histograms are no wider than its values, and its window is for frames that do
-//! not arrive in order.
+//! With many streams, cache misses dominate. The state that every frame needs is stored together,
+//! histograms are no wider than their values, and the window is used only by frames out of order.
 
 mod delay;
 mod distribution;

@@ -1,4 +1,4 @@
-//! The receiving side of a measurement: frames go to the records of their streams.
+//! Receiving side of a measurement: assigns frames to the records of their streams.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -13,41 +13,41 @@ use super::stream::{MeasureOptions, MeasuredStream, StreamRecord};
 use super::tags::{TagRecord, TagRecords, VlanTags};
 use super::tally::Tally;
 
-/// Frames that are fetched at once.
+/// Maximum number of frames to receive at once.
 const BATCH: usize = 64;
 
 /// Measures the streams that arrive on a port.
 ///
-/// One receiver may drain several queues, one after the other: then frames of a stream that is
-/// spread over them are in the order in which they were fetched, not in which they arrived. A
-/// receiver for each queue can be [merged](Self::merge) in the end.
+/// A receiver may drain several queues, one after the other. Frames of a stream that is spread over
+/// them then have the order of reception, not of arrival. Alternatively use a receiver for each
+/// queue and [merge](Self::merge) them at the end.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Places in `records`, by the streams' numbers.
+    /// Indices into `records` by stream number.
     places: Box<[u32]>,
     records: Vec<StreamRecord>,
-    /// Places in `records`, by the numbers of marks; empty where no stream has one.
+    /// Indices into `records` by mark number; empty if no stream has a mark.
     marks: Box<[u32]>,
     unknown: Tally,
     foreign: Tally,
-    /// Where frames are counted by their tags too.
+    /// Records by VLAN tag, if enabled.
     tags: Option<TagRecords>,
     batch: Vec<Received>,
     looked: Option<Instant>,
     pause_max: Duration,
 }
 
-/// The place of what is not measured.
+/// Index of a stream that is not measured.
 const NOWHERE: u32 = u32::MAX;
 
 impl Receiver {
-    /// A receiver that measures these streams. It allocates again only where the histograms of a
-    /// stream have to reach further, see [`Distribution`](super::Distribution). Its table of
-    /// streams has 4 bytes for every number up to the highest one.
+    /// Creates a receiver for these streams. Later it allocates only when the histogram of a stream
+    /// grows, see [`Distribution`](super::Distribution). Its table of streams takes 4 bytes for
+    /// every number up to the highest one.
     ///
     /// # Panics
-    /// Where two streams have the same number, or one has more than
-    /// [`Signature::STREAM_BITS`] bits: plans number their streams.
+    /// Panics if two streams have the same number, or a number exceeds [`Signature::STREAM_BITS`]
+    /// bits: plans assign the numbers.
     pub fn new(streams: Vec<MeasuredStream>, options: &MeasureOptions) -> Self {
         let numbers = streams.iter().map(|stream| stream.id as usize + 1).max().unwrap_or(0);
         assert!(numbers <= 1 << Signature::STREAM_BITS, "stream {} is beyond 24 bits", numbers - 1);
@@ -69,9 +69,9 @@ impl Receiver {
         }
     }
 
-    /// Counts a stream by the mark in its frames that has the stream's number, in place of a
-    /// signature: see [`wirestorm_wire::mark`]. Returns whether it has that number here, and there
-    /// is such a mark.
+    /// Counts a stream by the mark with the stream's number in its frames instead of a signature;
+    /// see [`wirestorm_wire::mark`]. Returns whether the stream is measured here and its number is
+    /// a valid mark.
     pub fn count_marked(&mut self, stream: u32) -> bool {
         let place = self.places.get(stream as usize).copied().unwrap_or(NOWHERE);
         let Some(record) = self.records.get_mut(place as usize) else { return false };
@@ -86,16 +86,16 @@ impl Receiver {
         true
     }
 
-    /// Whether frames with the mark of this number are counted here.
+    /// Returns whether frames with this mark are counted here.
     pub fn counts(&self, mark: u16) -> bool {
         self.marks.get(usize::from(mark)).is_some_and(|&place| place != NOWHERE)
     }
 
-    /// Takes a batch of frames from a port at the time `now`; returns how many. None are left
-    /// where they are fewer than asked for, which are 64.
+    /// Receives up to 64 frames from a port at the time `now`; returns the number. The port has no
+    /// more frames if it is less than 64.
     ///
     /// # Errors
-    /// When the interface does not work any more. What was measured stays valid.
+    /// Returns an error if the interface fails. The measurements so far stay valid.
     pub fn receive(&mut self, now: Instant, port: &mut impl Receive) -> Result<usize, PortError> {
         let looked = self.looked.replace(now).unwrap_or(now);
         self.pause_max = self.pause_max.max(now.saturating_since(looked));
@@ -109,7 +109,7 @@ impl Receiver {
         outcome
     }
 
-    /// Notes a frame that arrived, and was `original_length` bytes long on the wire, without FCS.
+    /// Records a frame that arrived and was `original_length` bytes long on the wire, without FCS.
     #[inline]
     pub fn note(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
         let Some(found) = find(frame) else {
@@ -128,7 +128,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a frame without a signature, which may have a mark.
+    /// Records a frame without a signature, which may have a mark.
     #[inline(never)]
     fn note_unsigned(&mut self, frame: &[u8], original_length: usize, arrival: Instant) {
         let number = if self.marks.is_empty() { None } else { mark::read(frame) };
@@ -139,50 +139,51 @@ impl Receiver {
         }
     }
 
-    /// Whether a stream of this number is measured here.
+    /// Returns whether a stream with this number is measured here.
     pub fn measures(&self, stream: u32) -> bool {
         self.places.get(stream as usize).is_some_and(|&place| place != NOWHERE)
     }
 
-    /// What was measured, in the order in which the streams were given.
+    /// Returns the records, in the order of the streams passed to [`Self::new`].
     pub fn records(&self) -> &[StreamRecord] {
         &self.records
     }
 
-    /// What arrived under each tag of the stream with this place in [`Self::records`]; nothing
-    /// where that was not asked for.
+    /// Returns the counters by VLAN tag of the stream at this index of [`Self::records`]; empty if
+    /// [`MeasureOptions::per_vlan`] is off.
     pub fn tags(&self, record: usize) -> impl Iterator<Item = (VlanTags, &TagRecord)> {
         self.tags.iter().flat_map(move |tags| tags.of(record))
     }
 
-    /// Frames of measured streams whose tags were not told apart any more, because
+    /// Returns the frames of measured streams whose tags were not recorded, because
     /// [`TAG_RECORDS_MAX`](super::TAG_RECORDS_MAX) was reached.
     pub fn beyond_tags(&self) -> Tally {
         self.tags.as_ref().map_or_else(Tally::default, TagRecords::beyond)
     }
 
-    /// Frames without a signature or a mark: of others, damaged in it, or cut before it.
+    /// Returns the frames without a signature or mark: other traffic, or damaged or truncated
+    /// frames.
     pub const fn unknown(&self) -> Tally {
         self.unknown
     }
 
-    /// Frames with the signature of a stream that is not measured here: gone astray.
+    /// Returns the frames with the signature of a stream that is not measured on this port.
     pub const fn foreign(&self) -> Tally {
         self.foreign
     }
 
-    /// The longest time for which nobody looked whether frames had arrived. By so much arrivals
-    /// may be stamped too late where the port stamps them in this process.
+    /// Returns the longest time between two calls of [`Self::receive`]. If the port stamps arrivals
+    /// in this process, timestamps may be too late by this much.
     pub const fn pause_max(&self) -> Duration {
         self.pause_max
     }
 
-    /// Adds what another receiver measured of the same streams on another queue of the port; see
-    /// [`StreamRecord::merge`] for what is lost where a stream arrived on both.
+    /// Adds another receiver of the same streams on another queue of the port; see
+    /// [`StreamRecord::merge`] for the limits if a stream arrived on both.
     ///
     /// # Panics
-    /// Where it was made for other streams, or either counts by tags: the order under a tag is not
-    /// known of two queues.
+    /// Panics if the other receiver has other streams, or if either counts by VLAN tag: the order
+    /// of frames of two queues is unknown.
     pub fn merge(&mut self, other: Self) {
         assert_eq!(self.places, other.places, "receivers of the same streams");
         assert!(self.tags.is_none() && other.tags.is_none(), "receivers that count by tags");

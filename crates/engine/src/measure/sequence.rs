@@ -1,12 +1,12 @@
-//! Which frames of a stream arrived, how often and in which order.
+//! Loss, duplication and reordering of a stream's frames.
 //!
-//! Exact over a window of sequence numbers below the highest one that arrived: a bit for each says
-//! whether it is missing. So a late frame takes back the loss it was counted as, and a repeat is one
-//! however old the frame is that it repeats. A frame from before the window may be either; it is
-//! counted apart.
+//! The counters are exact within a window of sequence numbers below the highest arrival: a bit for
+//! each number marks missing frames. A late frame reverts its loss, and a duplicate is detected
+//! however old its frame is. A frame from before the window may be either one and is counted
+//! separately.
 //!
-//! A stream that arrives as it was sent has no marks, and its window is never touched: with
-//! thousands of streams, memory is what takes time.
+//! A stream that arrives in order sets no marks and never touches its window: with thousands of
+//! streams, cache misses dominate.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -14,16 +14,16 @@ use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// The greatest n of n-reordering that is told apart.
+/// Highest n of n-reordering that is counted separately.
 pub const N_REORDERING_MAX: usize = 8;
 
-/// What was counted.
+/// Sequence counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceCounters {
     /// Frames that arrived, each counted once.
     pub received: u64,
-    /// Frames below the highest that arrived that have not come themselves. Those from before
-    /// the window stay in here even where they came too late to tell.
+    /// Frames below the highest arrival that have not arrived. Frames that arrived too late, from
+    /// before the window, stay in this count.
     pub missing: u64,
     /// Loss periods (RFC 3357).
     pub gaps: u64,
@@ -33,109 +33,109 @@ pub struct SequenceCounters {
     pub replicated: u64,
     /// Frames that arrived after one sent later: Type-P-Reordered (RFC 4737 section 3.3).
     pub reordered: u64,
-    /// The greatest reordering extent (RFC 4737 section 4.2): how many frames before it the
-    /// first one arrived that was sent later. Repeats do not count as frames.
+    /// Maximum reordering extent (RFC 4737 section 4.2): the number of frames between the first
+    /// arrival of a later-sent frame and this one. Duplicates do not count.
     pub extent_max: u64,
-    /// The sum of all extents, for their mean.
+    /// Sum of all extents, for the mean.
     pub extent_sum: u64,
-    /// The greatest late time offset (RFC 4737 section 4.3): how long after that first one it
-    /// arrived.
+    /// Maximum late time offset (RFC 4737 section 4.3): the time between the first arrival of a
+    /// later-sent frame and this one.
     pub late_time_max: Duration,
-    /// Frames that are n-reordered, from n = 1: the n frames that arrived before it were all sent
-    /// later (RFC 4737 section 5). TCP takes those of n = 3 for lost.
+    /// Numbers of n-reordered frames, from n = 1: the n frames that arrived before it were all sent
+    /// later (RFC 4737 section 5). TCP treats frames with n = 3 as lost.
     pub n_reordered: [u64; N_REORDERING_MAX],
-    /// Arrivals from before the window: repeats, or reordered by more than it.
+    /// Arrivals from before the window: duplicates, or reordered by more than the window.
     pub too_late: u64,
 }
 
 impl SequenceCounters {
-    /// Frames lost of so many `sent`. Exact as long as nothing was `too_late`; else so many may
-    /// have arrived after all.
+    /// Returns the number of lost frames out of `sent`. It is exact if `too_late` is 0; otherwise
+    /// up to `too_late` of them may have arrived.
     pub const fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.received)
     }
 }
 
-/// What an arrival was.
+/// Classification of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// The first of its frame, none sent later having come before.
+    /// First arrival of its frame; no later-sent frame arrived before.
     InOrder {
-        /// Frames that it leaves missing between itself and the highest one before.
+        /// Frames missing between this one and the highest arrival before.
         skipped: u64,
     },
-    /// The first of its frame, after one that was sent later.
+    /// First arrival of its frame, after a later-sent frame.
     Reordered {
-        /// Its reordering extent, in frames.
+        /// Reordering extent in frames.
         extent: u64,
-        /// When the frame arrived by which it was found missing.
+        /// Arrival of the frame that revealed the gap.
         missed_at: Instant,
     },
-    /// A further one of its frame.
+    /// Further arrival of a frame.
     Duplicate,
-    /// From before the window.
+    /// Arrival from before the window.
     TooLate,
 }
 
-/// The accounting of one stream; what every frame needs stands first.
+/// Sequence state of one stream. Fields that every frame needs are first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sequence {
     /// RFC 4737's `NextExp`: one more than the highest number that arrived.
     next_expected: u64,
-    /// At the places of numbers from this one on no earlier number has left a mark.
+    /// No earlier number has left a mark at the positions of numbers from this one on.
     unmarked_from: u64,
-    /// One less than the window, which is a power of two.
+    /// Window size minus one; the window is a power of two.
     mask: u64,
     counters: SequenceCounters,
-    /// Marks of 64 numbers each, by their place in the window.
+    /// Marks of 64 numbers each, by their position in the window.
     marks: Box<[Marks]>,
-    /// Arrivals that left others missing, as a ring: in ascending order of their numbers. At most
-    /// every second number of the window can be one. Memory that is not needed is not touched.
+    /// Ring of the arrivals after a gap, in ascending order of their numbers. At most every second
+    /// number of the window can be one. Unused memory is not touched.
     skips: Vec<Skip>,
-    /// The reordered frames that arrived last, by `reordered` modulo their count.
+    /// The last reordered frames, indexed by `reordered` modulo their number.
     late: [Late; N_REORDERING_MAX],
 }
 
-/// A bit for each of 64 numbers.
+/// Marks of 64 numbers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
-    /// Those below the highest number that have not arrived.
+    /// Numbers below the highest arrival that have not arrived.
     missing: u64,
-    /// Those that arrived more than once.
+    /// Numbers that arrived more than once.
     replicated: u64,
 }
 
-/// A reordered arrival.
+/// Reordered arrival.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     number: u64,
-    /// As the how manieth frame it arrived, from 1.
+    /// Its position in the order of arrival, from 1.
     received: u64,
 }
 
 impl Late {
-    /// Later than any, and so in nobody's way.
+    /// Placeholder with a higher number than any frame.
     const NONE: Self = Self { number: u64::MAX, received: 0 };
 }
 
-/// An arrival that left others missing.
+/// Arrival after a gap.
 #[derive(Clone, Copy, Debug)]
 struct Skip {
     number: u64,
-    /// As the how manieth frame it arrived, from 1.
+    /// Its position in the order of arrival, from 1.
     received: u64,
     at: Instant,
 }
 
 impl Sequence {
-    /// The window where nothing else is asked for.
+    /// Default window in frames.
     pub const WINDOW_DEFAULT: usize = 4_096;
-    /// The least window, and the greatest.
+    /// Minimum and maximum window.
     pub const WINDOWS: core::ops::RangeInclusive<usize> = 64..=1 << 20;
 
-    /// An accounting over a window of so many frames, rounded up to a power of two within
-    /// [`Self::WINDOWS`]. Takes 12.25 bytes for each.
+    /// Creates the state for a window of `window` frames, rounded up to a power of two within
+    /// [`Self::WINDOWS`]. Takes 12.25 bytes for each frame of the window.
     pub fn new(window: usize) -> Self {
         let window = window.clamp(*Self::WINDOWS.start(), *Self::WINDOWS.end()).next_power_of_two();
         Self {
@@ -149,23 +149,23 @@ impl Sequence {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     pub const fn counters(&self) -> &SequenceCounters {
         &self.counters
     }
 
-    /// Frames for which it can be told whether they arrived.
+    /// Returns the window in frames.
     pub const fn window(&self) -> usize {
         self.mask as usize + 1
     }
 
-    /// One more than the highest number that arrived.
+    /// Returns one more than the highest number that arrived.
     pub const fn next_expected(&self) -> u64 {
         self.next_expected
     }
 
-    /// The whole number of a frame of which the lowest `bits` are known: that which is nearest to
-    /// the one expected next, and not negative.
+    /// Returns the full number of a frame from its lowest `bits` bits: the one nearest to the next
+    /// expected number that is not negative.
     #[inline]
     pub const fn unwrap(&self, low: u64, bits: u32) -> u64 {
         let ahead = sign_extend(low.wrapping_sub(self.next_expected), bits);
@@ -175,7 +175,7 @@ impl Sequence {
         }
     }
 
-    /// Whether a frame is within the window and has arrived.
+    /// Returns whether a frame is within the window and has arrived.
     #[inline]
     pub fn has_arrived(&self, number: u64) -> bool {
         number < self.next_expected
@@ -183,7 +183,7 @@ impl Sequence {
             && self.marks[self.word(number)].missing & bit(number) == 0
     }
 
-    /// Notes an arrival at a time.
+    /// Records an arrival.
     #[inline]
     pub fn note(&mut self, number: u64, at: Instant) -> Arrived {
         if number < self.next_expected {
@@ -201,7 +201,7 @@ impl Sequence {
         Arrived::InOrder { skipped }
     }
 
-    /// An arrival below the highest number.
+    /// Records an arrival below the highest number.
     #[inline(never)]
     fn note_old(&mut self, number: u64, at: Instant) -> Arrived {
         let word = self.word(number);
@@ -220,8 +220,8 @@ impl Sequence {
         self.marks[word].missing &= !bit(number);
         self.counters.received += 1;
         self.counters.missing -= 1;
-        // The first frame sent later that arrived is the one by which this one was found missing:
-        // of the frames before that one, none was sent later.
+        // The first later-sent frame that arrived is the one that revealed this gap: no frame
+        // before it was sent later.
         let skip = self.skip_over(number);
         let extent = self.counters.received - skip.received;
         let late_time = at.saturating_since(skip.at);
@@ -237,7 +237,7 @@ impl Sequence {
         Arrived::Reordered { extent, missed_at: skip.at }
     }
 
-    /// Takes away what an earlier number left at the place of this one.
+    /// Clears the marks of an earlier number at the position of this one.
     #[inline(never)]
     fn clear(&mut self, number: u64) {
         let word = self.word(number);
@@ -245,13 +245,13 @@ impl Sequence {
         self.marks[word].replicated &= !bit(number);
     }
 
-    /// Sees to it that a mark of this number is taken away when its place is another one's.
+    /// Ensures that the mark of this number is cleared when its position is reused.
     fn mark_up_to(&mut self, number: u64) {
         let next_there = number.saturating_add(self.mask + 1);
         self.unmarked_from = self.unmarked_from.max(next_there.saturating_add(1));
     }
 
-    /// Notes that `skipped` frames before `number` are missing.
+    /// Records that `skipped` frames before `number` are missing.
     #[inline(never)]
     fn skip(&mut self, number: u64, skipped: u64, at: Instant) {
         self.counters.missing += skipped;
@@ -278,7 +278,7 @@ impl Sequence {
         }
     }
 
-    /// The first arrival that skipped over `number`, which is missing and within the window.
+    /// Returns the first arrival after `number`, which is missing and within the window.
     fn skip_over(&self, number: u64) -> Skip {
         let kept = self.counters.gaps.min(self.skips.len() as u64);
         let (mut low, mut high) = (self.counters.gaps - kept, self.counters.gaps);
@@ -293,9 +293,9 @@ impl Sequence {
         self.skips[self.skip_place(low)]
     }
 
-    /// How many of the latest arrivals, one after the other, were sent later than `number`, whose
-    /// arrival is counted already: at most those behind the frame that skipped over it, and of
-    /// those only reordered ones can have been sent before it.
+    /// Returns how many of the latest arrivals in a row were sent after `number`, whose arrival is
+    /// already counted. They are at most those after the frame that revealed the gap, and only
+    /// reordered ones among them can have been sent before it.
     fn all_later(&self, number: u64, extent: u64) -> usize {
         let sent_before = self.late.iter().filter(|late| late.number < number);
         let last = sent_before.map(|late| late.received).max().unwrap_or(0);
@@ -318,7 +318,7 @@ const fn bit(number: u64) -> u64 {
     1 << (number % 64)
 }
 
-/// The lowest `bits` of a value as a signed number.
+/// Sign-extends the lowest `bits` bits of a value.
 #[inline]
 pub(super) const fn sign_extend(value: u64, bits: u32) -> i64 {
     let unused = 64 - bits;
@@ -329,7 +329,7 @@ pub(super) const fn sign_extend(value: u64, bits: u32) -> i64 {
 mod tests {
     use super::*;
 
-    /// Notes frames, counted from 1 as in the RFCs, one nanosecond after the other.
+    /// Records frames, numbered from 1 as in the RFCs, one per nanosecond.
     fn arrived(numbers: &[u64]) -> (Sequence, Vec<Arrived>) {
         let mut sequence = Sequence::new(64);
         let note =
@@ -342,7 +342,7 @@ mod tests {
         *arrived(numbers).0.counters()
     }
 
-    /// Extents of the reordered arrivals.
+    /// Returns the extents of the reordered arrivals.
     fn extents(numbers: &[u64]) -> Vec<u64> {
         let extent = |arrived| match arrived {
             Arrived::Reordered { extent, .. } => Some(extent),
@@ -351,7 +351,7 @@ mod tests {
         arrived(numbers).1.into_iter().filter_map(extent).collect()
     }
 
-    /// How many are n-reordered, as long as any are.
+    /// Returns the numbers of n-reordered frames up to the last nonzero one.
     fn n_reordered(numbers: &[u64]) -> Vec<u64> {
         counted(numbers).n_reordered.into_iter().take_while(|&count| count > 0).collect()
     }
@@ -410,39 +410,39 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_of_an_old_frame_hides_no_loss() {
+    fn duplicate_of_an_old_frame_does_not_hide_a_loss() {
         // 3 is lost; 1 comes again after 5.
         let found = counted(&[1, 2, 4, 5, 1]);
         assert_eq!((found.duplicated, found.reordered, found.missing), (1, 0, 1));
-        assert_eq!(found.lost(6), 2, "3, and 6, which nothing behind it betrays");
+        assert_eq!(found.lost(6), 2, "3, and 6 at the end of the stream");
     }
 
     #[test]
-    fn a_late_frame_repairs_its_loss_once() {
+    fn late_frame_reverts_its_loss_once() {
         let found = counted(&[1, 3, 2, 2]);
         assert_eq!((found.missing, found.reordered, found.duplicated), (0, 1, 1));
     }
 
     #[test]
-    fn what_comes_from_before_the_window_is_counted_apart() {
+    fn arrivals_from_before_the_window_are_counted_separately() {
         let (sequence, all) = arrived(&[1, 66, 2, 1]);
         assert_eq!(all[2], Arrived::TooLate);
         assert_eq!(all[3], Arrived::TooLate);
         let found = sequence.counters();
         assert_eq!((found.received, found.missing, found.too_late), (2, 64, 2));
-        // The oldest of the window.
+        // Oldest frame of the window.
         assert_eq!(counted(&[1, 66, 3]).reordered, 1);
     }
 
     #[test]
-    fn a_repeat_is_forgotten_with_its_window() {
-        // Nothing is lost, and every frame comes twice: a window later each place is another one's.
+    fn marks_of_duplicates_are_cleared_after_a_window() {
+        // No frame is lost and every frame is duplicated; a window later each position is reused.
         let numbers: Vec<_> = (1..300).flat_map(|number| [number, number]).collect();
         assert_eq!((counted(&numbers).duplicated, counted(&numbers).replicated), (299, 299));
     }
 
     #[test]
-    fn a_leap_over_any_distance_leaves_no_trace_of_what_was_before() {
+    fn gaps_of_any_size_clear_old_marks() {
         for leap in 1..300 {
             let mut sequence = Sequence::new(128);
             (0..200).for_each(|number| _ = sequence.note(number, Instant::ZERO));
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_unwrapped_to_the_one_nearest_to_what_is_expected() {
+    fn numbers_are_unwrapped_to_the_nearest_expected_one() {
         let mut sequence = Sequence::new(64);
         assert_eq!(sequence.unwrap(5, 40), 5);
         assert_eq!(sequence.unwrap((1 << 40) - 1, 40), (1 << 40) - 1, "none is negative");
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_has_a_size_that_can_be_had() {
+    fn window_is_clamped_to_its_limits() {
         for (asked, window) in [(0, 64), (65, 128), (4_096, 4_096), (usize::MAX, 1 << 20)] {
             assert_eq!(Sequence::new(asked).window(), window);
         }

@@ -1,26 +1,26 @@
-//! What happened when: one stream over time, in a bounded number of intervals.
+//! Time series of one stream, in a bounded number of intervals.
 
 use alloc::vec::Vec;
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// What happened in one interval. A value over several is the sum, the least or the greatest of
-/// theirs, so curves can be smoothed as one likes.
+/// Measurements of one interval. Several intervals combine by sum, minimum or maximum, so curves
+/// can be smoothed afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Frames that arrived in it, repeats included.
+    /// Frames that arrived, including duplicates.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Bytes of these frames, without FCS.
     pub bytes: u64,
-    /// Frames that were found missing in it and have not arrived since.
+    /// Frames that were found missing in this interval and have not arrived since.
     pub missing: u64,
-    /// First arrivals of their frames: so many delays there are.
+    /// Number of delays: first arrivals of a frame.
     pub delays: u64,
-    /// The sum of the delays, in ns.
+    /// Sum of the delays in ns.
     pub delay_ns_sum: i64,
-    /// The least delay in ns, where there is any.
+    /// Minimum delay in ns; valid if `delays` is not 0.
     pub delay_ns_min: i64,
-    /// The greatest delay in ns, where there is any.
+    /// Maximum delay in ns; valid if `delays` is not 0.
     pub delay_ns_max: i64,
 }
 
@@ -35,16 +35,16 @@ impl Interval {
         delay_ns_max: i64::MIN,
     };
 
-    /// The mean delay in ns; `None` where no frame arrived.
+    /// Returns the mean delay in ns; `None` if there are no delays.
     pub fn delay_ns_mean(&self) -> Option<f64> {
         (self.delays > 0).then(|| self.delay_ns_sum as f64 / self.delays as f64)
     }
 
-    /// Counts a delay.
+    /// Records a delay.
     #[inline]
     pub(super) fn note_delay(&mut self, delay_ns: i64) {
         self.delays += 1;
-        // Delays are below 2^48 ns, but so many of those may come that their sum is not known.
+        // Delays are below 2^48 ns, but the sum of many may overflow.
         self.delay_ns_sum = self.delay_ns_sum.saturating_add(delay_ns);
         self.delay_ns_min = self.delay_ns_min.min(delay_ns);
         self.delay_ns_max = self.delay_ns_max.max(delay_ns);
@@ -65,26 +65,27 @@ impl Interval {
 
 /// Intervals of equal length from an origin on.
 ///
-/// When there are no more left, two and two are put together and the length is doubled; so at
-/// least half of them are always in use.
+/// When they run out, pairs of intervals are joined and the length doubles, so at least half of
+/// them are always in use.
 #[derive(Clone, Debug)]
 pub struct Series {
     origin: Instant,
-    /// Nanoseconds.
+    /// Length of an interval in ns.
     length: u64,
-    /// The interval that was asked for last, where its frames find it; its place among
-    /// `intervals`, and its start in nanoseconds from the origin.
+    /// Interval used last, stored outside `intervals` for fast access; its index, and its start in
+    /// ns from the origin.
     current: Interval,
     place: usize,
     start: u64,
-    /// All up to the last one in which anything happened; as it was before at the current place.
+    /// All intervals up to the last busy one; the entry at `place` is outdated.
     intervals: Vec<Interval>,
     intervals_max: usize,
 }
 
 impl Series {
-    /// A series of `intervals_max` intervals at most (an even number, at least 2), which are
-    /// `length` long (at least 1 ns) at first. What was before the origin counts in the first.
+    /// Creates a series of at most `intervals_max` intervals (an even number, at least 2) with the
+    /// initial length `length` (at least 1 ns). Events before the origin count in the first
+    /// interval.
     pub fn new(origin: Instant, length: Duration, intervals_max: usize) -> Self {
         let intervals_max = intervals_max.max(2).next_multiple_of(2);
         Self {
@@ -98,17 +99,17 @@ impl Series {
         }
     }
 
-    /// Where the first interval begins.
+    /// Returns the start of the first interval.
     pub const fn origin(&self) -> Instant {
         self.origin
     }
 
-    /// How long each interval is now.
+    /// Returns the current length of an interval.
     pub const fn length(&self) -> Duration {
         Duration::from_nanos(self.length)
     }
 
-    /// All intervals up to the last one in which anything happened.
+    /// Returns all intervals up to the last busy one.
     pub fn intervals(&self) -> Vec<Interval> {
         let mut intervals = self.intervals.clone();
         if let Some(current) = intervals.get_mut(self.place) {
@@ -117,7 +118,7 @@ impl Series {
         intervals
     }
 
-    /// The interval of an instant, for what happened then.
+    /// Returns the interval of an instant.
     #[inline]
     pub(super) fn at(&mut self, instant: Instant) -> &mut Interval {
         let since = instant.saturating_since(self.origin).as_nanos();
@@ -141,21 +142,22 @@ impl Series {
         self.take_up(place);
     }
 
-    /// Brings the current interval up to date among the others.
+    /// Stores the current interval in `intervals`.
     fn put_back(&mut self) {
         if let Some(interval) = self.intervals.get_mut(self.place) {
             *interval = self.current;
         }
     }
 
-    /// Makes an interval the current one.
+    /// Loads the current interval from `intervals`.
     fn take_up(&mut self, place: usize) {
         self.current = self.intervals.get(place).copied().unwrap_or(Interval::EMPTY);
         self.place = place;
         self.start = place as u64 * self.length;
     }
 
-    /// Adds what happened to another part of the stream, over a series that was made alike.
+    /// Adds the series of another part of the stream, which must have the same origin and initial
+    /// length.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
         other.put_back();
@@ -174,7 +176,7 @@ impl Series {
         self.take_up(self.place);
     }
 
-    /// Puts two and two intervals together; the current one is up to date among them.
+    /// Joins pairs of intervals; the current one must be stored before.
     fn halve(&mut self) {
         let halved = self.intervals.len().div_ceil(2);
         for place in 0..halved {
@@ -182,7 +184,7 @@ impl Series {
             self.intervals[place] = self.intervals[2 * place].plus(second);
         }
         self.intervals.truncate(halved);
-        // Two intervals or more cover all of time before this could overflow.
+        // Two intervals cover all of time before this can overflow.
         self.length = self.length.saturating_mul(2);
         self.take_up(self.place / 2);
     }
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resolution_is_halved_when_intervals_run_out() {
+    fn interval_length_doubles_when_intervals_run_out() {
         let mut series = Series::new(at(100), Duration::from_nanos(10), 4);
         for since in [0, 9, 10, 29, 39] {
             series.at(at(100 + since)).frames += 1;
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_the_origin_counts_in_the_first_interval() {
+    fn events_before_the_origin_count_in_the_first_interval() {
         let mut series = Series::new(at(100), Duration::from_nanos(10), 4);
         series.at(at(125)).frames += 1;
         series.at(at(3)).frames += 1;
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_of_halves_are_put_together() {
+    fn joined_intervals_combine_their_delays() {
         let mut series = Series::new(at(0), Duration::from_nanos(1), 2);
         series.at(at(0)).note_delay(-4);
         series.at(at(1)).note_delay(10);
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_reached() {
+    fn series_extends_to_the_maximum_instant() {
         let mut series = Series::new(Instant::ZERO, Duration::ZERO, 0);
         series.at(Instant::ZERO).frames += 1;
         series.at(Instant::MAX).frames += 1;
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_would_end_after_the_end_of_time_does_not_reach_round_to_its_start() {
+    fn last_interval_does_not_wrap_around() {
         let mut series = Series::new(Instant::ZERO, Duration::from_nanos(5), 8);
         series.at(at(512)).frames += 1;
         series.at(Instant::MAX).frames += 1;

@@ -1,15 +1,15 @@
-//! The 18 bytes by which a measured frame is recognised.
+//! Signature of 18 bytes that identifies a measured frame.
 //!
-//! | bytes | what |
+//! | |bytes | content ||
 //! | --- | --- |
 //! | 0-1 | magic, 0x5753 |
-//! | 2-4 | the stream's number |
-//! | 5-9 | the frame's number in its stream, modulo 2^40 |
+//! | 2-4 | stream number |
+//! | 5-9 | sequence number in the stream, modulo 2^40 |
 //! | 10-15 | departure in ns, modulo 2^48 (78 hours) |
-//! | 16-17 | what makes the one's complement sum of all nine words 0xffff |
+//! | 16-17 | value that makes the one's complement sum of all nine words 0xffff |
 //!
-//! That sum is zero to every checksum of RFC 1071, wherever the signature begins, so none has to
-//! be corrected when the departure is stamped; and it guards the signature itself.
+//! This sum is zero in every RFC 1071 checksum, wherever the signature begins. So no checksum must
+//! be corrected when the departure is stamped, and the sum also protects the signature.
 
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::dissect::dissect;
@@ -17,38 +17,39 @@ use wirestorm_wire::packet::ethertype;
 
 const MAGIC: u64 = 0x5753;
 
-/// How far before the end of a frame a signature is looked for if it is not where it should be.
+/// Bytes at the end of a frame to search if the signature is not at its usual place.
 const SEARCHED: usize = 64;
 
-/// What a measured frame says of itself.
+/// Content of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The stream's number; below 2^24.
+    /// Stream number, below 2^24.
     pub stream: u32,
-    /// The frame's number in its stream from 0, modulo 2^40.
+    /// Sequence number in the stream from 0, modulo 2^40.
     pub sequence: u64,
-    /// When it left: nanoseconds of the sender's clock, modulo 2^48.
+    /// Departure in ns of the sender's clock, modulo 2^48.
     pub departure: u64,
 }
 
 impl Signature {
-    /// Its bytes at the end of a frame.
+    /// Length of a signature in bytes.
     pub const LENGTH: usize = 18;
-    /// Bits of a stream's number.
+    /// Bits of a stream number.
     pub const STREAM_BITS: u32 = 24;
-    /// Bits of a frame's number.
+    /// Bits of a sequence number.
     pub const SEQUENCE_BITS: u32 = 40;
     /// Bits of a departure.
     pub const DEPARTURE_BITS: u32 = 48;
 
-    /// The bytes to be put at the end of a frame. Bits that a field has no room for are left out.
+    /// Returns the bytes at the end of a frame. Values that are too wide for their field lose their
+    /// upper bits.
     #[inline]
     pub fn encode(self) -> [u8; Self::LENGTH] {
         let stream = u64::from(self.stream) & low_bits(Self::STREAM_BITS);
         let sequence = self.sequence & low_bits(Self::SEQUENCE_BITS);
         let first = MAGIC << 48 | stream << 24 | sequence >> 16;
         let second = sequence << 48 | self.departure & low_bits(Self::DEPARTURE_BITS);
-        // Words of 16 bits may be added as parts of wider ones (RFC 1071 section 2).
+        // 16-bit words may be added as parts of wider ones (RFC 1071 section 2).
         let (mut sum, carry) = first.overflowing_add(second);
         sum = (sum & 0xffff_ffff) + (sum >> 32) + u64::from(carry);
         sum = (sum & 0xffff) + (sum >> 16);
@@ -61,8 +62,8 @@ impl Signature {
         bytes
     }
 
-    /// What these bytes say, if magic and sum are right: 32 bits, so that one position in 2^32 of
-    /// random traffic is taken for a signature.
+    /// Parses a signature if magic and sum are correct. These are 32 bits, so one position in 2^32
+    /// of random traffic looks like a signature.
     #[inline]
     pub fn decode(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
         let (first, rest) = bytes.split_first_chunk()?;
@@ -80,8 +81,8 @@ impl Signature {
     }
 }
 
-/// The sum of all words modulo 0xffff. Adding words with the carry brought around is adding modulo
-/// 0xffff; where not all words are zero, as the magic sees to, the sum is 0xffff where this is 0.
+/// Returns the sum of all words modulo 0xffff, which equals addition with end-around carry. The
+/// magic is not zero, so a result of 0 means a sum of 0xffff.
 #[inline]
 const fn sum_modulo(first: u64, second: u64, neutraliser: u16) -> u64 {
     const HALF: u64 = 0xffff_ffff;
@@ -93,22 +94,22 @@ const fn low_bits(bits: u32) -> u64 {
     (1 << bits) - 1
 }
 
-/// A signature and where it is.
+/// Signature and its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it says.
+    /// Content of the signature.
     pub signature: Signature,
-    /// The byte of the frame behind it.
+    /// Offset in the frame behind the signature.
     pub end: usize,
 }
 
-/// Finds the signature of a frame, without FCS, if it has one.
+/// Finds the signature of a frame without FCS.
 ///
-/// It is where the sender put it, in the last bytes, whatever headers were added or removed before
-/// it. Where the frame was padded or has a trailer, it is at the end of the outermost IP packet,
-/// or else within the last 64 bytes: behind an IP packet that was padded before a tunnel wrapped
-/// it, and in frames that are not IP. A frame that was fragmented is found by its last fragment.
-/// An ICMP error that quotes all of a frame carries its signature like the frame itself.
+/// Usually it is in the last bytes, whatever headers were added or removed before it. If the frame
+/// has padding or a trailer, it is at the end of the outermost IP packet. Otherwise the last 64
+/// bytes are searched, for an IP packet that was padded before a tunnel wrapped it and for frames
+/// that are not IP. The last fragment of a fragmented frame has the signature. An ICMP error that
+/// quotes a complete frame has the signature of that frame.
 #[inline]
 pub fn find(frame: &[u8]) -> Option<Found> {
     match frame.last_chunk().and_then(Signature::decode) {
@@ -127,7 +128,7 @@ fn find_inside(frame: &[u8]) -> Option<Found> {
     network_end(frame).and_then(at_end).or_else(|| searched.rev().find_map(at_end))
 }
 
-/// The byte behind the outermost IP packet.
+/// Returns the end of the outermost IP packet.
 fn network_end(frame: &[u8]) -> Option<usize> {
     let dissection = dissect(LinkType::EN10MB, frame);
     let offset = usize::from(dissection.network_offset);
@@ -152,8 +153,8 @@ mod tests {
     const SIGNATURE: Signature =
         Signature { stream: 0x12_3456, sequence: 0x78_9abc_def0, departure: 0x1234_5678_9abc };
 
-    /// An Ethernet frame of `tags`, which end in a type, and a UDP datagram over IPv4 that ends in
-    /// the signature.
+    /// Returns an Ethernet frame with `tags`, which end in an EtherType, and a UDP datagram over
+    /// IPv4 that ends in the signature.
     fn frame(tags: &[u8]) -> Vec<u8> {
         let mut packet =
             [0x45, 0, 0, 46, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2].to_vec();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_where_the_layout_says() {
+    fn fields_match_the_layout() {
         let bytes = SIGNATURE.encode();
         let fields = [0x57, 0x53, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x12, 0x34];
         assert_eq!(bytes[..12], fields);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn no_checksum_depends_on_it_at_even_and_odd_offsets() {
+    fn signature_does_not_change_checksums_at_even_and_odd_offsets() {
         for departure in [0, 1, 0xffff, 0xffff_ffff_ffff, 0xa8ac_0000_0000, SIGNATURE.departure] {
             for stream in 0..2_000 {
                 let bytes = Signature { stream, sequence: 7, departure }.encode();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_single_wrong_bit_is_noticed() {
+    fn every_bit_error_is_detected() {
         let bytes = SIGNATURE.encode();
         assert_eq!(Signature::decode(&bytes), Some(SIGNATURE));
         for bit in 0..8 * Signature::LENGTH {
@@ -195,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn both_zeros_of_the_neutraliser_are_understood() {
-        // The stream for which the other words alone have the sum 0xffff.
+    fn both_zeros_of_the_neutraliser_are_valid() {
+        // Stream number for which the sum of the other words alone is 0xffff.
         let stream = (0..1 << 16).find(|&stream| {
             Signature { stream, sequence: 0, departure: 0 }.encode()[16..] == [0, 0]
                 || Signature { stream, sequence: 0, departure: 0 }.encode()[16..] == [0xff, 0xff]
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_may_come_and_go() {
+    fn signature_is_found_after_headers_change() {
         let vxlan = [&[8, 0, 0, 0, 0, 0, 5, 0][..], &frame(&[8, 0])].concat();
         let mut outer =
             [0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 1, 0, 2].to_vec();
@@ -225,17 +226,17 @@ mod tests {
         ] {
             let end = wrapped.len();
             assert_eq!(find(&wrapped), Some(Found { signature: SIGNATURE, end }));
-            // A trailer longer than what is searched.
+            // A trailer longer than the searched part.
             let padded = [&wrapped[..], &[0x57; 200]].concat();
             assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{wrapped:02x?}");
         }
     }
 
     #[test]
-    fn padding_within_a_tunnel_or_behind_no_ip_is_passed_over() {
+    fn signature_is_found_before_padding() {
         let end = frame(&[8, 0]).len();
         for trailer in 0..=SEARCHED - Signature::LENGTH {
-            // Local experimental EtherType: where its packet ends cannot be told.
+            // Local experimental EtherType: the end of its packet is unknown.
             let padded = [frame(&[0x88, 0xb5]), [0; SEARCHED][..trailer].to_vec()].concat();
             assert_eq!(find(&padded), Some(Found { signature: SIGNATURE, end }), "{trailer}");
         }
@@ -243,18 +244,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_none_is_not_found() {
+    fn frames_without_signature_have_none() {
         for length in 0..200 {
             assert_eq!(find(&[0x57, 0x53].repeat(100)[..length]), None);
             assert_eq!(find(&[0; 200][..length]), None);
         }
         let plain = frame(&[8, 0]);
-        assert_eq!(find(&plain[..plain.len() - 1]), None, "cut short");
+        assert_eq!(find(&plain[..plain.len() - 1]), None, "truncated");
     }
 
     proptest! {
         #[test]
-        fn no_checksum_depends_on_a_signature(
+        fn signature_does_not_change_any_checksum(
             stream: u32, sequence: u64, departure: u64,
             data in prop::collection::vec(any::<u8>(), 19..80), at: prop::sample::Index,
         ) {

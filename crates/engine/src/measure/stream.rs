@@ -1,4 +1,4 @@
-//! What was measured of one stream.
+//! Measurements of one stream.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -13,23 +13,23 @@ use super::series::Series;
 use super::signature::{Found, Signature};
 use crate::stream::written;
 
-/// How streams are measured.
+/// Options of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureOptions {
-    /// Frames below the highest that arrived for which it is known whether they did; see
-    /// [`Sequence::new`]. A stream takes some 20 bytes for each, which are not touched where all
-    /// arrive in order, beside its intervals and histograms.
+    /// Window in frames below the highest arrival; see [`Sequence::new`]. A stream takes about 20
+    /// bytes for each frame of the window, which stay untouched while frames arrive in order, plus
+    /// its intervals and histograms.
     pub window: usize,
-    /// The most intervals of each stream's series; 0: no series.
+    /// Maximum number of intervals in a stream's time series; 0 disables it.
     pub intervals_max: usize,
-    /// How long they are at first.
+    /// Initial length of an interval.
     pub interval: Duration,
-    /// When the measurement began, by the clock of arrivals.
+    /// Start of the measurement, by the clock of arrivals.
     pub started: Instant,
-    /// Whether departures are told by the same clock. Then what left before the start is told
-    /// from what this run sent.
+    /// Whether departures use the same clock as arrivals. If so, frames that left before the start
+    /// are recognised as stale.
     pub same_clock: bool,
-    /// Whether frames are counted by their VLAN tags too. Default no.
+    /// Whether to count frames by their VLAN tags too. Default: no.
     pub per_vlan: bool,
 }
 
@@ -46,35 +46,35 @@ impl Default for MeasureOptions {
     }
 }
 
-/// A stream that is to be measured.
+/// Stream to measure.
 #[derive(Clone, Debug)]
 pub struct MeasuredStream {
-    /// Its number in signatures.
+    /// Stream number in signatures.
     pub id: u32,
-    /// What its frames have in common, if they are to be compared with that.
+    /// Constant payload bytes to compare; `None` disables the comparison.
     pub payload: Option<PayloadCheck>,
 }
 
-/// The bytes that all frames of a stream have in common.
+/// Payload bytes that all frames of a stream have in common.
 #[derive(Clone, Debug)]
 pub struct PayloadCheck {
-    /// Eight bytes each, one after the other. The last ones may reach into the signature, where
-    /// no bit is compared.
+    /// Successive words of eight bytes. The last one may reach into the signature, where its mask
+    /// is zero.
     words: Box<[Word]>,
-    /// From the first of these bytes to the end of the signature.
+    /// Distance from the first of these bytes to the end of the signature.
     from_end: usize,
 }
 
-/// Bytes in native order.
+/// Word of eight bytes in native order.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     mask: u64,
-    /// What the bits under the mask are.
+    /// Expected bits under the mask.
     expected: u64,
 }
 
 impl Word {
-    /// Bits that are not as they should be.
+    /// Returns the bits that differ.
     #[inline]
     const fn differing(self, bytes: [u8; 8]) -> u64 {
         u64::from_ne_bytes(bytes) & self.mask ^ self.expected
@@ -82,20 +82,20 @@ impl Word {
 }
 
 impl PayloadCheck {
-    /// A comparison of the bits that are set in `mask` with those of `template`, which ends in the
-    /// signature. `None` where no bit is set before that.
+    /// Compares the bits set in `mask` with those of `template`, which ends in the signature.
+    /// Returns `None` if no bit before the signature is set.
     ///
-    /// Bytes are found by their distance from the signature, so headers may come and go before
-    /// them. Hence all frames have to be as long as the template.
+    /// Bytes are located by their distance from the signature, so headers before them may change.
+    /// Therefore all frames must be as long as the template.
     ///
     /// # Panics
-    /// Where template and mask differ in length.
+    /// Panics if template and mask differ in length.
     pub fn new(template: &[u8], mask: &[u8]) -> Option<Self> {
         assert_eq!(template.len(), mask.len(), "a mask for each byte of the template");
         let compared = &mask[..mask.len().checked_sub(Signature::LENGTH)?];
         let first = compared.iter().position(|&bits| bits != 0)?;
         let last = compared.iter().rposition(|&bits| bits != 0)?;
-        // A signature is longer than a word, so there is a whole one wherever one begins.
+        // A signature is longer than a word, so every word lies within the template.
         let words = (first..=last).step_by(8).map(|start| {
             let bits = |at: usize| if at <= last { mask[at] } else { 0 };
             let mask = core::array::from_fn(|at| bits(start + at));
@@ -105,11 +105,11 @@ impl PayloadCheck {
         Some(Self { words: words.collect(), from_end: template.len() - first })
     }
 
-    /// A comparison of what frames of a stream have in common from byte `start` of the template
-    /// on; `None` where that is nothing, or frames differ in length.
+    /// Compares the constant bytes of a stream's frames from byte `start` of the template on.
+    /// Returns `None` if there are none, or if frames differ in length.
     ///
     /// # Panics
-    /// Where the program of the stream writes beyond its template: plans are validated before.
+    /// Panics if the stream's program writes beyond its template: plans are validated before.
     pub fn of_stream(stream: &Stream, start: usize) -> Option<Self> {
         let steps = &stream.program.steps;
         if steps.iter().any(|step| matches!(step, Step::Length { .. })) {
@@ -121,8 +121,8 @@ impl PayloadCheck {
         Self::new(&stream.template, &mask)
     }
 
-    /// Whether a frame, up to the end of its signature, has these bytes. Where it is shorter, it
-    /// is compared as far as it goes.
+    /// Returns whether a frame, up to the end of its signature, has these bytes. A shorter frame is
+    /// compared as far as it reaches.
     #[inline]
     pub fn matches(&self, frame: &[u8]) -> bool {
         let Some(start) = frame.len().checked_sub(self.from_end) else {
@@ -133,7 +133,7 @@ impl PayloadCheck {
         pairs.fold(0, |all, (bytes, word)| all | word.differing(*bytes)) == 0
     }
 
-    /// As [`Self::matches`], of a frame of which the first bytes to be compared are missing.
+    /// Like [`Self::matches`], for a frame without the first bytes to compare.
     #[cold]
     fn matches_shorter(&self, frame: &[u8]) -> bool {
         let missing = self.from_end - frame.len();
@@ -147,22 +147,22 @@ impl PayloadCheck {
     }
 }
 
-/// What can be counted frame by frame.
+/// Counters that do not depend on the order of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Frames with the stream's signature or mark, repeats included.
+    /// Frames with the stream's signature or mark, including duplicates.
     pub frames: u64,
-    /// Their bytes, as long as they were on the wire, without FCS.
+    /// Their bytes on the wire, without FCS.
     pub bytes: u64,
-    /// Those of them of which a byte differs from what all have in common. They count as arrived;
-    /// RFC 7680 would have them lost.
+    /// Frames whose payload differs from the constant bytes. They count as arrived; RFC 7680 would
+    /// count them as lost.
     pub corrupt: u64,
-    /// Frames with the stream's signature that left before the measurement began, of an earlier
-    /// run; counted nowhere else.
+    /// Frames with the stream's signature that left before the measurement started; counted nowhere
+    /// else.
     pub stale: u64,
-    /// When the first frame arrived.
+    /// Arrival of the first frame.
     pub first: Option<Instant>,
-    /// When the last frame arrived.
+    /// Arrival of the last frame.
     pub last: Option<Instant>,
 }
 
@@ -189,18 +189,17 @@ impl Tallies {
     }
 }
 
-/// What follows from the order in which frames arrived; what every frame needs stands first.
+/// Measurements that depend on the order of arrival. Fields that every frame needs are first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Ordered {
     ipdv: Distribution,
     jitter: Jitter,
-    /// The delay of the frame with the highest number.
+    /// Delay of the frame with the highest number.
     highest_delay: i64,
     series: Option<Series>,
     sequence: Sequence,
-    /// Delays of the frames within the sequence's window that missing ones were or are next to, by
-    /// their number.
+    /// Delays by frame number within the window, for frames next to a missing one.
     delays: Box<[i64]>,
 }
 
@@ -219,28 +218,28 @@ impl Ordered {
         }
     }
 
-    /// Loss, duplication, reordering.
+    /// Returns loss, duplication and reordering.
     pub const fn sequence(&self) -> &Sequence {
         &self.sequence
     }
 
-    /// Interarrival jitter.
+    /// Returns the interarrival jitter.
     pub const fn jitter(&self) -> &Jitter {
         &self.jitter
     }
 
-    /// Inter-packet delay variation (RFC 5481 section 4.1): the delay of each frame less that of
-    /// the one sent before it, in ns, where both arrived within the window.
+    /// Returns the inter-packet delay variation in ns (RFC 5481 section 4.1). It is the delay of
+    /// each frame minus that of the frame sent before it, if both arrived within the window.
     pub const fn ipdv(&self) -> &Distribution {
         &self.ipdv
     }
 
-    /// Time series.
+    /// Returns the time series, if enabled.
     pub const fn series(&self) -> Option<&Series> {
         self.series.as_ref()
     }
 
-    /// Notes an arrival; returns whether it is the first of its frame, as far as can be told.
+    /// Records an arrival; returns whether it is the first of its frame, as far as known.
     #[inline]
     fn note(&mut self, number: u64, delay_ns: i64, bytes: usize, arrival: Instant) -> bool {
         let arrived = self.sequence.note(number, arrival);
@@ -274,7 +273,7 @@ impl Ordered {
                     if let Some(highest) = (number - skipped).checked_sub(1) {
                         self.keep(highest, before);
                     }
-                    // Behind it, as after a leap over the window both have the same place.
+                    // Written last: after a gap larger than the window both have the same position.
                     self.keep(number, delay_ns);
                 } else if number > 0 {
                     self.ipdv.record(delay_ns - before);
@@ -284,7 +283,7 @@ impl Ordered {
         }
     }
 
-    /// Notes a frame that was missing: those next to it were kept.
+    /// Records a frame that was missing: the delays of its neighbours were kept.
     #[cold]
     fn note_ipdv_late(&mut self, number: u64, delay_ns: i64) {
         let place = self.keep(number, delay_ns);
@@ -297,7 +296,7 @@ impl Ordered {
         }
     }
 
-    /// Keeps a frame's delay; returns where.
+    /// Stores a frame's delay; returns its index.
     fn keep(&mut self, number: u64, delay_ns: i64) -> usize {
         let place = number as usize & (self.delays.len() - 1);
         self.delays[place] = delay_ns;
@@ -305,16 +304,15 @@ impl Ordered {
     }
 }
 
-/// What was measured of one stream; what every frame needs stands first, in as few cache lines as
-/// it takes.
+/// Measurements of one stream. Fields that every frame needs are first, in as few cache lines as
+/// possible.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct StreamRecord {
     tallies: Tallies,
-    /// A delay that the others are near to, in ns: as departures are known modulo 2^48, so are
-    /// delays.
+    /// A delay in ns close to the others. Departures are known modulo 2^48 ns, so delays are too.
     delay_near: Option<i64>,
-    /// The earliest departure of this run, where that can be told.
+    /// Earliest departure of this run, if the clocks are the same.
     departure_min: Option<Instant>,
     payload: Option<PayloadCheck>,
     id: u32,
@@ -323,7 +321,7 @@ pub struct StreamRecord {
 }
 
 impl StreamRecord {
-    /// Nothing yet of a stream.
+    /// Creates an empty record of a stream.
     pub fn new(stream: MeasuredStream, options: &MeasureOptions) -> Self {
         Self {
             id: stream.id,
@@ -336,42 +334,42 @@ impl StreamRecord {
         }
     }
 
-    /// The stream's number.
+    /// Returns the stream number.
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// What was counted frame by frame.
+    /// Returns the counters that do not depend on the order of frames.
     pub const fn tallies(&self) -> &Tallies {
         &self.tallies
     }
 
-    /// One-way delay and packet delay variation.
+    /// Returns one-way delay and packet delay variation.
     pub const fn delay(&self) -> &DelayRecord {
         &self.delay
     }
 
-    /// What follows from the order of arrivals; `None` of a stream that is counted by its mark, and
-    /// after records of several queues that the stream arrived on were merged.
+    /// Returns the measurements that depend on order. `None` for a stream that is counted by its
+    /// mark, and after a merge of records of several queues on which the stream arrived.
     pub const fn ordered(&self) -> Option<&Ordered> {
         self.ordered.as_ref()
     }
 
-    /// Nothing will be known of the order and the delays of its frames.
+    /// Disables the measurements that depend on order.
     pub(super) fn has_no_order(&mut self) {
         self.ordered = None;
     }
 
-    /// Counts a frame of this stream that tells neither its number nor its departure.
+    /// Counts a frame of this stream that has a mark and no signature.
     pub(super) fn count(&mut self, original_length: usize, arrival: Instant) {
         self.tallies.note(original_length, arrival);
     }
 
-    /// Notes a frame of this stream, which was `original_length` bytes long on the wire; returns
-    /// whether it counts, which those of an earlier run do not.
+    /// Records a frame of this stream, which was `original_length` bytes long on the wire. Returns
+    /// whether it counts; stale frames do not.
     ///
     /// # Panics
-    /// Where what was found is beyond the frame.
+    /// Panics if `found` lies beyond the frame.
     #[inline]
     pub fn note(
         &mut self,
@@ -406,7 +404,7 @@ impl StreamRecord {
         near + sign_extend(apart.wrapping_sub(near as u64), bits)
     }
 
-    /// Whether a frame left before the measurement began.
+    /// Returns whether a frame left before the measurement started.
     #[inline]
     fn is_stale(&self, delay_ns: i64, arrival: Instant) -> bool {
         self.departure_min.is_some_and(|started| {
@@ -415,13 +413,13 @@ impl StreamRecord {
         })
     }
 
-    /// Adds what was measured of the same stream on another queue.
+    /// Adds the record of the same stream on another queue.
     ///
-    /// Where it arrived on one of them only, nothing is lost by that. Where it arrived on both,
-    /// each saw the other's frames missing, and nothing tells the order between them: what remains
-    /// are the tallies and delays, in which repeats that arrived on different queues count as
-    /// frames of their own, so that neither loss nor duplication can be told. To measure such a
-    /// stream, drain its queues by one receiver.
+    /// If the stream arrived on one of them only, nothing is lost. If it arrived on both, each
+    /// queue misses the frames of the other, and the order between the queues is unknown. Then only
+    /// tallies and delays remain: duplicates on different queues count as separate frames, and
+    /// neither loss nor duplication is known. To measure such a stream, drain its queues with one
+    /// receiver.
     pub fn merge(&mut self, other: Self) {
         if other.tallies.frames == 0 {
             self.tallies.stale += other.tallies.stale;
@@ -455,7 +453,7 @@ mod tests {
         StreamRecord::new(MeasuredStream { id: 1, payload: None }, &options)
     }
 
-    /// Notes frames of 60 bytes: number, departure and arrival.
+    /// Records frames of 60 bytes, given as (number, departure, arrival).
     fn note(record: &mut StreamRecord, frames: &[(u64, u64, u64)]) {
         for &(sequence, departure, arrival) in frames {
             let signature = Signature { stream: 1, sequence, departure };
@@ -472,7 +470,7 @@ mod tests {
 
     #[test]
     fn rfc_4737_section_7_1_delay_variation_with_one_packet_reordered() {
-        // Milliseconds, taken for nanoseconds; the RFC counts frames from 1.
+        // Milliseconds of the RFC, used as nanoseconds; the RFC numbers frames from 1.
         let order = [1, 2, 3, 5, 6, 7, 8, 4, 9, 10];
         let frames = order.map(|number: u64| {
             let sent = 20 * (number - 1);
@@ -485,15 +483,15 @@ mod tests {
     }
 
     #[test]
-    fn delay_variation_between_frames_needs_both_of_them() {
+    fn ipdv_needs_both_frames() {
         let record = noted(&[(0, 0, 5), (1, 10, 17), (3, 30, 31), (3, 30, 99)]);
         let ipdv = record.ordered().unwrap().ipdv();
         assert_eq!((ipdv.count(), ipdv.min()), (1, Some(2)));
-        assert_eq!(record.delay().delays().count(), 3, "a repeat has no delay");
+        assert_eq!(record.delay().delays().count(), 3, "a duplicate has no delay");
     }
 
     #[test]
-    fn missing_frames_count_where_they_were_missed_until_they_come() {
+    fn missing_frames_count_in_their_interval_until_they_arrive() {
         let record = noted(&[(0, 0, 10), (4, 40, 150), (5, 50, 160), (2, 20, 350)]);
         let series = record.ordered().unwrap().series().unwrap();
         let missing: Vec<_> = series.intervals().iter().map(|interval| interval.missing).collect();
@@ -504,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn departures_are_told_beyond_their_bits() {
+    fn departures_are_unwrapped() {
         let mut late = record(MeasureOptions { started: Instant::from_nanos(1 << 50), ..OPTIONS });
         let now = (1 << 50) + 1_000;
         note(&mut late, &[(0, 900, now), (1, 2_000, now)]);
@@ -513,8 +511,8 @@ mod tests {
     }
 
     #[test]
-    fn delays_of_clocks_far_apart_do_not_leap() {
-        // 39.1 hours, where half of 2^48 ns is passed.
+    fn delays_do_not_wrap_with_different_clocks() {
+        // 39.1 hours, half of 2^48 ns.
         let half = 1_u64 << 47;
         let mut record = record(MeasureOptions { same_clock: false, ..OPTIONS });
         note(&mut record, &[(0, 10, half + 9), (1, 10, half + 11), (2, 10, half + 8)]);
@@ -523,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_before_the_run_is_of_another() {
+    fn frames_that_left_before_the_start_are_stale() {
         let started = Instant::from_nanos(1_000);
         let mut record = record(MeasureOptions { started, ..OPTIONS });
         note(&mut record, &[(700, 999, 1_010), (0, 1_000, 1_020)]);
@@ -534,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_compared_by_their_distance_from_the_signature() {
+    fn payload_is_compared_by_distance_from_the_signature() {
         let template: Vec<u8> = (0..80).collect();
         let mut mask = [0; 80];
         mask[40..60].fill(0xff);
@@ -557,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_all_where_one_queue_had_the_stream() {
+    fn merge_keeps_everything_if_one_queue_had_the_stream() {
         let mut idle = record(OPTIONS);
         idle.merge(noted(&[(0, 0, 5), (2, 20, 25)]));
         idle.merge(record(OPTIONS));
@@ -566,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_tells_no_loss_where_both_queues_had_the_stream() {
+    fn merge_drops_loss_if_both_queues_had_the_stream() {
         let mut even = noted(&[(0, 0, 5), (2, 20, 25)]);
         even.merge(noted(&[(1, 10, 18), (3, 30, 35)]));
         assert!(even.ordered().is_none());

@@ -1,5 +1,5 @@
-//! What was measured of one stream in several parts: by the frames of each worker that sent it,
-//! or on each port where it arrived.
+//! Summary of a stream that was measured in several parts: one for each worker that sent it, or for
+//! each port where it arrived.
 
 use wirestorm_base::time::Duration;
 
@@ -9,28 +9,28 @@ use super::sequence::SequenceCounters;
 use super::series::Series;
 use super::stream::{Ordered, StreamRecord, Tallies};
 
-/// The records of all parts of a stream together.
+/// Sum of the records of all parts of a stream.
 ///
-/// Nothing is known of the order between two parts, so reordering and delay variation are those
-/// within them.
+/// The order of frames of different parts is unknown, so reordering and delay variation apply
+/// within the parts.
 #[derive(Clone, Debug, Default)]
 pub struct StreamSummary {
-    /// What was counted frame by frame.
+    /// Frame counters.
     pub tallies: Tallies,
-    /// Loss, duplication and reordering; none where the order of a part is not known.
+    /// Loss, duplication and reordering; `None` if the order of a part is unknown.
     pub sequence: Option<SequenceCounters>,
     /// One-way delay and packet delay variation.
     pub delay: DelayRecord,
     /// Inter-packet delay variation in ns.
     pub ipdv: Distribution,
-    /// Interarrival jitter in ns: the greatest of all parts.
+    /// Interarrival jitter in ns: the maximum of all parts.
     pub jitter_ns: u64,
     /// Time series.
     pub series: Option<Series>,
 }
 
 impl StreamSummary {
-    /// The summary of some records.
+    /// Sums several records.
     pub fn new<'a>(records: impl IntoIterator<Item = &'a StreamRecord>) -> Self {
         let mut summary = Self { sequence: Some(SequenceCounters::default()), ..Self::default() };
         for record in records {
@@ -59,7 +59,7 @@ impl StreamSummary {
 }
 
 impl SequenceCounters {
-    /// Adds what was counted of another part of the stream.
+    /// Adds the counters of another part of the stream.
     pub fn add(&mut self, other: &Self) {
         self.received += other.received;
         self.missing += other.missing;
@@ -83,7 +83,7 @@ mod tests {
     use crate::measure::{Found, MeasureOptions, MeasuredStream, Signature};
     use wirestorm_base::time::Instant;
 
-    /// A record of frames by number, departure and arrival.
+    /// Creates a record of frames given as (number, departure, arrival).
     fn record(frames: &[(u64, u64, u64)]) -> StreamRecord {
         let stream = MeasuredStream { id: 1, payload: None };
         let options = MeasureOptions {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_added_up() {
+    fn parts_are_summed() {
         let first = record(&[(0, 0, 10), (2, 20, 40), (1, 10, 50), (1, 10, 51)]);
         let second = record(&[(0, 5, 8), (3, 500, 700)]);
         let summary = StreamSummary::new([&first, &second]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn series_of_parts_are_brought_to_one_length() {
+    fn series_of_parts_get_a_common_interval_length() {
         let first = record(&[(0, 0, 50), (1, 100, 150)]);
         let second = record(&[(0, 0, 60), (1, 100, 160), (2, 600, 610)]);
         let summary = StreamSummary::new([&first, &second]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_unknown_order_leaves_none() {
+    fn part_without_order_leaves_no_sequence() {
         let mut merged = record(&[(0, 0, 5)]);
         merged.merge(record(&[(1, 10, 15)]));
         assert!(StreamSummary::new([&merged, &record(&[])]).sequence.is_none());

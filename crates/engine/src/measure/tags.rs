@@ -1,4 +1,4 @@
-//! What arrived of each stream under the VLAN tags that its frames had on arrival.
+//! Counters of each stream by the VLAN tags of its frames on arrival.
 
 use alloc::collections::BTreeMap;
 
@@ -9,25 +9,26 @@ use super::sequence::{Sequence, SequenceCounters};
 use super::signature::Signature;
 use super::tally::Tally;
 
-/// Records that there are at most: those of a stream under one tag take about a kilobyte.
+/// Maximum number of records: a record of a stream under one tag takes about 1 KB.
 pub const TAG_RECORDS_MAX: usize = 1 << 16;
 
-/// Frames below the highest that arrived under a tag for which it is known whether they did.
+/// Window in frames below the highest arrival under a tag.
 const WINDOW: usize = 64;
 
-/// The VLANs that a frame is in, by its tags.
+/// VLAN identifiers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VlanTags {
-    /// It has no tag.
+    /// No tag.
     None,
     /// One tag.
     One(u16),
-    /// Two tags or more: the outermost, and the next one.
+    /// Two or more tags: the outermost and the next one.
     Two(u16, u16),
 }
 
 impl VlanTags {
-    /// The tags of an Ethernet frame (types 0x8100, 0x88a8, 0x9100), priority tags included.
+    /// Parses the tags of an Ethernet frame (types 0x8100, 0x88a8, 0x9100), including priority
+    /// tags.
     pub fn of(frame: &[u8]) -> Self {
         let id = |at: usize| {
             let [high, low, first, second] = *frame.get(at..)?.first_chunk()?;
@@ -42,7 +43,7 @@ impl VlanTags {
     }
 }
 
-/// What arrived of a stream under the same tags.
+/// Counters of a stream under the same tags.
 #[derive(Clone, Debug)]
 pub struct TagRecord {
     arrived: Tally,
@@ -54,24 +55,24 @@ impl TagRecord {
         Self { arrived: Tally::default(), sequence: Sequence::new(WINDOW) }
     }
 
-    /// Arrivals, repeats included.
+    /// Returns the arrivals, including duplicates.
     pub const fn arrived(&self) -> Tally {
         self.arrived
     }
 
-    /// Their order. Frames are numbered through the whole stream, so that those which arrived
-    /// under other tags are missing here.
+    /// Returns the sequence counters. Frames are numbered over the whole stream, so frames that
+    /// arrived under other tags count as missing here.
     pub const fn counters(&self) -> &SequenceCounters {
         self.sequence.counters()
     }
 }
 
-/// The records of all streams of a receiver under all tags.
+/// Records of all streams of a receiver under all tags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TagRecords {
-    /// By the stream's place in the receiver, and the tags.
+    /// Records by the stream's index in the receiver and the tags.
     records: BTreeMap<(usize, VlanTags), TagRecord>,
-    /// What came when there were as many as there may be.
+    /// Frames that arrived under new tags after the limit was reached.
     beyond: Tally,
 }
 

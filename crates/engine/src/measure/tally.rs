@@ -1,11 +1,11 @@
-//! Counts of frames.
+//! Frame counts.
 
-/// Frames that are counted, and no more.
+/// Number of frames and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Number of datagrams.
+    /// Number of frames.
     pub frames: u64,
-    /// Their bytes, as long as they were on the wire, without FCS.
+    /// Their bytes on the wire, without FCS.
     pub bytes: u64,
 }
 
@@ -15,7 +15,7 @@ impl Tally {
         self.bytes += bytes as u64;
     }
 
-    /// Adds others.
+    /// Adds another count.
     pub fn merge(&mut self, other: Self) {
         self.frames += other.frames;
         self.bytes += other.bytes;

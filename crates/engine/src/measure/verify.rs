@@ -1,20 +1,20 @@
-//! Content and order of frames that carry no signature, such as replayed ones.
+//! Content and order of frames without signatures, such as replayed ones.
 //!
-//! The sender notes a hash of every frame before it leaves, the receiver one of every frame
-//! that arrives. Equal hashes are the same frame. Frames of equal content are told apart by
-//! their order only: an arrival stands for the earliest of them that has not arrived yet.
+//! The sender records a hash of every frame before it leaves, and the receiver a hash of every
+//! frame that arrives. Equal hashes mean the same frame. Of several frames with equal content, an
+//! arrival matches the earliest one that has not arrived.
 
 use alloc::vec::Vec;
 
 use hashbrown::HashTable;
 
-/// The hash by which frames are recognised: two frames in 2^64 are taken for the same.
+/// Returns the hash that identifies a frame; two frames collide with a probability of 2^-64.
 #[inline]
 pub fn frame_hash(frame: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(frame)
 }
 
-/// What a verifier has found.
+/// Counters of a verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifyCounters {
     /// Frames sent.
@@ -23,30 +23,29 @@ pub struct VerifyCounters {
     pub intact: u64,
     /// Intact frames that arrived after one sent later (RFC 4737 section 3.3).
     pub reordered: u64,
-    /// The most frames that a reordered one arrived after although they were sent later
-    /// (RFC 4737 section 4.2, without the bound on the search).
+    /// Maximum number of frames sent later that arrived before a reordered one (RFC 4737 section
+    /// 4.2, without the bound on the search).
     pub reordering_extent_max: u64,
     /// Arrivals beyond the number of times that a frame was sent (RFC 5560).
     pub duplicated: u64,
-    /// Arrivals that equal no frame sent: corrupted, changed on the way, or of others.
+    /// Arrivals that match no sent frame: corrupted, modified or of another origin.
     pub unexpected: u64,
-    /// Frames sent that could not be noted because the table was full: neither verified nor
-    /// counted as lost.
+    /// Sent frames that did not fit into the table: neither verified nor counted as lost.
     pub unverified: u64,
 }
 
-/// Matches arrivals with what was sent.
+/// Matches arrivals with sent frames.
 ///
-/// Everything sent must be noted before it can arrive.
+/// Every frame must be recorded as sent before it can arrive.
 #[derive(Debug)]
 pub struct Verifier {
     contents: HashTable<Content>,
-    /// Frames sent that have not arrived, as lists in order of sending, one for each content.
+    /// Sent frames that have not arrived, as one list in order of sending for each content.
     pending: Vec<Pending>,
     free: u32,
     frames_max: usize,
     next_sequence: u64,
-    /// One beyond the highest sequence number that has arrived.
+    /// One more than the highest sequence number that has arrived.
     next_expected: u64,
     counters: VerifyCounters,
 }
@@ -54,7 +53,7 @@ pub struct Verifier {
 #[derive(Debug)]
 struct Content {
     hash: u64,
-    /// The list of those that have not arrived; `NONE` where it is empty.
+    /// Head of the list of pending frames; `NONE` if it is empty.
     first: u32,
     last: u32,
 }
@@ -68,7 +67,7 @@ struct Pending {
 const NONE: u32 = u32::MAX;
 
 impl Verifier {
-    /// A verifier that remembers `frames_max` frames on their way and as many contents at most.
+    /// Creates a verifier for at most `frames_max` pending frames and as many contents.
     pub fn new(frames_max: usize) -> Self {
         Self {
             contents: HashTable::new(),
@@ -81,7 +80,7 @@ impl Verifier {
         }
     }
 
-    /// Notes a frame that is about to leave.
+    /// Records a frame that is about to leave.
     pub fn sent(&mut self, hash: u64) {
         self.counters.sent += 1;
         let sequence = self.next_sequence;
@@ -108,7 +107,7 @@ impl Verifier {
         }
     }
 
-    /// Notes a frame that arrived.
+    /// Records a frame that arrived.
     pub fn arrived(&mut self, hash: u64) {
         let Some(content) = self.contents.find_mut(hash, |content| content.hash == hash) else {
             self.counters.unexpected += 1;
@@ -133,7 +132,8 @@ impl Verifier {
         }
     }
 
-    /// Takes back the note of a frame that never left; to be called when nothing more arrives.
+    /// Reverts [`sent`](Self::sent) for a frame that never left; call it only after the last
+    /// arrival.
     pub fn unsent(&mut self, hash: u64) {
         self.counters.sent -= 1;
         match self.contents.find_mut(hash, |content| content.hash == hash) {
@@ -143,9 +143,9 @@ impl Verifier {
                 self.pending[position as usize].next = self.free;
                 self.free = position;
             }
-            // It had no place in the table.
+            // The frame was not in the table.
             _ if self.counters.unverified > 0 => self.counters.unverified -= 1,
-            // What was taken for its arrival was the second of another frame.
+            // The arrival matched to this frame was a duplicate of another one.
             _ => {
                 self.counters.intact -= 1;
                 self.counters.duplicated += 1;
@@ -153,12 +153,12 @@ impl Verifier {
         }
     }
 
-    /// Frames sent, and noted, that have not arrived.
+    /// Returns the number of recorded frames that have not arrived.
     pub fn outstanding(&self) -> u64 {
         self.counters.sent - self.counters.unverified - self.counters.intact
     }
 
-    /// What was found so far.
+    /// Returns the counters so far.
     pub fn counters(&self) -> &VerifyCounters {
         &self.counters
     }
@@ -183,7 +183,7 @@ impl Verifier {
 mod tests {
     use super::*;
 
-    /// What a verifier finds when these frames were sent and those arrived.
+    /// Returns the counters for these sent and arrived frames.
     fn verified(sent: &[u64], arrived: &[u64]) -> VerifyCounters {
         let mut verifier = Verifier::new(100);
         sent.iter().for_each(|&hash| verifier.sent(hash));
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn all_in_order_is_intact() {
+    fn frames_in_order_are_intact() {
         let found = verified(&[1, 2, 3], &[1, 2, 3]);
         assert_eq!(found, VerifyCounters { sent: 3, intact: 3, ..VerifyCounters::default() });
     }
 
     #[test]
-    fn what_is_missing_is_outstanding() {
+    fn missing_frames_are_outstanding() {
         let mut verifier = Verifier::new(100);
         [1, 2, 3].into_iter().for_each(|hash| verifier.sent(hash));
         [1, 3].into_iter().for_each(|hash| verifier.arrived(hash));
@@ -207,20 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn a_late_frame_is_reordered_and_no_loss() {
+    fn late_frame_is_reordered_and_not_lost() {
         // RFC 4737 section 7.1's example: 4 arrives after 5, 6, 7 and 8.
         let found = verified(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[0, 1, 2, 3, 5, 6, 7, 8, 4, 9]);
         assert_eq!((found.intact, found.reordered, found.reordering_extent_max), (10, 1, 4));
     }
 
     #[test]
-    fn a_duplicate_hides_no_loss() {
+    fn duplicate_does_not_hide_a_loss() {
         let found = verified(&[1, 2], &[1, 1]);
         assert_eq!((found.intact, found.duplicated), (1, 1));
     }
 
     #[test]
-    fn a_frame_that_never_left_is_not_outstanding_and_excuses_no_duplicate() {
+    fn unsent_frame_is_not_outstanding_and_explains_no_duplicate() {
         let mut verifier = Verifier::new(100);
         [1, 2, 1, 2].into_iter().for_each(|hash| verifier.sent(hash));
         [1, 1].into_iter().for_each(|hash| verifier.arrived(hash));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_never_left_and_had_no_place_is_not_unverified() {
+    fn unsent_frame_outside_the_table_is_not_unverified() {
         let mut verifier = Verifier::new(1);
         [1, 2].into_iter().for_each(|hash| verifier.sent(hash));
         verifier.arrived(1);
@@ -241,30 +241,30 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_equal_content_count_as_often_as_they_were_sent() {
+    fn equal_frames_count_as_often_as_they_were_sent() {
         let found = verified(&[7, 7, 7], &[7, 7, 7, 7]);
         assert_eq!((found.intact, found.duplicated, found.reordered), (3, 1, 0));
     }
 
     #[test]
-    fn a_changed_frame_is_unexpected_and_its_original_outstanding() {
+    fn modified_frame_is_unexpected_and_its_original_outstanding() {
         let found = verified(&[1, 2], &[1, 99]);
         assert_eq!((found.intact, found.unexpected), (1, 1));
     }
 
     #[test]
-    fn a_full_table_is_told_and_no_loss() {
+    fn full_table_counts_unverified_frames_and_no_loss() {
         let mut verifier = Verifier::new(2);
         [1, 2, 3].into_iter().for_each(|hash| verifier.sent(hash));
         [1, 2].into_iter().for_each(|hash| verifier.arrived(hash));
         assert_eq!(verifier.counters().unverified, 1);
         assert_eq!(verifier.outstanding(), 0);
         verifier.sent(1);
-        assert_eq!(verifier.outstanding(), 1, "places are used again");
+        assert_eq!(verifier.outstanding(), 1, "entries are reused");
     }
 
     #[test]
-    fn the_hash_depends_on_every_byte() {
+    fn hash_depends_on_every_byte() {
         let frame = [0x5a_u8; 1514];
         let hash = frame_hash(&frame);
         for position in 0..frame.len() {

@@ -1,4 +1,4 @@
-//! The unit that travels from the reader to the workers: a piece of a capture and its index.
+//! Piece of a capture with its index: the unit that the reader passes to the workers.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,77 +9,78 @@ use wirestorm_wire::packet::ethernet;
 
 use crate::sides::Side;
 
-/// Facts about a record, as bits.
+/// Properties of a record, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordFlags(u8);
 
 impl RecordFlags {
-    /// Belongs to a flow: IPv4 or IPv6, headers whole enough to tell which.
+    /// Belongs to a flow: IPv4 or IPv6 with headers complete enough to identify it.
     pub const FLOW: Self = Self(1);
-    /// The first packet of its flow in this pass over the capture.
+    /// First packet of its flow in this pass over the capture.
     pub const NEW_FLOW: Self = Self(1 << 1);
-    /// With `NEW_FLOW`: its key was seen before, but had been idle for longer than the expiry.
+    /// With `NEW_FLOW`: the key was seen before, but was idle longer than the expiry.
     pub const AFTER_EXPIRY: Self = Self(1 << 2);
-    /// Truncated or undecodable where a flow's addresses should be.
+    /// Truncated or undecodable in the headers that identify a flow.
     pub const INVALID: Self = Self(1 << 3);
     /// Leaves through the second interface.
     pub const SECONDARY: Self = Self(1 << 4);
-    /// Not to be sent: left out by a packet list or a cache file or, with `INVALID`, because it
-    /// cannot become an Ethernet frame.
+    /// Not sent: filtered by a packet list or a cache file or, with `INVALID`, not convertible to
+    /// an Ethernet frame.
     pub const LEFT_OUT: Self = Self(1 << 5);
     /// IPv6 rather than IPv4 at the network offset.
     pub const IPV6: Self = Self(1 << 6);
 
-    /// No fact at all: a frame that is not IP, for the first interface.
+    /// Returns no properties: a frame that is not IP, for the first interface.
     pub const fn empty() -> Self {
         Self(0)
     }
 
-    /// Whether all of `other`'s bits are set.
+    /// Returns whether all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets of bits.
+    /// Returns the union of both sets of bits.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// One record of a capture: where its bytes are in the chunk, and what is known of them.
+/// Record of a capture: location of its bytes in the chunk, and its parsed headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Capture time: ns since the Unix epoch.
+    /// Capture time in ns since the Unix epoch.
     pub timestamp: Instant,
-    /// Start of the record's bytes in [`Chunk::bytes`], behind the header of a link layer that is
-    /// not Ethernet.
+    /// Offset of the frame in [`Chunk::bytes`], behind the header of a link layer other than
+    /// Ethernet.
     pub offset: u32,
-    /// Bytes captured from there.
+    /// Captured bytes from `offset` on.
     pub captured_length: u32,
-    /// Bytes on the wire from there, without FCS; more than captured where a snap length cut them.
+    /// Bytes on the wire from `offset` on, without FCS; more than captured if a snap length cut the
+    /// packet.
     pub original_length: u32,
-    /// Start of the IP header from `offset`; meaningful with `FLOW` only.
+    /// Offset of the IP header from `offset`; valid only with `FLOW`.
     pub network_offset: u16,
-    /// Start of the transport header; meaningful with `FLOW` only, equal to the network offset
-    /// where the packet has none (a later fragment, a truncated packet).
+    /// Offset of the transport header from `offset`; valid only with `FLOW`. Equals the network
+    /// offset if the packet has none (a later fragment, a truncated packet).
     pub transport_offset: u16,
-    /// What the Ethernet header that is put in front has to say; 0 for a record that is an
-    /// Ethernet frame already.
+    /// EtherType of the Ethernet header to prepend; 0 if the record is an Ethernet frame.
     pub ethertype: u16,
-    /// The worker that sends it.
+    /// Index of the worker that sends it.
     pub worker: u16,
-    /// How many bytes before `offset` the sender's Ethernet address is; 0 where it is not known.
+    /// Distance in bytes from the sender's Ethernet address to `offset`; 0 if unknown.
     pub source: u8,
-    /// IP protocol number of the transport header; meaningful with `FLOW` only.
+    /// IP protocol number of the transport header; valid only with `FLOW`.
     pub protocol: u8,
-    /// What else is known.
+    /// Other properties.
     pub flags: RecordFlags,
 }
 
 impl Record {
-    /// Makes it the record of an Ethernet frame, or of what follows the header of one.
+    /// Strips the link-layer header. The rest is an Ethernet frame, or the payload of one if
+    /// `ethertype` is set.
     pub(super) fn convert(&mut self, conversion: &Conversion) {
         let strip = (conversion.strip as u32).min(self.captured_length);
         self.offset += strip;
@@ -90,7 +91,7 @@ impl Record {
         self.source = conversion.source.map_or(0, |at| (conversion.strip - at) as u8);
     }
 
-    /// Notes the side it belongs to.
+    /// Stores the side of the record.
     pub(super) fn set_side(&mut self, side: Side) {
         self.flags = match side {
             Side::Primary => self.flags,
@@ -99,49 +100,49 @@ impl Record {
         };
     }
 
-    /// Where its bytes end in [`Chunk::bytes`].
+    /// Returns the end of the frame in [`Chunk::bytes`].
     pub const fn end(&self) -> usize {
         self.offset as usize + self.captured_length as usize
     }
 
-    /// Bytes of the Ethernet header that its frame gets in front of its own bytes.
+    /// Returns the length of the Ethernet header to prepend.
     #[inline]
     pub const fn new_header_length(&self) -> usize {
         if self.ethertype == 0 { 0 } else { ethernet::HEADER_LENGTH }
     }
 
-    /// Bytes of the frame that is sent for it.
+    /// Returns the length of the frame to send, before edits.
     #[inline]
     pub const fn frame_length(&self) -> usize {
         self.captured_length as usize + self.new_header_length()
     }
 }
 
-/// A piece of a capture with the index of its records. Records lie whole in one chunk.
+/// Piece of a capture with the index of its records. A record never spans two chunks.
 #[derive(Debug, Default)]
 pub struct Chunk {
-    /// The file's bytes, headers of records included.
+    /// Bytes of the file, including record headers.
     pub bytes: Vec<u8>,
-    /// Its records in the order they are sent.
+    /// Records in the order of sending.
     pub records: Vec<Record>,
-    /// Which of the files it comes from, from 0.
+    /// Index of the file, from 0.
     pub file: u32,
-    /// The number in the file of its first record, from 1.
+    /// Number of the first record in the file, from 1.
     pub first_record: u64,
-    /// Whether it is the first of its file: capture timing starts anew.
+    /// Whether this is the first chunk of its file: capture timing restarts.
     pub starts_file: bool,
-    /// For chunks that come again in every pass: the number of this one, from 0.
+    /// Number of this chunk, from 0, if it is kept for all passes.
     pub kept: Option<u32>,
 }
 
 impl Chunk {
-    /// The captured bytes of a record of this chunk.
+    /// Returns the captured bytes of a record of this chunk.
     #[inline]
     pub fn data(&self, record: &Record) -> &[u8] {
         &self.bytes[record.offset as usize..record.end()]
     }
 
-    /// The sender's Ethernet address, for a record whose own header of another link layer has it.
+    /// Returns the sender's Ethernet address if the record's own link-layer header has one.
     #[inline]
     pub fn source(&self, record: &Record) -> Option<&[u8; 6]> {
         let at =
@@ -149,28 +150,28 @@ impl Chunk {
         self.bytes.get(at as usize..)?.first_chunk()
     }
 
-    /// Empties it and keeps its memory.
+    /// Clears the chunk and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
     }
 }
 
-/// What a feed has for a worker.
+/// Result of polling a feed.
 #[derive(Debug)]
 pub enum Fed {
-    /// The next piece.
+    /// Next chunk.
     Chunk(Arc<Chunk>),
-    /// All files were passed once; the next pass follows.
+    /// One pass over all files is complete; the next pass follows.
     PassEnd,
-    /// Nothing yet: the reader is behind.
+    /// Nothing available: the reader is behind.
     Pending,
-    /// All passes are done, or the reader failed, which it reports elsewhere.
+    /// All passes are complete, or the reader failed and reports the error elsewhere.
     End,
 }
 
-/// Where a worker gets its chunks from. Every worker gets every chunk.
+/// Source of a worker's chunks. Every worker receives every chunk.
 pub trait Feed {
-    /// The next chunk, without waiting for it.
+    /// Returns the next chunk without blocking.
     fn next(&mut self) -> Fed;
 }

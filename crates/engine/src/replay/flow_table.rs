@@ -1,44 +1,44 @@
-//! Which flows were seen, and when last: in capture time.
+//! Table of known flows, with the capture time of their last packet.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_wire::flow::FlowKey;
 
-/// What the table knows of a packet's flow.
+/// State of a packet's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The first packet of this flow.
+    /// First packet of the flow.
     First,
-    /// The first since the flow was idle for longer than the expiry.
+    /// First packet after the flow was idle longer than the expiry.
     FirstSinceExpiry,
-    /// One more packet.
+    /// Further packet.
     Again,
-    /// Not in the table, which is full: cannot be told.
+    /// The table is full, and the flow is not in it.
     Unknown,
 }
 
-/// A bounded table of flows.
+/// Bounded table of flows.
 #[derive(Debug)]
 pub struct FlowTable {
     flows: HashTable<(FlowKey, Instant)>,
-    /// Idle time after which the same key is another flow; `None`: never.
+    /// Idle time after which the same key is a new flow; `None` for never.
     expiry: Option<Duration>,
     flows_max: usize,
     overflowed: u64,
 }
 
-/// Any constant will do: the keys come from a file, and the bound on the table also bounds what
-/// a file made to collide can cost.
+/// A constant seed is sufficient: keys come from a file, and the bound on the table also limits the
+/// cost of collisions.
 const SEED: u64 = 0x5773_746f_726d;
 
 impl FlowTable {
-    /// An empty table for `flows_max` flows at most.
+    /// Creates an empty table for at most `flows_max` flows.
     pub fn new(expiry: Option<Duration>, flows_max: usize) -> Self {
         Self { flows: HashTable::new(), expiry, flows_max, overflowed: 0 }
     }
 
-    /// Notes a packet of flow `key` captured at `timestamp`.
+    /// Records a packet of flow `key` captured at `timestamp`.
     #[inline]
     pub fn note(&mut self, key: &FlowKey, timestamp: Instant) -> Seen {
         let hash = key.hash64(SEED);
@@ -61,22 +61,22 @@ impl FlowTable {
         }
     }
 
-    /// Forgets all flows and keeps the memory.
+    /// Removes all flows and keeps the memory.
     pub fn clear(&mut self) {
         self.flows.clear();
     }
 
-    /// Flows in the table.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.flows.len()
     }
 
-    /// Whether no flow was seen.
+    /// Returns whether there are no flows.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
 
-    /// Packets whose flow could not be told because the table was full.
+    /// Returns the number of packets of flows that did not fit into the table.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }

@@ -1,5 +1,4 @@
-//! Decodes a capture piece by piece and writes down what the workers need to know of each
-//! record.
+//! Decodes a capture in pieces and indexes each record for the workers.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -14,73 +13,72 @@ use crate::sides::{CacheError, CacheFile, Side, Sides, SidesOptions};
 use super::chunk::{Chunk, Record, RecordFlags};
 use super::flow_table::{FlowTable, Seen};
 
-/// What is to be found out.
+/// Options of an indexer.
 #[derive(Clone, Debug)]
 pub struct IndexerOptions {
-    /// Workers to split the flows over; 1 or more.
+    /// Number of workers that share the flows, at least 1.
     pub workers: u16,
-    /// Whether flows are counted.
+    /// Whether to count flows.
     pub flows: bool,
-    /// Idle time after which the same key is another flow; `None`: never.
+    /// Idle time after which the same key is a new flow; `None` for never.
     pub flow_expiry: Option<Duration>,
-    /// Flows that are told apart at most.
+    /// Limit on the table of flows.
     pub flows_max: usize,
-    /// How the two sides of a conversation are told apart.
+    /// Source of each record's side.
     pub sides: SideSource,
-    /// Whether frames will be edited, which needs to know where their headers are.
+    /// Whether frames will be edited, which requires their header offsets.
     pub needs_offsets: bool,
-    /// The records to be sent, by their numbers in each file from 1; `None`: all.
+    /// Records to send, by their numbers in each file from 1; `None` sends all.
     pub only: Option<Vec<RangeInclusive<u64>>>,
-    /// The records not to be sent.
+    /// Records not to send.
     pub except: Vec<RangeInclusive<u64>>,
 }
 
-/// How records get their side.
+/// Source of each record's side.
 #[derive(Clone, Debug, Default)]
 pub enum SideSource {
-    /// All are of the primary side.
+    /// All records belong to the primary side.
     #[default]
     One,
-    /// By the packet's number, as a file of tcpprep says; it also leaves packets out.
+    /// A tcpprep cache file, by packet number; it may also exclude packets.
     Cache(CacheFile),
-    /// By rules, packet by packet.
+    /// Rules, packet by packet.
     Rules(SidesOptions),
-    /// By the interface that the capture names: the first is the primary side, all others
-    /// are the secondary.
+    /// The interface in the capture: the first is the primary side, all others the secondary.
     Interface,
 }
 
-/// Why a capture cannot be read on. Records before the fault were indexed.
+/// Errors of a capture. Records before the error are indexed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// The file is damaged or of another kind.
+    /// The file is damaged or has another format.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// The file of tcpprep belongs to another capture.
+    /// The tcpprep cache file belongs to another capture.
     #[error(transparent)]
     Cache(#[from] CacheError),
-    /// A record cannot become an Ethernet frame.
+    /// A record cannot be converted to an Ethernet frame.
     #[error("packet {packet}: {source}")]
     Link {
-        /// Its number in the file, from 1.
+        /// Number of the packet in the file, from 1.
         packet: u64,
         /// Cause.
         source: LinkError,
     },
 }
 
-/// How far an indexer came.
+/// Progress of an indexer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indexed {
-    /// Bytes of the chunk that are dealt with; the rest belongs to the next chunk.
+    /// Bytes of the chunk that are indexed; the rest belongs to the next chunk.
     pub consumed: usize,
-    /// Bytes that the next chunk must hold, the rest included, for the indexer to get further.
+    /// Minimum size of the next chunk for further progress, including the rest.
     pub at_least: usize,
     /// Whether the capture has ended.
     pub ended: bool,
 }
 
-/// Indexes one file after the other, and the same again in the next pass.
+/// Indexes files one after the other, and again in the next pass.
 #[derive(Debug)]
 pub struct Indexer {
     options: IndexerOptions,
@@ -88,12 +86,12 @@ pub struct Indexer {
     flows: FlowTable,
     sides: Option<Sides>,
     file: u32,
-    /// Records of this file so far.
+    /// Number of records of this file so far.
     records: u64,
 }
 
 impl Indexer {
-    /// An indexer before its first file.
+    /// Creates an indexer before its first file.
     pub fn new(options: IndexerOptions) -> Self {
         let flows = FlowTable::new(options.flow_expiry, options.flows_max);
         let sides = match &options.sides {
@@ -103,7 +101,7 @@ impl Indexer {
         Self { options, decoder: Decoder::new(), flows, sides, file: 0, records: 0 }
     }
 
-    /// Begins a pass over all files: every flow is new again.
+    /// Starts a pass over all files: every flow is new again.
     pub fn start_pass(&mut self) {
         self.flows.clear();
         if let Some(sides) = &mut self.sides {
@@ -111,18 +109,18 @@ impl Indexer {
         }
     }
 
-    /// Begins a file.
+    /// Starts a file.
     pub fn start_file(&mut self, file: u32) {
         self.decoder = Decoder::new();
         self.file = file;
         self.records = 0;
     }
 
-    /// Indexes the records that lie whole in the first `filled` bytes of the chunk, which
-    /// start where the part consumed last ended.
+    /// Indexes the complete records in the first `filled` bytes of the chunk. The chunk starts at
+    /// the end of the bytes consumed last.
     ///
     /// # Errors
-    /// At the first record that makes no sense; those before it are in the chunk.
+    /// Returns an error at the first invalid record; those before it are in the chunk.
     pub fn index(
         &mut self,
         chunk: &mut Chunk,
@@ -153,17 +151,18 @@ impl Indexer {
         }
     }
 
-    /// Packets whose flow could not be told because the table was full.
+    /// Returns the number of packets of flows that did not fit into the table.
     pub fn flows_overflowed(&self) -> u64 {
         self.flows.overflowed()
     }
 
-    /// Packets whose side could only be guessed because the table of conversations was full.
+    /// Returns the number of packets whose side was guessed because the table of conversations was
+    /// full.
     pub fn sides_overflowed(&self) -> u64 {
         self.sides.as_ref().map_or(0, Sides::overflowed)
     }
 
-    /// Bytes of the file that were consumed.
+    /// Returns the number of bytes of the file that were consumed.
     pub fn position(&self) -> u64 {
         self.decoder.position()
     }
@@ -190,8 +189,8 @@ impl Indexer {
         if header.link_type != LinkType::EN10MB {
             match ethernet_conversion(header.link_type, data) {
                 Ok(conversion) => record.convert(&conversion),
-                // One record that cannot be converted is counted; a link type that none can be
-                // converted from is the wrong input.
+                // Count a record that cannot be converted. A link type that can never be converted
+                // is an error.
                 Err(LinkError::Truncated { .. } | LinkError::UnknownProtocol { .. }) => {
                     record.flags =
                         record.flags.with(RecordFlags::LEFT_OUT).with(RecordFlags::INVALID);
@@ -210,7 +209,7 @@ impl Indexer {
         let by_content = options.flows || options.workers > 1 || options.needs_offsets;
         if by_content || self.sides.is_some() {
             let dissection = dissect(header.link_type, data);
-            // The offsets are from the start of a header that is not part of the record any more.
+            // Dissection offsets include the stripped header, record offsets do not.
             let stripped = record.offset - offset as u32;
             self.classify(&mut record, &dissection, stripped as u16);
             if let Some(sides) = &mut self.sides {

@@ -1,4 +1,4 @@
-//! Replaying captures.
+//! Replay of captures.
 //!
 //! ```text
 //! bytes of files ── Indexer ──> Chunk ── Feed ──> Worker::breathe(now, outputs) ──> Transmit
@@ -7,14 +7,13 @@
 //!                   counts flows
 //! ```
 //!
-//! # What is done where, and what it costs
+//! # Division of work and its cost
 //!
-//! All that depends on the capture alone is done once, by the [`Indexer`], which usually runs
-//! beside the worker and, for a preloaded capture, before it: decoding the file format, finding
-//! the headers, telling flows apart. It leaves a [`Record`] of 40 bytes beside each frame.
-//! The [`Worker`] then has little to do for each frame: add one gap to the schedule, copy the
-//! frame into the port's buffer, apply edits if there are any. Neither allocates, locks or reads
-//! a clock for a frame.
+//! The [`Indexer`] does everything that depends only on the capture: it decodes the file format,
+//! finds the headers and identifies flows. It runs beside the worker, or before it for a preloaded
+//! capture, and leaves a [`Record`] of 40 bytes for each frame. The [`Worker`] then does little for
+//! each frame: it adds a gap to the schedule, copies the frame into the port's buffer and applies
+//! edits, if any. Neither allocates, locks or reads a clock for a frame.
 
 mod chunk;
 mod flow_table;

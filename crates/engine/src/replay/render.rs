@@ -1,5 +1,5 @@
-//! From a record to the frame that is sent: another link layer's header becomes Ethernet,
-//! addresses move with the pass.
+//! Builds the frame of a record: converts the link-layer header to Ethernet, changes addresses by
+//! pass and applies edits.
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::ethernet;
@@ -9,26 +9,26 @@ use crate::edit::{EditOptions, Edited, Editor, FrameFacts};
 use super::chunk::{Chunk, Record, RecordFlags};
 use super::unique::{Unique, UniqueAddresses, moved_addresses, moved_port};
 
-/// How frames are made.
+/// Options of a renderer.
 #[derive(Clone, Debug, Default)]
 pub struct RenderOptions {
-    /// What is changed in every frame.
+    /// Edits of every frame.
     pub edits: EditOptions,
-    /// Destination and source address for records that bring no Ethernet header, by side. The
-    /// source is that of the record where it brings one.
+    /// Destination and source address by side, for records without an Ethernet header. A source
+    /// address in the record takes precedence.
     pub link_addresses: [[u8; 12]; 2],
-    /// Other addresses in every pass.
+    /// Address changes by pass.
     pub unique: Option<Unique>,
-    /// Frames are sent as long as they were on the wire; what the capture lacks is zero.
+    /// Whether to pad frames with zeros to their length on the wire.
     pub original_length: bool,
 }
 
-/// Makes frames from records.
+/// Builds frames from records.
 #[derive(Clone, Debug)]
 pub struct Renderer {
     options: RenderOptions,
     editor: Editor,
-    /// The n of the addresses in this pass.
+    /// Iteration of the addresses in this pass.
     iteration: u64,
 }
 
@@ -36,13 +36,13 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 impl Renderer {
-    /// A renderer for the first pass.
+    /// Creates a renderer for the first pass.
     pub fn new(options: RenderOptions) -> Self {
         let editor = Editor::new(&options.edits);
         Self { options, editor, iteration: 0 }
     }
 
-    /// Begins pass `pass`, counted from 0; tells whether its flows are new ones.
+    /// Starts pass `pass`, counted from 0; returns whether its flows are new.
     pub fn start_pass(&mut self, pass: u64) -> bool {
         let Some(unique) = self.options.unique else { return false };
         let before = self.iteration;
@@ -50,8 +50,8 @@ impl Renderer {
         self.iteration != before
     }
 
-    /// The length of a record's frame before edits, in bytes without FCS: what a schedule
-    /// by bits goes by.
+    /// Returns the length of a record's frame before edits, in bytes without FCS. Schedules by bit
+    /// rate use it.
     #[inline]
     pub fn frame_length(&self, record: &Record) -> usize {
         let length = record.frame_length();
@@ -63,12 +63,12 @@ impl Renderer {
         }
     }
 
-    /// Whether in this pass all records that are Ethernet frames leave as they were captured.
+    /// Returns whether all Ethernet records of this pass are sent as captured.
     pub const fn is_plain(&self) -> bool {
         self.editor.is_identity() && self.iteration == 0 && !self.options.original_length
     }
 
-    /// Whether the frame of a record is what was captured, byte for byte.
+    /// Returns whether a record's frame equals the captured bytes.
     #[inline]
     pub fn is_verbatim(&self, record: &Record) -> bool {
         self.may_be_verbatim()
@@ -77,18 +77,18 @@ impl Renderer {
             && self.frame_length(record) == record.captured_length as usize
     }
 
-    /// Whether that can be true of any record in several passes.
+    /// Returns whether [`Renderer::is_verbatim`] can hold for any record in any pass.
     pub const fn may_be_verbatim(&self) -> bool {
         self.editor.is_identity()
     }
 
-    /// Whether a frame may come out shorter than [`Renderer::room`].
+    /// Returns whether a frame may become shorter than [`Renderer::room`].
     #[inline]
     pub const fn may_shorten(&self) -> bool {
         !self.editor.is_identity()
     }
 
-    /// Bytes that a buffer needs for [`Renderer::render`] to make the frame of a record.
+    /// Returns the buffer length that [`Renderer::render`] needs for a record.
     #[inline]
     pub fn room(&self, record: &Record) -> usize {
         let length = self.frame_length(record);
@@ -103,25 +103,24 @@ impl Renderer {
         length + self.editor.frame_length_max_growth()
     }
 
-    /// The length of the frame as it was on the wire.
+    /// Returns the length of the frame on the wire.
     #[inline]
     fn original_frame_length(&self, record: &Record) -> usize {
         let cut = record.original_length.saturating_sub(record.captured_length);
         record.frame_length() + cut as usize
     }
 
-    /// Whether a frame of `length` bytes is shorter than the record was on the wire.
+    /// Returns whether a frame of `length` bytes is shorter than the record was on the wire.
     #[inline]
     pub fn is_truncated(&self, record: &Record, length: usize) -> bool {
         length < self.original_frame_length(record)
     }
 
-    /// Writes the frame of a record of `chunk` to the start of `buffer`; returns its length, or
-    /// `None` where an edit says that it is not to be sent. `number` is the packet's number in
-    /// its file.
+    /// Writes the frame of a record of `chunk` to the start of `buffer`. Returns its length, or
+    /// `None` if an edit drops the frame. `number` is the packet's number in its file.
     ///
     /// # Panics
-    /// Where the buffer is shorter than [`Renderer::room`].
+    /// Panics if the buffer is shorter than [`Renderer::room`].
     #[inline]
     pub fn render(
         &self,
@@ -153,7 +152,7 @@ impl Renderer {
         }
     }
 
-    /// The Ethernet header for a record that brings none.
+    /// Returns the Ethernet header for a record without one.
     fn header(&self, chunk: &Chunk, record: &Record) -> [u8; ethernet::HEADER_LENGTH] {
         let side = usize::from(record.flags.contains(RecordFlags::SECONDARY));
         let mut header = [0; ethernet::HEADER_LENGTH];
@@ -169,7 +168,7 @@ impl Renderer {
         let Some(unique) = self.options.unique else { return };
         let network = usize::from(record.network_offset) + shift;
         let transport = usize::from(record.transport_offset) + shift;
-        // The low 32 bits of the two addresses: RFC 791 section 3.1, RFC 8200 section 3.
+        // Use the low 32 bits of both addresses (RFC 791 section 3.1, RFC 8200 section 3).
         let (source, destination) = if record.flags.contains(RecordFlags::IPV6) {
             (network + 20, network + 36)
         } else {
@@ -202,7 +201,7 @@ fn facts(record: &Record, shift: usize, number: u64) -> FrameFacts {
     }
 }
 
-/// Moves the larger of a TCP or UDP packet's ports and repairs its checksum.
+/// Changes the larger of the two ports of a TCP or UDP packet and updates the checksum.
 fn move_port(frame: &mut [u8], transport: usize, protocol: u8, n: u64) {
     let checksum_offset = match protocol {
         TCP => transport + 16,
@@ -219,7 +218,7 @@ fn move_port(frame: &mut [u8], transport: usize, protocol: u8, n: u64) {
     let new = moved_port(old, n);
     frame[offset..offset + 2].copy_from_slice(&new.to_be_bytes());
     let Some(sum) = read_u16(frame, checksum_offset) else { return };
-    // A UDP checksum of zero says that there is none (RFC 768).
+    // A UDP checksum of zero means no checksum (RFC 768).
     if protocol == UDP && sum == 0 {
         return;
     }

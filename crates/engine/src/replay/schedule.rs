@@ -1,30 +1,30 @@
-//! When each record is due.
+//! Due times of records.
 //!
-//! The schedule is absolute: every due time is the start plus an exact sum, so that neither
-//! rounding nor a late frame adds up. All workers of a run compute the same schedule, each for
-//! all records, and send only their own.
+//! The schedule is absolute: every due time is the start plus an exact sum, so neither rounding
+//! errors nor delays accumulate. All workers of a run compute the same schedule for all records,
+//! and each sends only its own.
 
 use wirestorm_base::pace::Pace;
 use wirestorm_base::rate::{Decimal, Ticker};
 use wirestorm_base::time::{Duration, Instant};
 
-/// Walks along the records of a run.
+/// Due times along the records of a run.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pace: Pace,
     ticker: Option<Ticker>,
-    /// Due time of the record that is next, or of the one before under `Pace::Capture`.
+    /// Due time of the next record; under `Pace::Capture`, of the previous one.
     due: Instant,
-    /// Under `Pace::Capture`: the time stamp that `anchor_due` belongs to.
+    /// Under `Pace::Capture`: a timestamp and its due time, from which the others follow.
     anchor: Option<(Instant, Instant)>,
-    /// Under `Pace::Capture`: the stamp of the record before.
+    /// Under `Pace::Capture`: timestamp of the previous record.
     timestamp_before: Instant,
-    /// Records left in the group that is due now.
+    /// Records left in the current group.
     group_left: u32,
 }
 
 impl Schedule {
-    /// A schedule whose first record is due at `start`.
+    /// Creates a schedule whose first record is due at `start`.
     pub fn new(pace: Pace, start: Instant) -> Self {
         let ticker = match pace {
             Pace::Packets { rate, .. } | Pace::Bits { rate, .. } => Some(Ticker::new(rate)),
@@ -37,8 +37,8 @@ impl Schedule {
         Self { pace, ticker, due: start, anchor: None, timestamp_before: Instant::ZERO, group_left }
     }
 
-    /// The due time of the next record, which has this time stamp and frame length without FCS;
-    /// [`Instant::ZERO`] where there is none to keep. To be called once for each record.
+    /// Returns the due time of the next record, given its timestamp and frame length without FCS;
+    /// [`Instant::ZERO`] if it has none. Must be called once for each record.
     #[inline]
     pub fn next(&mut self, timestamp: Instant, frame_length: usize) -> Instant {
         match self.pace {
@@ -63,14 +63,13 @@ impl Schedule {
         }
     }
 
-    /// The next record begins another file or pass: the time stamps start anew, `delay` after
-    /// the record before.
+    /// Starts another file or pass: timestamps restart, `delay` after the previous record.
     pub fn restart(&mut self, delay: Duration) {
         self.anchor = None;
         self.due += delay;
     }
 
-    /// Everything that is still to come is due so much later.
+    /// Delays all remaining records by `span`.
     pub fn postpone(&mut self, span: Duration) {
         self.due += span;
         if let Some((_, due)) = &mut self.anchor {
@@ -93,11 +92,11 @@ impl Schedule {
         let (anchor, anchor_due) = *self.anchor.get_or_insert((timestamp, self.due));
         let first = timestamp == anchor && self.timestamp_before < anchor;
         let elapsed = timestamp.saturating_since(anchor).as_nanos();
-        // One nanosecond of the capture lasts denominator / digits.
+        // One nanosecond of the capture lasts denominator / digits nanoseconds.
         let scaled = u128::from(elapsed) * u128::from(multiplier.denominator)
             / u128::from(multiplier.digits.max(1));
         let elapsed = Duration::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX));
-        // A stamp earlier than one before it is due at once, with the latest so far.
+        // A record with an earlier timestamp than its predecessors is due with the latest of them.
         let mut due = anchor_due.saturating_add(elapsed).max(self.due);
         if !first && due.saturating_since(self.due) > gap_max {
             due = self.due.saturating_add(gap_max);
@@ -131,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn capture_timing_is_the_distance_from_the_first_record() {
+    fn capture_timing_follows_the_first_record() {
         let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
         assert_eq!(dues(&mut schedule, &[500, 700, 700, 1_500], 60), [0, 200, 200, 1_000]);
     }
 
     #[test]
-    fn a_multiplier_divides_the_distances_without_drift() {
+    fn multiplier_divides_gaps_without_drift() {
         let mut schedule = Schedule::new(capture("3", Duration::MAX), START);
         assert_eq!(dues(&mut schedule, &[0, 100, 200, 300], 60), [0, 33, 66, 100]);
         let mut schedule = Schedule::new(capture("0.5", Duration::MAX), START);
@@ -145,19 +144,19 @@ mod tests {
     }
 
     #[test]
-    fn time_that_goes_backwards_waits_for_the_latest_so_far() {
+    fn earlier_timestamps_are_due_with_the_latest() {
         let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
         assert_eq!(dues(&mut schedule, &[100, 200, 50, 150, 300], 60), [0, 100, 100, 100, 200]);
     }
 
     #[test]
-    fn a_gap_longer_than_the_greatest_is_cut() {
+    fn gaps_are_limited_to_gap_max() {
         let mut schedule = Schedule::new(capture("1", Duration::from_nanos(250)), START);
         assert_eq!(dues(&mut schedule, &[0, 100, 5_100, 5_200], 60), [0, 100, 350, 450]);
     }
 
     #[test]
-    fn another_file_starts_where_the_one_before_ended() {
+    fn next_file_starts_where_the_previous_ended() {
         let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
         dues(&mut schedule, &[9_000, 9_100], 60);
         schedule.restart(Duration::from_nanos(40));
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_run_goes_on_where_it_was() {
+    fn postponed_schedule_keeps_its_gaps() {
         let mut schedule = Schedule::new(capture("1", Duration::MAX), START);
         dues(&mut schedule, &[0, 100], 60);
         schedule.postpone(Duration::from_nanos(1_000));
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_in_groups_at_the_average_rate() {
+    fn groups_keep_the_average_rate() {
         let rate = Rate::parse_per_second("100M", 1).unwrap();
         let mut schedule = Schedule::new(Pace::Packets { rate, group: 1 }, START);
         assert_eq!(dues(&mut schedule, &[0; 4], 60), [0, 10, 20, 30]);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_count_as_their_layer_says() {
+    fn bit_rate_counts_the_overhead_of_its_layer() {
         let rate = Rate::parse_per_second("1G", 1).unwrap();
         let mut schedule = Schedule::new(Pace::Bits { rate, layer: Layer::Frame }, START);
         assert_eq!(dues(&mut schedule, &[0; 3], 100), [0, 800, 1_600]);

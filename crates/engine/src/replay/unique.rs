@@ -1,37 +1,37 @@
-//! Other addresses in every pass, so that each pass brings flows of its own.
+//! New addresses in every pass, so that each pass brings new flows.
 //!
-//! Pass n moves the smaller address of a packet down by n and the larger up by n. Both
-//! directions of a conversation are moved alike, and the sum of the two addresses stays, so
-//! the IP header's, TCP's and UDP's checksums stay valid untouched (RFC 1071: the checksum is a
-//! sum of 16-bit words modulo 2^16 - 1). IPv6 addresses move in their low 32 bits.
+//! Pass n lowers the smaller address of a packet by n and raises the larger by n. Both directions
+//! of a conversation change alike. The sum of the two addresses stays, so the IP, TCP and UDP
+//! checksums stay valid. (RFC 1071: the checksum is a sum of 16-bit words modulo 2^16 - 1.) In IPv6
+//! addresses the low 32 bits change.
 
-/// What changes from pass to pass.
+/// Fields that change from pass to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UniqueAddresses {
     /// The addresses.
     Addresses,
-    /// The addresses, and the larger of TCP's and UDP's two ports, which is the ephemeral one.
+    /// The addresses and the larger of the two TCP or UDP ports, which is the ephemeral one.
     AddressesAndPorts,
 }
 
-/// Which passes share their addresses, and what is changed.
+/// Fields to change, and how many passes share the same addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unique {
-    /// What changes.
+    /// Fields that change.
     pub what: UniqueAddresses,
-    /// Passes with the same addresses, in thousandths: 1,000 changes them on every pass, 1,500
-    /// after two and one passes in turn. 1,000 or more.
+    /// Number of passes with the same addresses, in thousandths, at least 1,000. With 1,000 the
+    /// addresses change on every pass; with 1,500 after two passes and one pass alternately.
     pub passes_milli: u64,
 }
 
 impl Unique {
-    /// The n of a pass, both counted from 0; it never goes back.
+    /// Returns the iteration n of a pass, both counted from 0; it never decreases.
     pub const fn iteration(&self, pass: u64) -> u64 {
         (pass as u128 * 1_000 / self.passes_milli as u128) as u64
     }
 }
 
-/// The addresses that iteration `n` gives a packet: (source, destination).
+/// Returns the addresses of a packet in iteration `n`: (source, destination).
 #[inline]
 pub(super) const fn moved_addresses(source: u32, destination: u32, n: u32) -> (u32, u32) {
     if destination > source {
@@ -42,7 +42,7 @@ pub(super) const fn moved_addresses(source: u32, destination: u32, n: u32) -> (u
     }
 }
 
-/// `larger + n` and `smaller - n`, with the sum kept modulo 2^16 - 1.
+/// Returns `larger + n` and `smaller - n`; their sum stays the same modulo 2^16 - 1.
 const fn moved_apart(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
     let (up, up_wrapped) = larger.overflowing_add(n);
     let (down, down_wrapped) = smaller.overflowing_sub(n);
@@ -54,7 +54,7 @@ const fn moved_apart(larger: u32, smaller: u32, n: u32) -> (u32, u32) {
     }
 }
 
-/// The port that iteration `n` gives an ephemeral port: moved within 1024 to 65535.
+/// Returns an ephemeral port in iteration `n`, moved within 1024 to 65535; lower ports stay.
 #[inline]
 pub(super) const fn moved_port(port: u16, n: u64) -> u16 {
     const FIRST: u64 = 1024;
@@ -77,18 +77,18 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_of_a_conversation_move_alike() {
+    fn both_directions_of_a_conversation_change_alike() {
         assert_eq!(moved_addresses(A, B, 7), (A - 7, B + 7));
         assert_eq!(moved_addresses(B, A, 7), (B + 7, A - 7));
     }
 
     #[test]
-    fn the_first_pass_is_as_captured() {
+    fn first_pass_keeps_the_captured_addresses() {
         assert_eq!(moved_addresses(A, B, 0), (A, B));
     }
 
     #[test]
-    fn the_sum_modulo_65535_stays_also_around_the_ends() {
+    fn sum_modulo_65535_stays_across_wraps() {
         for (source, destination) in [(A, B), (3, u32::MAX - 3), (0, 0), (5, 900), (1, u32::MAX)] {
             for n in [1, 2, 4, 1_000, 0x8000_0000, u32::MAX] {
                 let (moved_source, moved_destination) = moved_addresses(source, destination, n);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_follow_the_passes_and_never_go_back() {
+    fn iterations_follow_the_passes_and_never_decrease() {
         let every = |passes_milli| {
             let unique = Unique { what: UniqueAddresses::Addresses, passes_milli };
             (0..7).map(move |pass| unique.iteration(pass))
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ephemeral_ports_stay_ephemeral_and_services_stay_put() {
+    fn ephemeral_ports_stay_ephemeral_and_system_ports_stay() {
         assert_eq!(moved_port(80, 5), 80);
         assert_eq!(moved_port(40_000, 5), 40_005);
         assert_eq!(moved_port(65_535, 1), 1_024);

@@ -1,4 +1,4 @@
-//! The worker: takes records from its feed and puts frames into ports, each with its due time.
+//! Worker: takes records from its feed and passes frames to ports, each with its due time.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,70 +20,70 @@ use super::chunk::{Chunk, Fed, Feed, Record, RecordFlags};
 use super::render::Renderer;
 use super::schedule::Schedule;
 
-/// How a worker replays.
+/// Options of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Which worker this is: it sends the records that name it.
+    /// Index of this worker; it sends the records assigned to it.
     pub index: u16,
-    /// How due times follow from records.
+    /// Rule that derives due times from records.
     pub pace: Pace,
-    /// What becomes of late frames on ports that do not hold departures themselves.
+    /// Policy for late frames on ports that do not hold departures themselves.
     pub policy: DeparturePolicy,
-    /// Records to be sent in all, by all workers together.
+    /// Total number of records to send, by all workers together.
     pub packets_max: u64,
-    /// No frame is due this long after the start or later.
+    /// Frames due at or after this time since the start are not sent.
     pub duration_max: Duration,
     /// Pause between two passes.
     pub pass_delay: Duration,
-    /// Whether time is the capture's: the schedule begins with the first record's time stamp, and
-    /// nothing is waited for. At top speed every frame keeps its time stamp.
+    /// Whether to use capture time: the schedule starts at the first record's timestamp, and the
+    /// worker never waits. At top speed every frame keeps its timestamp.
     pub virtual_time: bool,
-    /// How far ahead of their due times frames are given to ports that hold departures: long
-    /// enough to bridge a worker that the system takes off its CPU.
+    /// How far ahead of their due times ports that hold departures receive frames. It must bridge
+    /// the time for which the scheduler may preempt the worker.
     pub horizon: Duration,
 }
 
-/// What a worker has done. Frames are counted when their port has taken them; what became of
-/// them then is in the port's counters.
+/// Counters of a worker. It counts frames when a port accepts them; the port counts their further
+/// fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounters {
-    /// Frames given to a port.
+    /// Frames passed to a port.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes of these frames, without FCS.
     pub bytes: u64,
     /// Frames of flows.
     pub flow_packets: u64,
     /// Frames that are not IP.
     pub non_flow_packets: u64,
-    /// Frames whose headers are cut or make no sense.
+    /// Frames with truncated or invalid headers.
     pub invalid_packets: u64,
-    /// Flows begun; those that began again after the expiry included.
+    /// Flows started, including restarts after the expiry.
     pub flows: u64,
-    /// Flows that began again after the expiry.
+    /// Flows restarted after the expiry.
     pub flows_expired: u64,
-    /// Frames sent shorter than they were on the wire, because the capture was or on request.
+    /// Frames sent shorter than on the wire, because of the capture or an edit.
     pub truncated: u64,
-    /// Frames longer than their port takes ([`Capabilities::accepts`]); not sent.
+    /// Frames not sent because the port does not accept their length ([`Capabilities::accepts`]).
     pub too_long: u64,
-    /// The longest of those, in bytes without FCS.
+    /// Longest of these frames, in bytes without FCS.
     pub too_long_max: u64,
-    /// Frames without a single byte, or too short for an Ethernet header; not sent.
+    /// Empty frames or frames shorter than an Ethernet header; not sent.
     pub too_short: u64,
-    /// Records of another link layer that cannot become an Ethernet frame; not sent.
+    /// Records of another link layer that cannot be converted to Ethernet; not sent.
     pub unconvertible: u64,
-    /// Frames left out because they were too late (`CatchUp::Strict`).
+    /// Frames skipped because they were late (`CatchUp::Strict`).
     pub unsent: u64,
-    /// Records passed over on request.
+    /// Records filtered by a packet list, a cache file or an edit.
     pub left_out: u64,
     /// Passes completed.
     pub passes: u64,
-    /// Breaths in which the reader had nothing ready.
+    /// Breaths in which the reader had no data (underruns).
     pub starved: u64,
 }
 
 impl ReplayCounters {
-    /// Adds another worker's counters. What every worker sees alike is
-    /// not added: passes, and records that none of them sends.
+    /// Adds another worker's counters. Counts that are equal for all workers are not added: passes,
+    /// and records that no worker sends.
     pub fn merge(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -104,133 +104,132 @@ impl ReplayCounters {
     }
 }
 
-/// Why a breath ended.
+/// State at the end of a breath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// There is more to do at once.
+    /// More work is ready.
     Active,
-    /// Nothing is to be done before this instant.
+    /// Nothing is due before this instant.
     Waiting(Instant),
-    /// The port's buffers are all in flight.
+    /// All buffers of the port are in flight.
     Blocked,
-    /// The reader has nothing ready.
+    /// The reader has no data.
     Starved,
-    /// As many frames were sent as [`Worker::allow`] allowed.
+    /// The limit of [`Worker::allow`] is reached.
     Held,
-    /// Everything was given to the ports; they may still hold frames.
+    /// The ports have received all frames; they may still hold some.
     Done,
 }
 
-/// The outcome of a breath.
+/// Result of a breath.
 #[derive(Clone, Copy, Debug)]
 pub struct Breath {
-    /// Frames given to ports in this breath.
+    /// Frames passed to ports in this breath.
     pub frames: usize,
-    /// What comes next.
+    /// State at its end.
     pub state: WorkerState,
 }
 
-/// Frames that a breath handles at most, so that stop requests are noticed soon.
+/// Maximum number of frames in a breath, so that the worker notices stop requests soon.
 const BREATH_FRAMES: usize = 256;
 
-/// The ports that a worker sends through.
+/// Ports of a worker.
 #[derive(Debug)]
 pub struct Outputs<'a, P> {
-    /// One or two.
+    /// One or two ports.
     ports: &'a mut [P],
-    /// The place of the port for the secondary side.
+    /// Index of the secondary side's port.
     secondary: usize,
 }
 
 impl<'a, P> Outputs<'a, P> {
-    /// One port for the records of both sides.
+    /// Uses one port for both sides.
     pub fn one(port: &'a mut P) -> Self {
         Self { ports: slice::from_mut(port), secondary: 0 }
     }
 
-    /// A port for the primary side, and one for the secondary side.
+    /// Uses one port for each side: primary, secondary.
     pub fn by_side(ports: &'a mut [P; 2]) -> Self {
         Self { ports, secondary: 1 }
     }
 
-    /// The same for a number of ports that is known only while running; `None` where there is
-    /// none, or more than two.
+    /// Uses one or two ports, whose number is known only at run time; `None` for any other number.
     pub fn of(ports: &'a mut [P]) -> Option<Self> {
         let secondary = ports.len().checked_sub(1).filter(|secondary| *secondary < 2)?;
         Some(Self { ports, secondary })
     }
 
-    /// Through which of them a record leaves.
+    /// Returns the index of the port for a record.
     #[inline]
     fn place_of(&self, record: &Record) -> usize {
         if record.flags.contains(RecordFlags::SECONDARY) { self.secondary } else { 0 }
     }
 }
 
-/// Replays one feed onto one port, or onto two, one for each side.
+/// Replays a feed onto one port, or onto two, one for each side.
 pub struct Worker<F> {
     feed: F,
     options: WorkerOptions,
     renderer: Renderer,
     chunk: Option<Arc<Chunk>>,
-    /// Position of the next record in the chunk.
+    /// Index of the next record in the chunk.
     cursor: usize,
-    /// Records sent so far by all workers together.
+    /// Number of records sent so far by all workers together.
     position: u64,
     /// Due time of the next record, once it is known.
     due: Option<Instant>,
     start: Instant,
     schedule: Schedule,
     departures: Departures,
-    /// By port; what concerns none stands with the first.
+    /// Counters by port; counts that belong to no port are in the first.
     counters: [ReplayCounters; 2],
-    /// Nothing is sent before this: a pause between passes at top speed.
+    /// End of the pause between passes at top speed.
     resume_at: Instant,
     pauses: Pauses,
-    /// Whether flows that begin in this pass are new ones.
+    /// Whether flows that start in this pass are new.
     counts_flows: bool,
     is_done: bool,
     /// Whether the end of a pass ends the breath.
     stops_at_pass_end: bool,
     sent_log: Option<SentLog>,
-    /// Sees every frame before it leaves.
+    /// Callback for every frame before it is sent.
     show: Option<ShowFrame>,
-    /// Records that may be sent before somebody allows more.
+    /// Position up to which records may be sent.
     allowed: u64,
-    /// Room for frames that are too long for the port before they are cut.
+    /// Buffer for frames that are longer than the port's buffers before an edit cuts them.
     aside: Vec<u8>,
-    /// Where the ports keep the bytes of kept chunks, by the chunk's number.
+    /// Storage of the kept chunks in each port, by chunk number.
     stored: Vec<[Storage; 2]>,
-    /// Where the ports keep those of the current chunk.
+    /// Storage of the current chunk in each port.
     stored_here: [Option<Stored>; 2],
 }
 
-/// Whether a port keeps the bytes of a chunk.
+/// Whether a port stores the bytes of a chunk.
 #[derive(Clone, Copy, Debug)]
 enum Storage {
-    /// It was not asked yet.
+    /// The port was not asked yet.
     Unasked,
-    /// It does, or it cannot.
+    /// The port's answer: its handle, or `None` if it cannot store the bytes.
     Answered(Option<Stored>),
 }
 
-/// Sees a frame with its capture time.
+/// Callback that receives a frame with its capture time.
 pub type ShowFrame = Box<dyn FnMut(Instant, &[u8]) + Send>;
 
-/// Takes the hashes of the frames of one breath.
+/// Callback that receives the hashes of the frames of one breath.
 pub type PublishHashes = Box<dyn FnMut(&[u64]) + Send>;
 
-/// Where hashes of sent frames go, in order, before the frames leave.
+/// Log of the hashes of sent frames, in order, published before the frames leave.
 struct SentLog {
     /// Hashes of this breath.
     hashes: Vec<u64>,
     publish: PublishHashes,
-    /// For each port, hashes of as many frames as it can hold, the latest last.
+    /// Hashes of the last frames of each port, as many as the port can hold, newest last.
     held: [VecDeque<u64>; 2],
 }
 
 impl<F: Feed> Worker<F> {
-    /// A worker whose first record is due at `start`. All workers of a run share it.
+    /// Creates a worker whose first record is due at `start`, which all workers of a run share.
     pub fn new(feed: F, options: WorkerOptions, renderer: Renderer, start: Instant) -> Self {
         let departures = Departures::new(options.policy);
         let schedule = Schedule::new(options.pace, start);
@@ -260,38 +259,38 @@ impl<F: Feed> Worker<F> {
         }
     }
 
-    /// Calls `show` with every frame before it leaves.
+    /// Sets a callback for every frame before it is sent.
     #[must_use]
     pub fn with_show(mut self, show: ShowFrame) -> Self {
         self.show = Some(show);
         self
     }
 
-    /// Ends a breath where a pass ends, so that its counters can be seen.
+    /// Ends the breath at the end of a pass, so that the caller can read its counters.
     pub fn stop_at_pass_end(&mut self) {
         self.stops_at_pass_end = true;
     }
 
-    /// Sends no more than `packets` records beyond those sent so far, then is
-    /// [`WorkerState::Held`] until more are allowed.
+    /// Permits `packets` more records. After them the state is [`WorkerState::Held`] until more are
+    /// permitted.
     pub fn allow(&mut self, packets: u64) {
         self.allowed = self.position.saturating_add(packets);
     }
 
-    /// The number of the record that comes next, counted from 1 over the whole run.
+    /// Returns the number of the next record, counted from 1 over the whole run.
     pub fn next_packet(&self) -> u64 {
         self.position + 1
     }
 
-    /// Moves all that is still due by `span`: the run was suspended for so long.
+    /// Delays all remaining records by `span`, for which the run was suspended.
     pub fn postpone(&mut self, span: Duration) {
         self.pauses.note(self.position, span);
         self.schedule.postpone(span);
         self.due = self.due.map(|due| if due == Instant::ZERO { due } else { due + span });
     }
 
-    /// Calls `publish` with the hashes ([`frame_hash`]) of the frames of every breath, in order,
-    /// before the ports are flushed.
+    /// Sets a callback for the hashes ([`frame_hash`]) of the frames of each breath, in order. It
+    /// is called before the ports are flushed.
     #[must_use]
     pub fn with_sent_log(mut self, publish: PublishHashes) -> Self {
         self.sent_log = Some(SentLog {
@@ -302,17 +301,16 @@ impl<F: Feed> Worker<F> {
         self
     }
 
-    /// Ends the worker; returns, where there is a sent log, the hashes of the frames that each
-    /// port may hold yet, the latest last: those that it gives up are the last of them.
+    /// Ends the worker. With a sent log, returns the hashes of the frames that each port may still
+    /// hold, newest last. Frames that a port drops are the last of them.
     pub fn into_held(self) -> [VecDeque<u64>; 2] {
         self.sent_log.map(|log| log.held).unwrap_or_default()
     }
 
-    /// Does what is due at `now`, then flushes the ports.
+    /// Sends what is due at `now`, then flushes the ports.
     ///
     /// # Errors
-    /// A port's. The counters stay valid, and so do the port's.
-    ///
+    /// Returns errors of a port. The counters of worker and port stay valid.
     pub fn breathe<P: Transmit>(
         &mut self,
         now: Instant,
@@ -333,26 +331,26 @@ impl<F: Feed> Worker<F> {
         Ok(Breath { frames: (given(self) - before) as usize, state })
     }
 
-    /// What was done so far.
+    /// Returns the counters so far.
     pub fn counters(&self) -> ReplayCounters {
         let [mut sum, second] = self.counters;
         sum.merge(&second);
         sum
     }
 
-    /// What was done so far by port. What concerns no port stands with the first: passes, records
-    /// left out or without an Ethernet form, breaths without a record.
+    /// Returns the counters so far by port. Counts that belong to no port are in the first: passes,
+    /// filtered and unconvertible records, breaths without a record.
     pub fn counters_by_port(&self) -> &[ReplayCounters; 2] {
         &self.counters
     }
 
-    /// Time between the first record sent and the last in which nothing was to be sent: pauses
-    /// between passes, and those of [`Worker::postpone`].
+    /// Returns the total pause between the first and the last record sent: pauses between passes
+    /// and those of [`Worker::postpone`].
     pub fn paused(&self) -> Duration {
         self.pauses.between_records(self.position)
     }
 
-    /// When frames left ports that do not hold departures, as this process saw it.
+    /// Returns the departures of ports that do not hold departures, as observed by this process.
     pub fn departures(&self) -> &DepartureRecord {
         self.departures.record()
     }
@@ -426,7 +424,7 @@ impl<F: Feed> Worker<F> {
         self.chunk = Some(chunk);
     }
 
-    /// Where the ports keep the bytes of kept chunk `number`; they are asked once.
+    /// Returns the storage of kept chunk `number` in each port; asks a port only once.
     fn store<P: Transmit>(
         &mut self,
         number: usize,
@@ -450,7 +448,7 @@ impl<F: Feed> Worker<F> {
     fn end_pass(&mut self, now: Instant) {
         self.counters[0].passes += 1;
         self.pauses.note(self.position, self.options.pass_delay);
-        // A schedule carries the pause in its due times; without one it is waited for here.
+        // A schedule includes the pause in its due times; at top speed, wait for it here.
         if self.options.pace == Pace::TopSpeed && !self.options.virtual_time {
             self.resume_at = now.saturating_add(self.options.pass_delay);
         }
@@ -464,9 +462,9 @@ impl<F: Feed> Worker<F> {
         WorkerState::Done
     }
 
-    /// Sends records as they were captured at top speed, as far as nothing about them is
-    /// special; what is special is left to [`Worker::send`], which knows all cases. For the most
-    /// common way of replaying, this takes a third of the instructions.
+    /// Fast path: sends Ethernet records unchanged at top speed and stops at any special record,
+    /// which [`Worker::send`] handles. For the most common replay it takes a third of the
+    /// instructions.
     #[inline]
     fn send_run<P: Transmit>(
         &mut self,
@@ -523,7 +521,7 @@ impl<F: Feed> Worker<F> {
         run
     }
 
-    /// Deals with one record; `Step::Stop` leaves it for the next breath.
+    /// Processes one record; `Step::Stop` leaves it for the next breath.
     #[inline]
     fn send<P: Transmit>(
         &mut self,
@@ -559,8 +557,8 @@ impl<F: Feed> Worker<F> {
         let capabilities = *port.capabilities();
         let holds_departure = capabilities.holds_departure;
         let room = self.renderer.room(record);
-        // An edit may cut a frame to what the port takes, but no longer frame than a capture can
-        // hold is made room for, whatever length a record claims to have had.
+        // An edit may cut a frame to the port's limit, so allow more room, but at most the longest
+        // record of a capture. The length that a record claims is not trusted.
         let room_max = if self.renderer.may_shorten() {
             RECORD_LENGTH_MAX as usize
         } else {
@@ -633,8 +631,7 @@ impl<F: Feed> Worker<F> {
         Step::Sent
     }
 
-    /// Tells those who want to know of a frame that is about to leave, through a port that holds
-    /// so many at most.
+    /// Logs and shows a frame that is about to leave through a port with `buffer_frames` buffers.
     #[inline]
     fn note(&mut self, timestamp: Instant, frame: &[u8], side: usize, buffer_frames: usize) {
         if let Some(log) = &mut self.sent_log {
@@ -665,8 +662,8 @@ impl<F: Feed> Worker<F> {
         due
     }
 
-    /// Renders a frame that is too long for the port before an edit cuts it. A length beyond
-    /// the buffer's says that it still is.
+    /// Renders a frame that exceeds the port's buffer before an edit cuts it. The returned length
+    /// exceeds the buffer if the frame is still too long.
     #[cold]
     fn render_aside(
         &mut self,
@@ -686,13 +683,13 @@ impl<F: Feed> Worker<F> {
         Some(length)
     }
 
-    /// Leaves out what the port could not send.
+    /// Counts and skips a frame that the port does not accept.
     #[inline]
     fn refuse(&mut self, frame: &[u8], capabilities: &Capabilities, side: usize) -> Option<Step> {
         (!capabilities.accepts(frame)).then(|| self.refuse_length(frame.len(), side))
     }
 
-    /// Leaves out a frame for its length.
+    /// Counts and skips a frame because of its length.
     #[cold]
     fn refuse_length(&mut self, length: usize, side: usize) -> Step {
         if length < ethernet::HEADER_LENGTH {
@@ -727,47 +724,47 @@ impl<F: Feed> Worker<F> {
     }
 }
 
-/// Pauses, each of which counts once a record was sent after it.
+/// Pauses; each counts once a record was sent after it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pauses {
-    /// Those that records were sent after.
+    /// Total of the pauses after which records were sent.
     passed: Duration,
-    /// Those since the record before.
+    /// Total of the pauses since the last record.
     latest: Duration,
-    /// Records sent before those.
+    /// Number of records sent before these pauses.
     position: u64,
 }
 
 impl Pauses {
-    /// Notes a pause after `position` records.
+    /// Records a pause after `position` records.
     fn note(&mut self, position: u64, span: Duration) {
         self.passed = self.between_records(position);
-        // What is before the first record is before the run.
+        // A pause before the first record is not part of the run.
         let before = if position == self.position { self.latest } else { Duration::ZERO };
         self.latest = if position == 0 { Duration::ZERO } else { before.saturating_add(span) };
         self.position = position;
     }
 
-    /// The pauses that lie between the first of `position` records and the last.
+    /// Returns the total pause between the first and the last of `position` records.
     fn between_records(&self, position: u64) -> Duration {
         if position > self.position { self.passed.saturating_add(self.latest) } else { self.passed }
     }
 }
 
-/// What became of several records.
+/// Result of a run of records.
 struct Run {
-    /// Those that a port has.
+    /// Frames passed to ports.
     frames: usize,
-    /// Whether a port had no buffer for the next one.
+    /// Whether a port had no buffer for the next frame.
     is_blocked: bool,
 }
 
-/// What became of a record.
+/// Result of processing a record.
 enum Step {
-    /// A port has it.
+    /// A port has accepted the frame.
     Sent,
-    /// It is dealt with otherwise.
+    /// The record was counted and skipped.
     Passed,
-    /// It stays the next one.
+    /// The record stays the next one.
     Stop(WorkerState),
 }

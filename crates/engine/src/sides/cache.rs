@@ -1,10 +1,10 @@
-//! The cache files of tcpprep, which say for each packet of a capture where it leaves.
+//! Cache files of tcpprep, which list the output side of each packet of a capture.
 
 use alloc::vec::Vec;
 
 use super::Side;
 
-/// A cache file of version 04.
+/// tcpprep cache file, version 04.
 ///
 /// ```text
 /// 0   8  "tcpprep", 0
@@ -23,44 +23,44 @@ pub struct CacheFile {
     marks: Vec<u8>,
 }
 
-/// Why a cache file cannot be used.
+/// Errors of a cache file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
-    /// The file is of another kind.
+    /// The file is not a tcpprep cache file.
     #[error("not a tcpprep cache file: begins with {found:02x?}, expected \"tcpprep\" and a zero")]
     BadMagic {
-        /// Its first bytes.
+        /// First bytes of the file.
         found: Vec<u8>,
     },
-    /// The file is of another version of tcpprep.
+    /// The file has another version.
     #[error("tcpprep cache of version {found:?}, expected \"04\"; make it again with tcpprep 4")]
     BadVersion {
-        /// The version's characters.
+        /// Version field of the file.
         found: [char; 4],
     },
-    /// The file packs its marks in another way.
+    /// The file has another number of packets in a byte.
     #[error("tcpprep cache with {found} packets in a byte, expected 4; make it again")]
     BadPacketsPerByte {
-        /// Packets in a byte, as the header says.
+        /// Packets in a byte, from the header.
         found: u16,
     },
-    /// The file ends early.
+    /// The file is truncated.
     #[error("tcpprep cache of {found} bytes, expected {expected} for {packets} packets")]
     Truncated {
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         found: usize,
-        /// Bytes that it should have.
+        /// Length that the header implies.
         expected: u64,
-        /// Packets, as far as the header is there.
+        /// Number of packets, if the header is complete.
         packets: u64,
     },
-    /// The capture goes on where the cache ends.
+    /// The capture has more packets than the cache.
     #[error(
         "the tcpprep cache has {packets} packets, and the capture has more; make the cache \
          from this capture"
     )]
     Exhausted {
-        /// Packets in the cache.
+        /// Number of packets in the cache.
         packets: u64,
     },
 }
@@ -73,11 +73,11 @@ const PRIMARY: u8 = 1;
 const SEND: u8 = 2;
 
 impl CacheFile {
-    /// Reads a whole file.
+    /// Parses a complete file.
     ///
     /// # Errors
-    /// Where it is of another kind or version, or shorter than its header says. Bytes behind the
-    /// marks are ignored.
+    /// Returns an error if the file has another format or version, or is shorter than its header
+    /// states. Bytes after the marks are ignored.
     pub fn parse(file: &[u8]) -> Result<Self, CacheError> {
         let magic = file.get(..MAGIC.len()).unwrap_or(file);
         if magic != MAGIC {
@@ -105,7 +105,7 @@ impl CacheFile {
         if (file.len() as u64) < expected {
             return Err(too_short(expected, packets));
         }
-        // Both lie within the file, so they fit.
+        // Both offsets lie within the file, so they fit into a `usize`.
         let (start, end) = (marks_start as usize, expected as usize);
         Ok(Self {
             packets,
@@ -114,17 +114,17 @@ impl CacheFile {
         })
     }
 
-    /// Packets that the file knows of.
+    /// Returns the number of packets in the cache.
     pub const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// What the file says of itself: by default the command that made it.
+    /// Returns the comment in the file: by default the command that made it.
     pub fn comment(&self) -> &[u8] {
         self.comment.trim_ascii()
     }
 
-    /// What becomes of the packet with this number, the first being 1; `None` past the end.
+    /// Returns the side of packet `number`, counted from 1; `None` beyond the last packet.
     #[inline]
     pub fn lookup(&self, number: u64) -> Option<Side> {
         let index = number.checked_sub(1).filter(|index| *index < self.packets)?;
@@ -137,10 +137,10 @@ impl CacheFile {
         })
     }
 
-    /// What becomes of the packet with this number, the first being 1.
+    /// Returns the side of packet `number`, counted from 1.
     ///
     /// # Errors
-    /// Past the end: the cache was made from another capture.
+    /// Returns an error beyond the last packet: the cache belongs to another capture.
     #[inline]
     pub fn side(&self, number: u64) -> Result<Side, CacheError> {
         self.lookup(number).ok_or(CacheError::Exhausted { packets: self.packets })
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_packet_has_its_side_lowest_bits_first() {
+    fn sides_are_read_from_the_lowest_bits_first() {
         let cache = CacheFile::parse(&file(5, "\nhere", &[0b00_11_10_11, 0b10])).unwrap();
         let sides: Vec<_> = (0..7).map(|number| cache.lookup(number)).collect();
         let expected = [
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_that_goes_on_behind_the_cache_is_an_error() {
+    fn packet_beyond_the_cache_is_an_error() {
         let cache = CacheFile::parse(&file(5, "", &[0xff, 0xff])).unwrap();
         assert_eq!(cache.side(5), Ok(Side::Primary));
         let error = cache.side(6).unwrap_err().to_string();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused_with_what_was_found() {
+    fn other_files_are_rejected_with_the_found_value() {
         let mut other = file(1, "", &[3]);
         other[8..12].copy_from_slice(b"03\0\0");
         let error = CacheFile::parse(&other).unwrap_err();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_early_is_refused_at_every_byte() {
+    fn truncated_file_is_rejected_at_every_length() {
         let whole = file(9, "comment", &[0xff; 3]);
         for length in 0..whole.len() {
             assert!(CacheFile::parse(&whole[..length]).is_err(), "{length} bytes");
@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_file_makes_the_parser_panic(
+        fn parser_never_panics(
             bytes in prop::collection::vec(any::<u8>(), 0..80),
             number: u64,
         ) {

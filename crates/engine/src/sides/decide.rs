@@ -1,4 +1,4 @@
-//! Sides decided packet by packet.
+//! Decides the side of each packet by rules.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -11,7 +11,7 @@ use wirestorm_model::sides::{SideRule, SidesOptions};
 
 use super::Side;
 
-/// Decides sides in one pass, in a table of fixed bound.
+/// Decides sides in one pass with a bounded table of conversations.
 #[derive(Debug)]
 pub struct Sides {
     options: SidesOptions,
@@ -26,10 +26,10 @@ struct Conversation {
     source_is_client: bool,
 }
 
-/// Any constant will do: the keys come from a file, and the bound on the table also bounds what
-/// a file made to collide can cost.
+/// A constant seed is sufficient: keys come from a file, and the bound on the table also limits the
+/// cost of collisions.
 const SEED: u64 = 0x5773_7369_6465;
-/// Ports below are given to services (RFC 6335 section 6).
+/// End of the system ports, which belong to services (RFC 6335 section 6).
 const SYSTEM_PORTS_END: u16 = 1024;
 const DNS: u16 = 53;
 
@@ -50,23 +50,23 @@ impl Client {
 }
 
 impl Sides {
-    /// Decides from the first packet on.
+    /// Creates an empty table.
     pub fn new(options: SidesOptions) -> Self {
         Self { options, conversations: HashTable::new(), overflowed: 0 }
     }
 
-    /// Forgets all conversations and keeps the memory: another pass begins.
+    /// Forgets all conversations before another pass; keeps the memory.
     pub fn clear(&mut self) {
         self.conversations.clear();
     }
 
-    /// Packets of conversations that could not be remembered, because the table was full. Their
-    /// client is the end with the higher port.
+    /// Returns the number of packets whose conversation did not fit into the table. Their client is
+    /// the end with the higher port.
     pub const fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// The side of the packet `data`, which was captured on a link of type `link`.
+    /// Returns the side of the packet `data`, captured on a link of type `link`.
     #[inline]
     pub fn decide(&mut self, link: LinkType, data: &[u8], dissection: &Dissection) -> Side {
         if let SideRule::SourceMac(addresses) = &self.options.rule {
@@ -98,23 +98,23 @@ impl Sides {
         if is_primary != self.options.reverse { Side::Primary } else { Side::Secondary }
     }
 
-    /// Which end of the packet is the client of its conversation.
+    /// Returns which end of the packet is the client of its conversation.
     fn client(&mut self, key: &FlowKey, data: &[u8], dissection: &Dissection) -> Client {
         let fragment = fragment(data, dissection);
-        // A later fragment has no transport header that could say anything.
+        // A later fragment has no transport header to examine.
         let is_auto = matches!(self.options.rule, SideRule::Auto) && fragment != Fragment::Later;
         let said = if is_auto { said_by_packet(key, data, dissection) } else { None };
         let guessed = if is_auto { guessed_by_port(key) } else { None };
         let client = self.remember(key, said, guessed.unwrap_or(Client::Sender));
         if fragment == Fragment::First {
-            // The later ones have no ports, and go where the first one goes.
+            // Later fragments have no ports; they follow the first one.
             let without_ports = key.with_ports(0, 0);
             self.remember(&without_ports, Some(client), client);
         }
         client
     }
 
-    /// What the conversation's packets before, or this one, make of it.
+    /// Looks up the client of the conversation, and stores or updates it.
     fn remember(&mut self, key: &FlowKey, said: Option<Client>, guess: Client) -> Client {
         let conversation = key.conversation();
         let is_turned = conversation != *key;
@@ -149,7 +149,7 @@ impl Sides {
     }
 }
 
-/// The source address of an Ethernet frame.
+/// Returns the source address of an Ethernet frame.
 fn source_mac(link: LinkType, data: &[u8]) -> Option<MacAddress> {
     if link != LinkType::EN10MB {
         return None;
@@ -157,7 +157,7 @@ fn source_mac(link: LinkType, data: &[u8]) -> Option<MacAddress> {
     data.get(6..)?.first_chunk().copied().map(MacAddress)
 }
 
-/// What a packet itself says of its sender.
+/// Returns the client if the packet's flags or type identify it.
 fn said_by_packet(key: &FlowKey, data: &[u8], dissection: &Dissection) -> Option<Client> {
     let transport = data.get(usize::from(dissection.transport_offset)..)?;
     match key.protocol() {
@@ -170,7 +170,7 @@ fn said_by_packet(key: &FlowKey, data: &[u8], dissection: &Dissection) -> Option
             }
         }
         protocol::UDP if key.source_port() == DNS || key.destination_port() == DNS => {
-            // RFC 1035 section 4.1.1: the first bit behind the identifier tells an answer.
+            // RFC 1035 section 4.1.1: the QR bit marks a response.
             let is_answer = transport.get(8 + 2)? & 0x80 != 0;
             Some(if is_answer { Client::Receiver } else { Client::Sender })
         }
@@ -180,7 +180,7 @@ fn said_by_packet(key: &FlowKey, data: &[u8], dissection: &Dissection) -> Option
     }
 }
 
-/// An echo of ICMP, whose type stands in place of the source port.
+/// Returns the client of an ICMP echo, whose key has the type as source port.
 fn echo(key: &FlowKey, request: u8, reply: u8) -> Option<Client> {
     match key.source_port() {
         kind if kind == u16::from(request) => Some(Client::Sender),
@@ -189,7 +189,7 @@ fn echo(key: &FlowKey, request: u8, reply: u8) -> Option<Client> {
     }
 }
 
-/// The end that has no port of the system's services, where the other one has.
+/// Returns the end without a system port if the other end has one.
 fn guessed_by_port(key: &FlowKey) -> Option<Client> {
     if !protocol::has_ports(key.protocol()) {
         return None;
@@ -202,7 +202,7 @@ fn guessed_by_port(key: &FlowKey) -> Option<Client> {
     }
 }
 
-/// The end with the higher port; the sender where they are equal or there are none.
+/// Returns the end with the higher port; the sender if they are equal or absent.
 fn client_without_memory(key: &FlowKey) -> Client {
     match protocol::has_ports(key.protocol()) && key.source_port() < key.destination_port() {
         true => Client::Receiver,
@@ -210,7 +210,7 @@ fn client_without_memory(key: &FlowKey) -> Client {
     }
 }
 
-/// Which part of a packet this is.
+/// Part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fragment {
     Whole,
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syn_tells_the_client_whatever_was_guessed_before() {
+    fn syn_overrides_a_guess() {
         let mut sides = sides(SideRule::Auto);
         let (client, server) = ((A, 5000), (B, 6000));
         assert_eq!(decide(&mut sides, &tcp(server, client, ACK)), Side::Primary, "a guess");
@@ -304,26 +304,26 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_syn_tells_the_server() {
+    fn syn_ack_identifies_the_server() {
         let mut sides = sides(SideRule::Auto);
         assert_eq!(decide(&mut sides, &tcp((A, 5000), (B, 6000), SYN | ACK)), Side::Secondary);
         assert_eq!(decide(&mut sides, &tcp((B, 6000), (A, 5000), ACK)), Side::Primary);
     }
 
     #[test]
-    fn an_answer_of_dns_comes_from_the_server() {
+    fn dns_response_comes_from_the_server() {
         let answer = [0, 7, 0x80, 0, 0, 0];
         let frame = udp((A, 53), (B, 53), &answer);
         assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Secondary);
         let frame = udp((A, 53), (B, 53), &[0, 7, 0x01, 0, 0, 0]);
         assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Primary);
-        // An answer without a header says nothing; the port does.
+        // A response without a header is decided by its port.
         let frame = udp((A, 53), (B, 4000), &[0, 7]);
         assert_eq!(decide(&mut sides(SideRule::Auto), &frame), Side::Secondary);
     }
 
     #[test]
-    fn a_service_is_the_server_and_else_the_first_sender_the_client() {
+    fn system_port_is_the_server_else_the_first_sender_the_client() {
         let mut sides = sides(SideRule::Auto);
         assert_eq!(decide(&mut sides, &tcp((A, 443), (B, 5000), ACK)), Side::Secondary);
         assert_eq!(decide(&mut sides, &tcp((B, 5000), (A, 443), ACK)), Side::Primary);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sender_is_the_client_if_nothing_else_is_to_count() {
+    fn first_rule_takes_the_first_sender_as_client() {
         let mut sides = sides(SideRule::First);
         let frame = tcp((A, 443), (B, 5000), SYN | ACK);
         assert_eq!(decide(&mut sides, &frame), Side::Primary);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_go_where_their_first_one_goes() {
+    fn fragments_follow_the_first_fragment() {
         let mut sides = sides(SideRule::Auto);
         let first = ipv4(17, A, B, 0x2000, &[&ports(53, 4000)[..], &[0; 20]].concat());
         let answer = {
@@ -352,12 +352,12 @@ mod tests {
         };
         assert_eq!(decide(&mut sides, &answer), Side::Secondary);
         assert_eq!(decide(&mut sides, &ipv4(17, A, B, 3, &[1; 24])), Side::Secondary);
-        // A later fragment of ICMP does not look like a reply.
+        // A later ICMP fragment must not be taken for an echo reply.
         assert_eq!(decide(&mut sides, &ipv4(1, B, A, 3, &[0; 24])), Side::Primary);
     }
 
     #[test]
-    fn a_full_table_is_counted_and_the_lower_port_is_the_server() {
+    fn full_table_is_counted_and_takes_the_lower_port_as_server() {
         let mut sides = sides_of(SideRule::Auto, 1);
         assert_eq!(decide(&mut sides, &tcp((A, 5000), (B, 6000), SYN)), Side::Primary);
         assert_eq!(decide(&mut sides, &tcp((A, 5001), (B, 6000), ACK)), Side::Secondary);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_decide_by_sender_or_service_and_can_be_reversed() {
+    fn list_rules_match_and_can_be_reversed() {
         let prefix = Prefix { address: core::net::IpAddr::from(A), length: 32 };
         let rules = [
             SideRule::SourceAddress(vec![prefix]),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_is_secondary_unless_asked() {
+    fn non_ip_is_secondary_by_default() {
         let arp = [&[2; 12][..], &[8, 6], &[0; 28]].concat();
         for rule in [SideRule::Auto, SideRule::Port(vec![0..=1023])] {
             let mut plain = sides(rule.clone());
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_ethernet_addresses_matches_none() {
+    fn mac_rule_matches_nothing_without_ethernet() {
         let frame = tcp((A, 1), (B, 2), ACK);
         let mut sides = sides(SideRule::SourceMac(vec![MacAddress([2, 0, 0, 0, 0, 1])]));
         let dissection = dissect(LinkType::RAW, &frame);

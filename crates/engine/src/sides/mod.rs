@@ -1,8 +1,8 @@
-//! Which side a packet belongs to: the client's, which leaves through the first interface, or
-//! the server's, which leaves through the second.
+//! Sides of packets: client packets leave through the first interface, server packets through the
+//! second.
 //!
-//! Either a [`CacheFile`] of tcpprep says it for each packet of one capture, or [`Sides`] decide
-//! it packet by packet, in one pass.
+//! Either a tcpprep [`CacheFile`] lists the side of each packet of a capture, or [`Sides`] decides
+//! packet by packet in one pass.
 
 mod cache;
 mod decide;
@@ -11,19 +11,19 @@ pub use cache::{CacheError, CacheFile};
 pub use decide::Sides;
 pub use wirestorm_model::sides::{SideRule, SidesOptions};
 
-/// What becomes of a packet.
+/// Side of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It leaves through the first interface: the client's side.
+    /// Client side: the packet leaves through the first interface.
     Primary,
-    /// It leaves through the second interface: the server's side.
+    /// Server side: the packet leaves through the second interface.
     Secondary,
-    /// It is not sent.
+    /// The packet is not sent.
     LeaveOut,
 }
 
 impl Side {
-    /// The other side; what is left out stays so.
+    /// Returns the other side; [`Side::LeaveOut`] stays.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! When a stream's frames leave: its transmission, stepped along.
+//! Due times of a stream's frames.
 
 use alloc::boxed::Box;
 
@@ -9,77 +9,76 @@ use wirestorm_model::stream::{Departures, Mode, Speed, Transmission, draw};
 use super::program::FrameMaker;
 use super::share::Share;
 
-/// The schedule of one stream, at this worker's next frame.
+/// Schedule of one stream, positioned at this worker's next frame.
 ///
-/// All workers that share a stream follow the same schedule and send their own frames of it; so
-/// each knows when the stream ends, also one that sends none of it. Frames at an even distance
-/// are stepped over at once; where distances differ, a worker walks along the frames of the
-/// others.
+/// All workers that share a stream follow the same schedule and send their own frames. So each
+/// knows when the stream ends, even if it sends none of its frames. With constant gaps, a worker
+/// skips the other workers' frames at once; otherwise it walks along them.
 #[derive(Clone, Debug)]
 pub(super) struct Emission {
-    /// When the current frame is due.
+    /// Due time of the current frame.
     due: Instant,
-    /// How many of this worker's frames follow the current one at steps of `own`.
+    /// Number of this worker's frames after the current one with gaps of `own`.
     quick: u64,
-    /// From one frame of this worker to its next one.
+    /// Gap between two frames of this worker.
     own: SteadyTicker,
     walk: Box<Walk>,
 }
 
-/// The schedule, frame by frame of the stream; it stands where the quick steps began.
+/// Schedule by single frames of the stream, positioned where the quick steps began.
 #[derive(Clone, Debug)]
 struct Walk {
     transmission: Transmission,
-    /// All workers that share the stream.
+    /// Number of workers that share the stream.
     workers: u64,
     gaps: Gaps,
-    /// The number of the current frame in its stream.
+    /// Number of the current frame in its stream.
     number: u64,
-    /// Frames of the current group that are left, the current one included.
+    /// Frames left in the current group, including the current one.
     left: u64,
-    /// Groups that are left, the current one included.
+    /// Groups left, including the current one.
     groups_left: u64,
-    /// Nothing is due then or later.
+    /// Frames due at or after this instant are not sent.
     end: Instant,
-    /// How many quick steps there were.
+    /// Number of quick steps at the walk's position.
     quick: u64,
 }
 
-/// What lies between two frames of a group.
+/// Gaps between the frames of a group.
 #[derive(Clone, Debug)]
 enum Gaps {
-    /// No time.
+    /// No gap.
     None,
-    /// What the rate says.
+    /// Constant gaps by rate.
     Even(Steps),
-    /// As drawn: about so many ns for each frame, or for each bit of this layer, and what was
-    /// left over.
+    /// Exponentially distributed gaps: the mean in ns for each frame, or for each bit of this
+    /// layer, and the fraction left over.
     Drawn { mean: f64, layer: Option<Layer>, seed: u64, rest: f64 },
-    /// What the rate says while frames are sent; then none for a while.
+    /// Gaps by rate during the on time, then the off time without frames.
     OnOff { within: Steps, on: Duration, off: Duration, elapsed: Duration },
 }
 
-/// Steps along a rate.
+/// Gaps by rate.
 #[derive(Clone, Debug)]
 enum Steps {
-    /// Always the same.
+    /// Equal gaps.
     Steady(SteadyTicker),
-    /// As long as the frame before takes.
+    /// Gaps in proportion to the length of the frame before.
     Bits(Ticker, Layer),
 }
 
-/// What comes after a frame.
+/// Continuation after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     /// Another frame of this worker.
     Frame,
-    /// Nothing: the stream's last frame, whoever sends it, was due at this instant.
+    /// End: the stream's last frame, of any worker, was due at this instant.
     End(Instant),
 }
 
 impl Emission {
-    /// A stream that starts at `start` with frame `first` of those that `maker` makes, at this
-    /// worker's first one of them, or its end.
+    /// Starts a stream at `start` with frame `first` of `maker`. Returns the schedule at this
+    /// worker's first frame, or at the end of the stream.
     pub(super) fn start(
         transmission: &Transmission,
         share: Share,
@@ -118,18 +117,18 @@ impl Emission {
         (emission, after)
     }
 
-    /// When the current frame is due.
+    /// Returns the due time of the current frame.
     #[inline]
     pub(super) fn due(&self) -> Instant {
         self.due
     }
 
-    /// The number behind those of all frames, whoever sent them, where this ended by its time.
+    /// Returns the number after the last frame of any worker, for a stream that ended by its time.
     pub(super) fn passed(&self) -> u64 {
         self.walk.number + 1
     }
 
-    /// Goes on to this worker's next frame, after one of `length` bytes without FCS.
+    /// Advances to this worker's next frame, after one of `length` bytes without FCS.
     #[inline]
     pub(super) fn advance(&mut self, length: usize, maker: &FrameMaker) -> After {
         if self.quick > 0 {
@@ -140,27 +139,26 @@ impl Emission {
         self.advance_by_walking(length, maker)
     }
 
-    /// The end, where nothing is due before it any more.
+    /// Returns the end if no frame is due before it.
     pub(super) fn over(&self) -> Option<Instant> {
         (self.due >= self.walk.end).then_some(self.walk.end)
     }
 
-    /// All that is still to come is due so much later, and so is its end.
+    /// Delays all remaining frames and the end by `span`.
     pub(super) fn postpone(&mut self, span: Duration) {
         self.due = self.due.saturating_add(span);
         self.walk.end = self.walk.end.saturating_add(span);
     }
 
-    /// The current frame, and with it the next ones, is not due before `now`; `Err` is the end
-    /// where that is over.
+    /// Delays the current frame to `now` at the earliest, and the following ones with it. Returns
+    /// the end as `Err` if it has passed.
     pub(super) fn wait_until(&mut self, now: Instant) -> Result<(), Instant> {
         self.due = self.due.max(now);
         if self.due < self.walk.end { Ok(()) } else { Err(self.walk.end) }
     }
 
-    /// Goes on at another speed from `at`. What is left of the current gap then takes longer or
-    /// shorter in the same proportion; a frame that is overdue keeps its due time, and so does
-    /// one of a stream that is sent on and off.
+    /// Changes the speed from `at` on. The rest of the current gap changes in the same proportion.
+    /// An overdue frame keeps its due time, and so does the next frame of an on-off stream.
     pub(super) fn set_speed(&mut self, speed: Speed, at: Instant, maker: &FrameMaker) {
         self.walk_up();
         let walk = &mut *self.walk;
@@ -186,7 +184,7 @@ impl Emission {
             *elapsed = passed;
         }
         if before == Speed::Max && speed != Speed::Max {
-            // Workers come one after the other again.
+            // Restore the order of workers.
             for _ in 0..walk.number % walk.workers {
                 let gap = walk.gaps.step(walk.number, &|_| maker.template().len());
                 self.due = self.due.saturating_add(gap);
@@ -204,7 +202,7 @@ impl Emission {
         after
     }
 
-    /// Takes the walk to the current frame.
+    /// Moves the walk to the current frame.
     fn walk_up(&mut self) {
         let walk = &mut *self.walk;
         let frames = (walk.quick - self.quick).saturating_mul(walk.workers);
@@ -220,7 +218,7 @@ impl Emission {
         (self.quick, walk.quick) = (0, 0);
     }
 
-    /// Finds out how far quick steps lead from the walk's place.
+    /// Computes the number of quick steps from the walk's position.
     fn step_quickly(&mut self, maker: &FrameMaker) {
         let walk = &mut *self.walk;
         let speed = walk.transmission.speed;
@@ -246,7 +244,7 @@ impl Emission {
 }
 
 impl Walk {
-    /// Goes on by so many frames of the stream; `length` is that of the current one, where it is
+    /// Advances by `frames` frames of the stream; `length` is the length of the current one, if
     /// known.
     fn step(
         &mut self,
@@ -303,7 +301,7 @@ impl Gaps {
         }
     }
 
-    /// Steps of so many frames at once, where all are alike.
+    /// Returns the ticker of `frames` frames at once, if all gaps are equal.
     fn steady(speed: Speed, maker: &FrameMaker, frames: u64) -> Option<SteadyTicker> {
         let (rate, units) = match speed {
             Speed::Max => return None,
@@ -313,14 +311,14 @@ impl Gaps {
         Some(SteadyTicker::new(rate, units.checked_mul(frames)?))
     }
 
-    /// The gap behind frame `number`.
+    /// Returns the gap after frame `number`.
     #[inline]
     fn step(&mut self, number: u64, length_of: &dyn Fn(u64) -> usize) -> Duration {
         match self {
             Self::None => Duration::ZERO,
             Self::Even(steps) => steps.step(number, length_of),
             Self::Drawn { mean, layer, seed, rest } => {
-                // From the upper 53 bits, and never zero, whose logarithm there is none of.
+                // Use the upper 53 bits and avoid zero, whose logarithm is undefined.
                 let uniform = ((draw(*seed, number) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
                 let units = layer.map_or(1, |layer| bits(length_of(number), layer));
                 let gap = *mean * units as f64 * -libm::log(uniform) + *rest;
@@ -363,7 +361,7 @@ impl Steps {
     }
 }
 
-/// About how many ns lie between two frames; `None`: no time.
+/// Returns the mean gap between two frames in ns; `None` for no gap.
 fn mean_gap(speed: Speed, maker: &FrameMaker) -> Option<f64> {
     match speed {
         Speed::Max => None,

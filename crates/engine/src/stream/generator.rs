@@ -1,4 +1,4 @@
-//! The generator: makes the frames of streams and puts them into a port, each with its due time.
+//! Generator: builds the frames of streams and passes them to a port, each with its due time.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,84 +18,83 @@ use super::queue::{Entry, Queue, Turn};
 use super::share::Share;
 use crate::replay::{Breath, WorkerState};
 
-/// How a generator sends.
+/// Options of a generator.
 #[derive(Clone, Debug)]
 pub struct GeneratorOptions {
-    /// Which frames it sends of every stream.
+    /// Share of each stream's frames to send.
     pub share: Share,
-    /// What becomes of late frames on ports that do not hold departures themselves.
+    /// Policy for late frames on ports that do not hold departures themselves.
     pub policy: DeparturePolicy,
-    /// Nothing is due this long after the start or later.
+    /// Frames due at or after this time since the start are not sent.
     pub duration_max: Duration,
-    /// Frames to be sent in all.
+    /// Total number of frames to send.
     pub frames_max: u64,
-    /// Whether nothing is waited for: the simulator's time.
+    /// Whether to run in virtual time, without waiting.
     pub virtual_time: bool,
-    /// How far ahead of their due times frames are given to ports that hold departures.
+    /// How far ahead of their due times ports that hold departures receive frames.
     pub horizon: Duration,
-    /// The number that the first stream has in the signatures of the first worker; see
-    /// [`Share::number`].
+    /// Number of the first stream in the signatures of the first worker; see [`Share::number`].
     pub numbered_from: u32,
 }
 
-/// What was sent of one stream.
+/// Counters of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounters {
     /// Frames sent.
     pub frames: u64,
-    /// Their bytes without FCS.
+    /// Bytes of these frames, without FCS.
     pub bytes: u64,
-    /// Frames left out because they were too late.
+    /// Frames skipped because they were late.
     pub unsent: u64,
-    /// How often it began.
+    /// Number of starts.
     pub starts: u32,
 }
 
 /// Sends the streams of one port, or a share of each.
 ///
-/// Frames with a due time leave in the order of their due times. Streams of [`Speed::Max`] have
-/// the rest of the time, a few frames each in turn.
+/// Frames with a due time leave in the order of their due times. Streams of [`Speed::Max`] use the
+/// remaining time, a few frames each, round robin.
 ///
-/// # Workers that share streams
+/// # Shared streams
 ///
-/// All are told of pauses, changes of speed, stops and starts with the same instant. Then they
-/// keep one schedule together; behind a change of speed to the nanosecond.
+/// All workers must receive pauses, speed changes, stops and starts with the same instant. Then
+/// they follow one common schedule; after a speed change it is accurate to a nanosecond.
 #[derive(Debug)]
 pub struct Generator {
     options: GeneratorOptions,
     streams: Vec<Running>,
     /// Streams whose next frame has a due time.
     queue: Queue,
-    /// Streams that send as fast as the port takes their frames.
+    /// Streams that send as fast as the port accepts frames.
     at_once: VecDeque<u32>,
-    /// Whether they are so many that the state of one is far away when its turn comes.
+    /// Whether there are too many streams for the cache, so that prefetching pays off.
     are_many: bool,
-    /// Whether the port was given the frames that never change.
+    /// Whether the port has been asked to store the constant frames.
     has_stored: bool,
-    /// What the first of them may still send of a turn that another breath began; or 0.
+    /// Frames left in a turn of the first of these streams that another breath began; or 0.
     turn_rest: usize,
     start: Instant,
     departures: Departures,
-    /// Frames sent so far.
+    /// Number of frames sent so far.
     sent: u64,
-    /// Streams on their way that are paused.
+    /// Number of paused streams.
     paused: usize,
-    /// How far ahead of their due times the port was given frames by the last breath.
+    /// How far ahead of their due times the last breath passed frames to the port.
     ahead: Duration,
-    /// Frames a second of all streams together.
+    /// Total frame rate of all streams.
     rate: f64,
-    /// For which rate the queue was made.
+    /// Frame rate for which the queue was built.
     queue_rate: f64,
 }
 
-/// A stream; what every frame needs stands first, in as few cache lines as it takes.
+/// State of a stream. Fields that every frame needs are first, in as few cache lines as possible.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Running {
-    /// Its schedule while it is on its way.
+    /// Schedule while the stream is running.
     emission: Option<Emission>,
     stored: Option<Stored>,
-    /// Frames given to the port, and their bytes.
+    /// Frames passed to the port, and their bytes.
     frames: u64,
     bytes: u64,
     /// Whether its frames have no due time.
@@ -104,49 +103,49 @@ struct Running {
     maker: FrameMaker,
 }
 
-// A template that fits has a cache line of its own.
+// A template that fits occupies its own cache line.
 const _: () = {
     let template = mem::offset_of!(Running, maker) + mem::offset_of!(FrameMaker, short);
     assert!(template.is_multiple_of(BLOCK) && mem::size_of::<Running>() == template + BLOCK);
 };
 
-/// What only the beginnings and ends of a stream need.
+/// State that only the start and end of a stream need.
 #[derive(Debug)]
 struct Life {
     unsent: u64,
     starts: u32,
-    /// Since when it is paused.
+    /// Time at which the stream was paused.
     paused: Option<Instant>,
-    /// The number of the first frame of this start, or of the next one while it is not on its way.
+    /// Number of the first frame of this start, or of the next start if the stream is not running.
     first: u64,
-    /// How often it began by itself or by being named as the next one.
+    /// Number of starts by itself or as the next stream of another.
     begun: u32,
-    /// As it is now: its speed may be another one than planned.
+    /// Current transmission; its speed may differ from the plan.
     transmission: Transmission,
     speed_planned: Speed,
     share: Share,
 }
 
-/// Frames that a breath handles at most, so that stop requests are noticed soon.
+/// Maximum number of frames in a breath, so that the worker notices stop requests soon.
 const BREATH_FRAMES: usize = 256;
 
-/// Frames that a stream without a due time sends before it is another one's turn.
+/// Frames that a stream without due times sends in one turn.
 const TURN_FRAMES: usize = 8;
 
-/// Streams whose state a second-level cache holds.
+/// Number of streams whose state fits into a second-level cache.
 const NEAR: usize = 2_048;
 
-/// How many turns ahead a stream's state is asked for.
+/// Number of turns to prefetch ahead.
 const ASK_AHEAD: usize = 8;
 
-/// Streams of the next day whose state is asked for at most.
+/// Maximum number of streams of the next day to prefetch.
 const ASK_TOMORROW: usize = 64;
 
 impl Generator {
-    /// A generator whose streams start at `start`.
+    /// Creates a generator whose streams start at `start`.
     ///
     /// # Panics
-    /// Where a stream's program does not fit its template, or `next` names no stream: plans are
+    /// Panics if a stream's program does not fit its template or `next` is not a stream: plans are
     /// validated before.
     pub fn new(streams: &[Stream], options: GeneratorOptions, start: Instant) -> Self {
         let departures = Departures::new(options.policy);
@@ -183,21 +182,21 @@ impl Generator {
         generator
     }
 
-    /// Does what is due at `now`, then flushes the port.
+    /// Sends what is due at `now`, then flushes the port.
     ///
     /// # Errors
-    /// The port's. The counters stay valid, and so do the port's.
+    /// Returns errors of the port. The counters of generator and port stay valid.
     ///
     /// # Panics
-    /// Where a template is longer than the port's longest frame.
+    /// Panics if a template exceeds the port's maximum frame length.
     pub fn breathe<P: Transmit>(
         &mut self,
         now: Instant,
         port: &mut P,
     ) -> Result<Breath, PortError> {
         let before = self.sent;
-        // A frame that waits in the port for its time would keep all behind it, and those before it
-        // make it late: beside frames without a due time no frame is given ahead of its own.
+        // A frame that waits in the port would delay all frames behind it. So with streams without
+        // due times, no frame is passed ahead of its due time.
         let holds_departure = port.capabilities().holds_departure
             && (self.options.virtual_time || self.at_once.is_empty());
         let state = match holds_departure {
@@ -208,23 +207,23 @@ impl Generator {
         Ok(Breath { frames: (self.sent - before) as usize, state })
     }
 
-    /// What was sent of each stream so far, in the order of the plan.
+    /// Returns the counters of each stream, in the order of the plan.
     pub fn counters(&self) -> impl Iterator<Item = StreamCounters> {
         self.streams.iter().map(Running::counters)
     }
 
-    /// When frames left a port that does not hold departures, as this process saw it.
+    /// Returns the departures of a port that does not hold departures, as observed by this process.
     pub fn departures(&self) -> &DepartureRecord {
         self.departures.record()
     }
 
-    /// Holds a stream from `now` on; one that is not on its way, or is held, stays as it is.
+    /// Pauses a stream from `now` on; does nothing if it is not running or already paused.
     ///
-    /// Frames that a port was given ahead of their due times leave. Streams are told by their
-    /// index in the plan, here and below.
+    /// Frames that the port received ahead of their due times still leave. `stream` is the index in
+    /// the plan, here and below.
     ///
     /// # Panics
-    /// Where there is no such stream, here and below.
+    /// Panics if there is no such stream, here and below.
     pub fn pause(&mut self, stream: usize, now: Instant) {
         let running = &mut self.streams[stream];
         if running.emission.is_some() && running.life.paused.is_none() {
@@ -234,8 +233,7 @@ impl Generator {
         }
     }
 
-    /// Lets a stream go on from `now` on where it was: all that is left is due later by as long
-    /// as it was held.
+    /// Resumes a stream at `now`: all its remaining frames are delayed by the length of the pause.
     pub fn resume(&mut self, stream: usize, now: Instant) {
         let running = &mut self.streams[stream];
         let Some(since) = running.life.paused.take() else { return };
@@ -246,8 +244,8 @@ impl Generator {
         self.go_on(stream);
     }
 
-    /// Moves all that is still due by `span`, and the end with it: sending was suspended for so
-    /// long. A stream that is held stands still anyway.
+    /// Delays all remaining frames and the end by `span`, for which sending was suspended. The
+    /// schedule of a paused stream stands still anyway.
     pub fn postpone(&mut self, span: Duration) {
         self.start = self.start.saturating_add(span);
         for stream in 0..self.streams.len() {
@@ -263,10 +261,10 @@ impl Generator {
         }
     }
 
-    /// Sends a stream at another speed from `now` on. The phase is kept: what is left of the
-    /// current gap takes longer or shorter in proportion. A frame that is overdue keeps its due
-    /// time, and so does the next one of a stream that is sent on and off. On ports that hold
-    /// departures all this happens a horizon later: until then they have frames already.
+    /// Changes the speed of a stream from `now` on and keeps its phase: the rest of the current gap
+    /// changes in proportion. An overdue frame keeps its due time, and so does the next frame of an
+    /// on-off stream. On ports that hold departures, the change takes effect one horizon later,
+    /// because the port already has the frames before.
     pub fn set_speed(&mut self, stream: usize, speed: Speed, now: Instant) {
         let running = &mut self.streams[stream];
         self.rate -= running.rate();
@@ -278,7 +276,7 @@ impl Generator {
             self.leave(stream);
         }
         let running = &mut self.streams[stream];
-        // While a stream is held its schedule stands still.
+        // The schedule of a paused stream stands still.
         let at = running.life.paused.unwrap_or(now).saturating_add(self.ahead);
         if let Some(emission) = &mut running.emission {
             emission.set_speed(speed, at, &running.maker);
@@ -289,11 +287,11 @@ impl Generator {
         self.keep_days_short();
     }
 
-    /// Sends a stream at `numerator / denominator` of its planned speed from `now` on; see
-    /// [`Generator::set_speed`]. One that is sent as fast as the port takes it stays so.
+    /// Sets the speed of a stream to `numerator / denominator` of its planned speed from `now` on;
+    /// see [`Generator::set_speed`]. [`Speed::Max`] stays.
     ///
     /// # Errors
-    /// Where the result is no rate; the stream's speed stays as it is.
+    /// Returns an error if the result is not a valid rate; the speed then stays.
     pub fn scale_speed(
         &mut self,
         stream: usize,
@@ -310,10 +308,10 @@ impl Generator {
         Ok(())
     }
 
-    /// As [`Generator::scale_speed`], for all streams.
+    /// Scales the speed of all streams; see [`Generator::scale_speed`].
     ///
     /// # Errors
-    /// Where a result is no rate; the streams before have the new speed.
+    /// Returns an error if a result is not a valid rate; earlier streams keep the new speed.
     pub fn scale_speeds(
         &mut self,
         numerator: u64,
@@ -326,7 +324,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Ends a stream at once; the one that it names as its next one does not start.
+    /// Stops a stream at once, without starting its next stream.
     pub fn stop(&mut self, stream: usize) {
         self.leave(stream);
         let running = &mut self.streams[stream];
@@ -336,9 +334,8 @@ impl Generator {
         }
     }
 
-    /// Starts a stream at `now`, whether it has ended or never began; one that is on its way
-    /// stays so. Its frames are numbered on; of several workers each goes on with its own
-    /// numbers.
+    /// Starts a stream at `now` if it is not running. Its frame numbers continue; each worker
+    /// continues its own.
     pub fn start(&mut self, stream: usize, now: Instant) {
         let running = &mut self.streams[stream];
         if running.emission.is_none() {
@@ -368,13 +365,13 @@ impl Generator {
         let allowed = self.options.frames_max - self.sent;
         let left = BREATH_FRAMES.min(usize::try_from(allowed).unwrap_or(usize::MAX));
         let mut budget = Budget { now, left, unsent: 0 };
-        // Until when the first stream with a due time may not send, to keep its distance.
+        // Time until which the first stream with a due time must wait to keep its gap.
         let mut held = None;
         let state = loop {
             if budget.left == 0 {
                 break WorkerState::Active;
             }
-            // Also where one of those begins within this breath.
+            // Checked on each turn, because such a stream may start within this breath.
             let limit = if self.at_once.is_empty() { until } else { until.min(now) };
             let limit = limit.min(before_end);
             let turn = self.queue.first();
@@ -411,8 +408,8 @@ impl Generator {
         }
     }
 
-    /// The turns of today's streams up to `limit`; says where the breath ends, or the streams
-    /// without a due time may be others now.
+    /// Serves the streams due up to `limit`. Returns the state if the breath ends; `None` if the
+    /// set of streams without due times may have changed.
     #[inline]
     fn turns<const HOLDS: bool, P: Transmit>(
         &mut self,
@@ -434,7 +431,7 @@ impl Generator {
                 self.at_once.push_back(stream);
                 return None;
             }
-            // As many frames of this stream as come before any other stream's next one.
+            // Send all frames of this stream that are due before any other stream's next frame.
             let until = limit.min(turn.until);
             let then = loop {
                 let then = running.frame::<false, HOLDS, P>(budget, port, &mut self.departures);
@@ -459,7 +456,7 @@ impl Generator {
         None
     }
 
-    /// Begins a day of the queue, and asks for those who come on the next one.
+    /// Starts a day of the queue, and prefetches the streams of the day after it.
     #[cold]
     #[inline(never)]
     fn begin_day(&mut self) {
@@ -472,7 +469,7 @@ impl Generator {
         }
     }
 
-    /// The next one of the streams whose frames have no due time; says where the breath ends.
+    /// Serves the next stream without due times; returns the state if the breath ends.
     #[inline(never)]
     fn turn_at_once<const HOLDS: bool, P: Transmit>(
         &mut self,
@@ -484,7 +481,7 @@ impl Generator {
             self.streams[later as usize].prefetch();
         }
         let running = &mut self.streams[stream as usize];
-        // Its group leaves now.
+        // Frames of its current group leave now.
         let mut until = budget.now;
         if let Some(emission) = &mut running.emission {
             if let Err(end) = emission.wait_until(budget.now) {
@@ -525,7 +522,7 @@ impl Generator {
         }
     }
 
-    /// Gives the port what it may keep: frames that never change.
+    /// Asks the port to store the frames of constant streams.
     #[cold]
     fn store<P: Transmit>(&mut self, port: &mut P) {
         self.has_stored = true;
@@ -534,14 +531,14 @@ impl Generator {
         }
     }
 
-    /// What is to be said where nothing is due before the end.
+    /// Returns the state when nothing is due before the end.
     fn finished(&self, now: Instant, end: Instant) -> WorkerState {
-        // What is held may be told to go on, but for the simulator's time, in which nobody waits.
+        // A paused stream may be resumed, except in virtual time, where nobody waits.
         let may_go_on = self.paused > 0 && now < end && !self.options.virtual_time;
         if may_go_on { WorkerState::Waiting(end) } else { WorkerState::Done }
     }
 
-    /// A stream's last frame was due at `last`: starts the one that it names.
+    /// Ends a stream whose last frame was due at `last`, and starts its next stream.
     #[cold]
     fn ended(&mut self, stream: usize, last: Instant) {
         if let Some(next) = self.streams[stream].end() {
@@ -559,12 +556,11 @@ impl Generator {
         self.begin(stream, at);
     }
 
-    /// Starts a stream at an instant; where this worker has none of its frames, those that
-    /// follow.
+    /// Starts a stream at an instant; if this worker has no frames of it, starts its next stream.
     fn begin(&mut self, stream: usize, at: Instant) {
         let (mut stream, mut at) = (stream, at);
         let share = self.options.share;
-        // Each start has a frame, so that in a circle of streams a worker's turn comes soon.
+        // Each start has a frame, so a worker's turn comes soon even in a loop of streams.
         for _ in 0..=share.workers.saturating_mul(self.streams.len() as u64) {
             let running = &mut self.streams[stream];
             if running.emission.is_some() {
@@ -604,7 +600,7 @@ impl Generator {
         }
     }
 
-    /// Takes part again, or ends where a change left it no frame before its end.
+    /// Continues a stream, or ends it if a change left no frame before its end.
     fn go_on(&mut self, stream: usize) {
         let emission = &self.streams[stream].emission;
         match emission.as_ref().and_then(Emission::over) {
@@ -613,14 +609,14 @@ impl Generator {
         }
     }
 
-    /// Takes part.
+    /// Adds a running stream to the queue.
     fn enter(&mut self, stream: usize) {
         if let Some(emission) = &self.streams[stream].emission {
             self.queue.push(Entry { due: emission.due(), stream: stream as u32 });
         }
     }
 
-    /// Takes part no more.
+    /// Removes a stream from the queue.
     fn leave(&mut self, stream: usize) {
         let Some(emission) = &self.streams[stream].emission else { return };
         let entry = Entry { due: emission.due(), stream: stream as u32 };
@@ -633,7 +629,7 @@ impl Generator {
         }
     }
 
-    /// Makes the queue anew where its days are too long or too short for the rate there is now.
+    /// Rebuilds the queue if the length of its days no longer fits the rate.
     fn keep_days_short(&mut self) {
         if (self.queue_rate / 4.0..=self.queue_rate * 4.0).contains(&self.rate) {
             return;
@@ -649,24 +645,24 @@ impl Generator {
     }
 }
 
-/// What a breath may still do.
+/// Limits of the current breath.
 #[derive(Clone, Copy)]
 struct Budget {
     now: Instant,
-    /// Frames that it may handle.
+    /// Frames that it may still process.
     left: usize,
-    /// Frames that it handled and left out.
+    /// Frames that it skipped.
     unsent: usize,
 }
 
-/// What comes after a frame.
+/// Continuation after a frame.
 #[derive(Clone, Copy)]
 enum Then {
-    /// The stream's next frame is due then.
+    /// Due time of the stream's next frame.
     Due(Instant),
-    /// Itself, which is due then: the breath ends.
+    /// The frame was not sent; it is due then, and the breath ends.
     Stop(Instant, WorkerState),
-    /// The stream's end; its last frame was due then.
+    /// End of the stream; its last frame was due then.
     End(Instant),
 }
 
@@ -697,13 +693,13 @@ impl Running {
         StreamCounters { frames: self.frames, bytes: self.bytes, unsent, starts }
     }
 
-    /// Makes this worker's next frame the one that stands at its place in the next start,
-    /// wherever the others are.
+    /// Aligns the first frame of the next start to this worker's next frame, independent of the
+    /// other workers.
     fn line_up(&mut self) {
         self.life.first = self.maker.number() - self.life.share.index;
     }
 
-    /// About how many frames with a due time a worker sends in a second.
+    /// Returns the approximate rate of frames with a due time that this worker sends.
     fn rate(&self) -> f64 {
         let of_all = match self.life.transmission.speed {
             Speed::Max => 0.0,
@@ -716,7 +712,7 @@ impl Running {
         of_all / self.life.share.workers as f64
     }
 
-    /// Asks for what the next turn needs, while others have theirs.
+    /// Prefetches the state for the next turn.
     #[inline]
     fn prefetch(&self) {
         prefetch(&self.emission);
@@ -724,7 +720,7 @@ impl Running {
         self.maker.prefetch();
     }
 
-    /// Its last frame was sent, by whichever worker; which stream is next.
+    /// Ends the stream after its last frame, of any worker; returns the next stream.
     fn end(&mut self) -> Option<usize> {
         let emission = self.emission.take();
         match self.life.transmission.mode {
@@ -741,8 +737,8 @@ impl Running {
         self.life.transmission.next
     }
 
-    /// Sends the next frame; `AT_ONCE`: without a due time, `HOLDS`: the port holds departures.
-    // There is one call for each way to send, and with many streams one for each frame.
+    /// Sends the next frame. `AT_ONCE`: it has no due time; `HOLDS`: the port holds departures.
+    // Inlined: there is one call for each way to send, and it runs for each frame.
     #[inline(always)]
     fn frame<const AT_ONCE: bool, const HOLDS: bool, P: Transmit>(
         &mut self,
@@ -768,7 +764,7 @@ impl Running {
                         length
                     }
                     None => {
-                        // Where the port does not wait, the frame leaves now.
+                        // If the port does not hold departures, the frame leaves now.
                         let leaves = if HOLDS && !AT_ONCE { due } else { budget.now };
                         let length = maker.make(port.frame_mut(&frame), leaves);
                         if maker.takes_stamp() {

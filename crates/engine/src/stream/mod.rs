@@ -1,4 +1,4 @@
-//! Streams of frames made from templates.
+//! Streams of frames built from templates.
 //!
 //! ```text
 //! Stream ── FrameMaker: template + program, stepped from frame to frame
@@ -6,18 +6,19 @@
 //! Generator::breathe(now, port): Queue says whose turn it is -> make the frame -> Transmit
 //! ```
 //!
-//! Several workers share all streams: each has a generator with its own [`Share`] and sends every
-//! n-th frame of each stream, so that all together send what one would.
+//! Several workers share all streams. Each has a generator with its own [`Share`] and sends every
+//! n-th frame of each stream; all together send what one worker would.
 //!
-//! # What makes it quick
+//! # Fast paths
 //!
-//! A stream sends until another one's next frame is due, without a look at anything else. What
-//! its frames have in common is in the template, also the part of a checksum that never changes;
-//! a frame is a copy of it and what its operations write. Due times at an even distance need an
-//! addition, not a division. With many streams the memory is what takes time: a stream's state is
-//! kept together in five cache lines, a template that fits included, streams that do the same share
-//! their operations, and the state of a stream is asked for some turns ahead of its own, or when
-//! the day before begins, so that the misses overlap.
+//! A stream sends until another stream's next frame is due, without other checks. The template
+//! holds the constant parts of all frames, including the constant part of checksums. A frame is a
+//! copy of it plus the results of its operations. Constant gaps need an addition, not a division.
+//!
+//! With many streams, cache misses dominate. A stream's state occupies five cache lines, including
+//! a template that fits; streams with equal programs share their operations. The state is
+//! prefetched some turns ahead, or before the next day of the queue begins, so that the misses
+//! overlap.
 
 mod emission;
 mod generator;

@@ -1,4 +1,4 @@
-//! A stream's program, prepared for its template: what can be computed once is.
+//! Program of a stream, compiled for its template.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -14,44 +14,43 @@ use super::share::Share;
 use super::variable::Variables;
 use crate::measure::Signature;
 
-/// A template and what differs from frame to frame.
+/// Template with the operations that change it from frame to frame.
 ///
-/// The template ends in zeros up to a whole number of blocks. The place of a checksum that is made
-/// from its changes holds the sum of all that never changes.
+/// The template is padded with zeros to a multiple of the block size. An incrementally computed
+/// checksum field holds the sum of all constant words.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct FrameMaker {
     variables: Variables,
     operations: Arc<[Operation]>,
-    /// Frames signed so far.
+    /// Number of frames signed so far.
     signed: u64,
-    /// Goes into signatures.
+    /// Stream number in signatures.
     stream: u32,
     is_measured: bool,
-    /// Whether a CRC covers the signature and has to be made anew behind it.
+    /// Whether a CRC covers the signature, so it must be computed after signing.
     signs_before_crc: bool,
     lengths_vary: bool,
     length: usize,
-    /// A template that is longer than a block, up to a whole number of blocks; else nothing.
+    /// Template longer than a block, padded to a multiple of it; otherwise empty.
     long: Box<[u8]>,
-    /// A shorter one: in a cache line, with the stream.
+    /// Shorter template, in a cache line of the stream.
     pub(super) short: [u8; BLOCK],
 }
 
-/// Templates are copied by such blocks.
+/// Unit of copying templates, in bytes.
 pub(super) const BLOCK: usize = 64;
-/// Longer templates are copied as a whole, which is quicker for them.
+/// Templates longer than this are copied as a whole, which is faster for them.
 const BLOCKS_LENGTH_MAX: usize = 256;
 
-/// The operations of all streams, shared by those that do the same to frames of one length.
+/// Operations of all streams. Streams with equal steps and length share them.
 #[derive(Debug, Default)]
 pub(super) struct Recipes(BTreeMap<(Vec<Step>, usize, bool), Arc<[Operation]>>);
 
-/// A step, in the form that is quickest to run. All offsets lie within the template, and
-/// variables are known by their cursors.
+/// Step in its fastest form. All offsets lie within the template; `cursor` identifies a variable.
 #[derive(Clone, Debug)]
 enum Operation {
-    /// A whole field of 16, 32 or 64 bits in network order.
+    /// Writes a complete field of 16, 32 or 64 bits in network byte order.
     Write16 {
         cursor: usize,
         offset: usize,
@@ -75,41 +74,40 @@ enum Operation {
         offset: usize,
         less: usize,
     },
-    /// Makes room for a signature, so that no checksum covers anything else there.
+    /// Clears the place of the signature, so that no checksum covers other bytes there.
     ClearSignature,
-    /// An Internet checksum over a frame of one length: the template has the sum of all words
-    /// that never change in its place, `changing` says where the others are.
+    /// Internet checksum of a frame of constant length. The template's field holds the sum of all
+    /// constant words; `changing` lists the others.
     SumOfChanges {
         offset: usize,
         changing: Box<[Changing]>,
         never_zero: bool,
-        /// The step's index and itself.
+        /// Index of the step, and the step.
         step: (usize, Checksum),
     },
-    /// Any other checksum, over all that it covers.
+    /// Checksum computed over all covered bytes.
     WholeSum(Checksum),
-    /// The same, and wrong on purpose.
+    /// Checksum computed over all covered bytes, then made wrong on purpose.
     WrongSum(Checksum),
 }
 
-/// One or two words of 16 bits that steps write to: those of the 32 bits at an offset that the
-/// mask leaves.
+/// One or two 16-bit words that steps write: the 32 bits at `offset` under `mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Changing {
     offset: usize,
     mask: u32,
 }
 
-/// The least that a frame can be cut to: an Ethernet header.
+/// Minimum length to cut a frame to: an Ethernet header.
 const FRAME_LENGTH_MIN: usize = 14;
 
 impl FrameMaker {
-    /// Prepares a stream's program for a worker that begins with its first frame of the stream.
-    /// Signatures say that it is stream `number`.
+    /// Compiles a stream's program for a worker, starting at its first frame. Signatures contain
+    /// the stream number `number`.
     ///
     /// # Panics
-    /// Where a step names a byte beyond the template or a variable that does not exist: plans
-    /// are validated before.
+    /// Panics if a step refers to a byte beyond the template or to an unknown variable: plans are
+    /// validated before.
     pub(super) fn new(plan: &Stream, number: u32, share: Share, recipes: &mut Recipes) -> Self {
         let variables = Variables::new(&plan.program.variables, share.index, share.workers);
         let mut template = plan.template.clone();
@@ -159,12 +157,12 @@ impl FrameMaker {
         }
     }
 
-    /// Whether all frames are the template.
+    /// Returns whether all frames equal the template.
     pub(super) fn is_constant(&self) -> bool {
         self.operations.is_empty() && !self.is_measured
     }
 
-    /// What every frame is made from.
+    /// Returns the template of all frames.
     pub(super) fn template(&self) -> &[u8] {
         &self.blocks()[..self.length]
     }
@@ -174,23 +172,23 @@ impl FrameMaker {
         if self.long.is_empty() { &self.short } else { &self.long }
     }
 
-    /// Whether a port may write the departure of a frame anew: nothing else depends on it.
+    /// Returns whether a port may replace the departure in a frame: no CRC covers it.
     pub(super) fn takes_stamp(&self) -> bool {
         self.is_measured && !self.signs_before_crc
     }
 
-    /// Whether frames differ in length.
+    /// Returns whether frames differ in length.
     pub(super) fn lengths_vary(&self) -> bool {
         self.lengths_vary
     }
 
-    /// The number of the current frame in its stream.
+    /// Returns the number of the current frame in its stream.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.variables.number()
     }
 
-    /// The length of any frame of the stream, by definition.
+    /// Returns the length of any frame of the stream, by definition.
     pub(super) fn length(&self, number: u64) -> usize {
         match self.lengths_vary {
             true => self.length_by(|cursor| self.variables.value_in(cursor, number)),
@@ -198,7 +196,7 @@ impl FrameMaker {
         }
     }
 
-    /// Passes over the current frame; returns its length.
+    /// Skips the current frame; returns its length.
     pub(super) fn skip(&mut self) -> usize {
         let length = self.length_by(|cursor| self.variables.value(cursor));
         self.variables.step();
@@ -213,12 +211,12 @@ impl FrameMaker {
         last.unwrap_or(self.length)
     }
 
-    /// Writes the current frame to the start of `buffer` and goes on to the next; returns its
-    /// length. A measured one is said to depart at `departure`.
+    /// Writes the current frame to the start of `buffer` and advances to the next; returns its
+    /// length. A signature contains `departure`.
     ///
     /// # Panics
-    /// Where the buffer is shorter than the template.
-    // Called at one place for each way to send; a call would cost as much as some of the steps.
+    /// Panics if the buffer is shorter than the template.
+    // Inlined: there is one call for each way to send, and a call would cost as much as some steps.
     #[inline(always)]
     pub(super) fn make(&mut self, buffer: &mut [u8], departure: Instant) -> usize {
         if self.long.is_empty()
@@ -240,7 +238,7 @@ impl FrameMaker {
         length
     }
 
-    /// Copies the template where it is longer than a block, or the buffer shorter.
+    /// Copies a template that is longer than a block, or into a buffer that is shorter than one.
     #[inline(never)]
     fn copy_long(&self, buffer: &mut [u8]) {
         match buffer.get_mut(..self.long.len()) {
@@ -256,7 +254,7 @@ impl FrameMaker {
     fn sign(&mut self, frame: &mut [u8], departure: Instant) {
         let (stream, sequence) = (self.stream, self.signed);
         self.signed += 1;
-        // Plans leave room for it; a frame without room says nothing.
+        // Plans reserve room for the signature; a frame without room stays unsigned.
         let Some(end) = frame.last_chunk_mut() else { return };
         *end = Signature { stream, sequence, departure: departure.as_nanos() }.encode();
         if self.signs_before_crc {
@@ -279,8 +277,8 @@ impl FrameMaker {
         }
     }
 
-    /// Asks for each cache line that the next frame needs, but for the first fields', which are
-    /// in one of the stream's.
+    /// Prefetches the cache lines that the next frame needs, except the first fields, which share a
+    /// line with the stream.
     #[inline]
     pub(super) fn prefetch(&self) {
         self.variables.prefetch();
@@ -404,8 +402,8 @@ fn cut_length(asked: u128, length_max: usize) -> usize {
     usize::try_from(asked).unwrap_or(usize::MAX).clamp(FRAME_LENGTH_MIN, length_max)
 }
 
-/// The words that a checksum covers and steps before it write to, itself left out; `None` where
-/// it is not over whole words. A checksum is never behind one that covers it.
+/// Returns the words that a checksum covers and earlier steps write, without its own field; `None`
+/// if these are not whole words. A checksum never precedes another one that covers it.
 fn changing_words(sum: Checksum, length: usize, before: &[Step]) -> Option<Vec<usize>> {
     let Checksum::Internet { offset, start, end, pseudo_header, .. } = sum else { return None };
     let end = end.unwrap_or(length);
@@ -429,7 +427,7 @@ fn changing_words(sum: Checksum, length: usize, before: &[Step]) -> Option<Vec<u
     (is_whole && offset.wrapping_sub(start) % 2 == 0).then_some(words)
 }
 
-/// Puts the sum of all that a checksum covers and that never changes in its place.
+/// Stores the sum of all constant words that a checksum covers in its field.
 fn put_base(sum: Checksum, before: &[Step], template: &mut [u8]) {
     let Checksum::Internet { offset, start, end, pseudo_header, .. } = sum else { return };
     let mut constant = template.to_vec();
@@ -445,7 +443,7 @@ fn is_written(steps: &[Step], at: usize) -> bool {
     steps.iter().any(|step| written(step).is_some_and(|range| range.contains(&at)))
 }
 
-/// The bytes that a step writes to.
+/// Returns the bytes that a step writes.
 pub(crate) fn written(step: &Step) -> Option<core::ops::Range<usize>> {
     match step {
         Step::Write(write) => Some(write.offset..write.offset + write.width),
@@ -458,7 +456,7 @@ pub(crate) fn written(step: &Step) -> Option<core::ops::Range<usize>> {
     }
 }
 
-/// Joins words that follow each other, in a frame of `length` bytes.
+/// Joins adjacent words, in a frame of `length` bytes.
 fn pairs(words: &[usize], length: usize) -> Box<[Changing]> {
     let mut changing = Vec::new();
     let mut rest = words;
@@ -469,7 +467,8 @@ fn pairs(words: &[usize], length: usize) -> Box<[Changing]> {
                 behind
             }
             _ => {
-                // The word is the upper half of 32 bits, or at the frame's end the lower one.
+                // A single word is the upper half of 32 bits, or the lower half at the end of the
+                // frame.
                 changing.push(match offset + 4 <= length {
                     true => Changing { offset, mask: 0xffff_0000 },
                     false => Changing { offset: offset - 2, mask: 0xffff },
@@ -503,7 +502,7 @@ fn write_bits(write: &Write, variables: &Variables, frame: &mut [u8]) {
     };
     let field = &mut frame[write.offset..write.offset + write.width];
     for place in 0..field.len() {
-        // The place-th byte from the least significant one.
+        // Byte with significance `place`, counted from the least significant one.
         let byte = match write.order {
             ByteOrder::Network => &mut field[write.width - 1 - place],
             ByteOrder::Little => &mut field[place],
@@ -516,10 +515,10 @@ fn write_bits(write: &Write, variables: &Variables, frame: &mut [u8]) {
 #[inline]
 fn put_checksum(frame: &mut [u8], offset: usize, total: u64, never_zero: bool) {
     let (total, carry) = (total as u32).overflowing_add((total >> 32) as u32);
-    // A sum that overflowed is far from its greatest value.
+    // After an overflow the sum is small, so the carry cannot overflow again.
     let total = total + u32::from(carry);
     let total = (total & 0xffff) + (total >> 16);
-    // The carry of a sum of two words is gone with the second folding.
+    // The second folding absorbs the carry of the first.
     let sum = match !((total + (total >> 16)) as u16) {
         0 if never_zero => 0xffff,
         sum => sum,
@@ -566,7 +565,7 @@ fn wrong_sum(sum: Checksum, frame: &mut [u8], length: usize) {
     }
 }
 
-/// The sum over a part of a frame and its pseudo header.
+/// Returns the sum over a part of a frame and its pseudo header.
 fn covered_sum(frame: &[u8], start: usize, end: usize, pseudo_header: PseudoHeader) -> u16 {
     let part = checksum::sum(&frame[start..end]);
     let length = end - start;
@@ -635,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_that_is_wrong_on_purpose_is_that_of_one_more() {
+    fn wrong_checksum_differs_by_one() {
         let sum = Checksum::Internet {
             offset: 26,
             start: 14,
@@ -652,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crc_that_is_wrong_on_purpose_is_inverted() {
+    fn wrong_crc_is_inverted() {
         let sum = Checksum::Crc32c { offset: 24, start: 16 };
         let right = second_frame(Step::Checksum(sum), false);
         let wrong = second_frame(Step::WrongChecksum(sum), false);

@@ -1,4 +1,4 @@
-//! Which stream's turn it is.
+//! Queue of streams by the due time of their next frame.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -7,43 +7,42 @@ use core::{array, mem};
 
 use wirestorm_base::time::Instant;
 
-/// Streams in the order in which their next frames are due; of those due at the same time, in
-/// the order of the plan.
+/// Streams in the order of their next due times; ties in the order of the plan.
 ///
-/// A calendar: time is cut into days of equal length, and a wheel of [`DAYS`] of them holds each
-/// stream on the day of its next frame, of whatever year. Only today's streams have to be in
-/// order, and mostly they are, because streams take their turns in order and go on to the ends of
-/// later days. With a day as long as a few frames of all streams together, a turn costs the same
-/// for one stream and for twenty thousand, where a heap's grows with their logarithm.
+/// A calendar queue: time is divided into days of equal length. A wheel of [`DAYS`] days holds each
+/// stream on the day of its next frame, of any year. Only the streams of the current day must be
+/// sorted. Mostly they are sorted already, because streams are served in order and appended to
+/// later days. A day is as long as a few frames of all streams together. So a turn costs the same
+/// for one stream and for 20,000; in a heap it grows logarithmically.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// The length of a day is 2 to this power, in ns.
+    /// Length of a day: 2 to this power, in ns.
     day_bits: u32,
-    /// The day of `today`, counted from the epoch.
+    /// Day of `today`, counted from the epoch.
     day: u64,
-    /// The streams of today in order, taken off the wheel, and behind them the start of the next
-    /// day. Those before `turn` had theirs and are due on a later day; there they go together,
-    /// when today is over.
+    /// Sorted streams of the current day, taken off the wheel, followed by the start of the next
+    /// day. Streams before `turn` have been served and are due on a later day; they move there
+    /// together at the end of the day.
     today: Vec<Entry>,
     turn: usize,
     days: Box<[Day; DAYS]>,
-    /// Which days have streams, a bit for each.
+    /// Bit set of the days that have streams.
     busy: Box<[u64; DAYS / 64]>,
-    /// Streams in the queue.
+    /// Number of streams in the queue.
     streams: usize,
-    /// Room of days that are over, for days that get their first stream.
+    /// Buffers of past days, reused for days that get their first stream.
     spare: Vec<Vec<Entry>>,
 }
 
-/// The first stream's turn.
+/// Turn of the first stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) entry: Entry,
-    /// The latest time at which it is still its turn.
+    /// Latest time at which this stream is still the first.
     pub(super) until: Instant,
 }
 
-/// When a stream is due.
+/// Due time of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) due: Instant,
@@ -53,33 +52,33 @@ pub(super) struct Entry {
 impl Entry {
     const LATEST: Self = Self { due: Instant::MAX, stream: u32::MAX };
 
-    /// In the order of these numbers; compared without a branch, because where rates differ no
-    /// processor foresees who comes first.
+    /// Returns the sort key. It compares without a branch, because a processor cannot predict the
+    /// order of streams with different rates.
     #[inline]
     fn order(self) -> u128 {
         u128::from(self.due.as_nanos()) << 64 | u128::from(self.stream)
     }
 }
 
-/// The streams of one day of every year, in the order in which they came.
+/// Streams of one day of every year, in the order of insertion.
 #[derive(Clone, Debug, Default)]
 struct Day {
     entries: Vec<Entry>,
-    /// Whether that is not the order of their turns.
+    /// Whether the entries are not sorted.
     is_mixed: bool,
 }
 
-/// Days on the wheel; a power of two, and a multiple of 64.
+/// Number of days on the wheel: a power of two and a multiple of 64.
 const DAYS: usize = 4096;
 
-/// Frames that one day should hold.
+/// Target number of frames in a day.
 const FRAMES_A_DAY: f64 = 8.0;
 
-/// How many turns ahead a stream is told of.
+/// Number of turns to look ahead for prefetching.
 const AHEAD: usize = 8;
 
 impl Queue {
-    /// An empty queue for streams that together send about so many frames a second.
+    /// Creates an empty queue for streams that together send about `frames_per_second`.
     pub(super) fn new(frames_per_second: f64) -> Self {
         let day = FRAMES_A_DAY * 1e9 / frames_per_second.max(1e-3);
         let day_bits = (day as u64).max(1).ilog2().min(40);
@@ -95,22 +94,22 @@ impl Queue {
         }
     }
 
-    /// Whose turn is next, where the day is not over.
+    /// Returns the next turn; `None` at the end of the day.
     #[inline]
     pub(super) fn first(&self) -> Option<Turn> {
         let [entry, second, ..] = self.today.get(self.turn..)? else { return None };
-        // Of two that are due at the same time the second one never goes first.
+        // Of two streams with the same due time, the lower index goes first.
         let until = second.due.as_nanos() - u64::from(entry.stream > second.stream);
         Some(Turn { entry: *entry, until: Instant::from_nanos(until) })
     }
 
-    /// Whether the next day has to begin.
+    /// Returns whether the next day must begin.
     #[inline]
     pub(super) fn is_day_over(&self) -> bool {
         self.turn + 1 >= self.today.len() && self.streams > 0
     }
 
-    /// Until when it is the turn of today's last one.
+    /// Returns the end of the last stream's turn of this day.
     fn end_of_day(&self) -> Entry {
         let end = u128::from(self.day + 1) << self.day_bits;
         match u64::try_from(end) {
@@ -119,23 +118,23 @@ impl Queue {
         }
     }
 
-    /// Those who come on the day after this one.
+    /// Returns the streams of the next day.
     pub(super) fn tomorrow(&self) -> impl Iterator<Item = u32> + '_ {
         let day = (self.day + self.days_to_next()) as usize % DAYS;
         self.days[day].entries.iter().map(|entry| entry.stream)
     }
 
-    /// Who comes today some turns after the first, or any number.
+    /// Returns the stream some turns after the first, or an invalid index.
     #[inline]
     pub(super) fn ahead(&self) -> u32 {
         self.today.get(self.turn + AHEAD).map_or(u32::MAX, |entry| entry.stream)
     }
 
-    /// Adds a stream's turn.
+    /// Adds a stream.
     #[inline]
     pub(super) fn push(&mut self, entry: Entry) {
         self.streams += 1;
-        // The first stream may have been alone.
+        // The first stream may have been the only one, with no end of its turn.
         self.today.pop();
         self.today.push(self.end_of_day());
         let day = self.day_of(entry.due);
@@ -147,7 +146,7 @@ impl Queue {
         }
     }
 
-    /// Ends the first stream's turn; its next one is due then.
+    /// Ends the first stream's turn and sets its next due time.
     #[inline]
     pub(super) fn next_turn(&mut self, turn: Turn, due: Instant) {
         let entry = Entry { due, ..turn.entry };
@@ -161,13 +160,13 @@ impl Queue {
         }
     }
 
-    /// Takes the first stream out.
+    /// Removes the first stream.
     pub(super) fn pop(&mut self) {
         self.streams -= 1;
         self.today.remove(self.turn);
     }
 
-    /// Takes a stream out, wherever its turn is; one that is not there stays away.
+    /// Removes a stream, wherever it is; does nothing if it is absent.
     pub(super) fn remove(&mut self, entry: Entry) {
         let is_it = |other: &Entry| *other == entry;
         let (_end, today) = self.today.split_last().unwrap_or((&Entry::LATEST, &[]));
@@ -188,12 +187,12 @@ impl Queue {
         }
     }
 
-    /// Puts the first stream behind those of today who come before its next turn.
+    /// Moves the first stream behind the streams of today that are due before it.
     #[inline(never)]
     fn stay_today(&mut self, entry: Entry) {
         let rest = &mut self.today[self.turn..];
         let mut place = 0;
-        // The end of the day is behind it in any case.
+        // The end of the day stops the loop.
         while let Some(&next) = rest.get(place + 1).filter(|next| **next < entry) {
             rest[place] = next;
             place += 1;
@@ -201,7 +200,7 @@ impl Queue {
         rest[place] = entry;
     }
 
-    /// Puts those who had their turns today to their later days.
+    /// Moves the streams that were served today to their later days.
     fn put_off(&mut self) {
         let mut today = mem::take(&mut self.today);
         let mut rest = &today[..self.turn];
@@ -221,7 +220,7 @@ impl Queue {
         (self.today, self.turn) = (today, 0);
     }
 
-    /// Puts streams to the end of a later day.
+    /// Appends streams to a later day.
     fn put(&mut self, day: u64, streams: &[Entry], is_mixed: bool) {
         let index = day as usize % DAYS;
         let day = &mut self.days[index];
@@ -245,13 +244,13 @@ impl Queue {
         due.as_nanos() >> self.day_bits
     }
 
-    /// Those of today whose turn is still to come.
+    /// Returns the streams of today that are still to be served.
     #[inline]
     fn rest(&self) -> &[Entry] {
         &self.today[self.turn..self.today.len() - 1]
     }
 
-    /// Brings the streams of the next day that has any to `today`.
+    /// Moves the streams of the next busy day to `today`.
     #[inline(never)]
     pub(super) fn begin_day(&mut self) {
         self.put_off();
@@ -260,7 +259,7 @@ impl Queue {
             let skipped = self.days_to_next();
             days_without += skipped;
             if days_without > DAYS as u64 {
-                // A whole year without a frame: straight to the next one.
+                // A complete year without a frame: go to the earliest day.
                 let next = self.earliest();
                 self.day = next.map_or(self.day, |due| self.day_of(due));
                 days_without = 0;
@@ -271,7 +270,7 @@ impl Queue {
         }
     }
 
-    /// How many days lie between today and the next one that has streams; at least 1.
+    /// Returns the number of days to the next busy day, at least 1.
     fn days_to_next(&self) -> u64 {
         let from = (self.day as usize + 1) % DAYS;
         let (word, bit) = (from / 64, from % 64);
@@ -291,7 +290,7 @@ impl Queue {
         DAYS as u64
     }
 
-    /// Makes those of the current day who are due this year today's, in order.
+    /// Moves the streams of the current day and year to `today`, sorted.
     fn open(&mut self) {
         let index = self.day as usize % DAYS;
         let Day { entries, is_mixed } = &mut self.days[index];
@@ -315,7 +314,7 @@ impl Queue {
         self.today.push(self.end_of_day());
     }
 
-    /// When the first of the streams on the wheel is due.
+    /// Returns the earliest due time of all streams on the wheel.
     fn earliest(&self) -> Option<Instant> {
         let all = self.days.iter().flat_map(|day| &day.entries);
         all.map(|entry| entry.due).min()

@@ -1,4 +1,4 @@
-//! Variables, stepped along instead of computed anew for every frame.
+//! Variables of a stream, advanced incrementally from frame to frame.
 
 use alloc::boxed::Box;
 use core::iter;
@@ -6,72 +6,72 @@ use core::iter;
 use wirestorm_base::prefetch::prefetch;
 use wirestorm_model::stream::{Advance, Values, Variable};
 
-/// The variables of a stream, at one frame of it.
+/// Values of a stream's variables for the current frame.
 ///
-/// They have cursors in the order in which they are stepped: each behind the one it follows.
+/// Cursors are ordered such that each follows the one that advances it.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Variables {
-    /// The frame whose values the cursors hold.
+    /// Number of the current frame.
     number: u64,
-    /// From one frame of this worker to its next one.
+    /// Distance to this worker's next frame.
     stride: u64,
-    /// The first frame in which a sequence begins again: there all are set anew.
+    /// Next frame at which a sequence restarts: all cursors are set anew there.
     restart_at: u64,
-    /// The first cursor; most streams have no other. It stands still where there is none.
+    /// First cursor; most streams have no other. It never moves if there are no variables.
     first: Cursor,
     others: Box<[Cursor]>,
     origin: Box<Origin>,
 }
 
-/// Where one variable is.
+/// State of one variable.
 #[derive(Clone, Debug)]
 #[repr(C)]
 struct Cursor {
-    /// Its place among the values of its cycle.
+    /// Index of the value in its cycle.
     place: u64,
-    /// How many places there are.
+    /// Length of the cycle.
     cycle: u64,
-    /// From one frame to the next so many places; none where it follows another cursor.
+    /// Advance per frame of this worker; 0 if another cursor's wraps advance it.
     places: u64,
     rule: Rule,
 }
 
-/// What only several cursors need, or setting one anew.
+/// Data for several cursors, or for setting them anew.
 #[derive(Clone, Debug)]
 struct Origin {
-    /// The variables as they were planned.
+    /// Variables of the plan.
     plan: Box<[Variable]>,
-    /// For each cursor its variable's index in the plan.
+    /// Index of each cursor's variable in the plan.
     order: Box<[usize]>,
-    /// For each cursor.
+    /// Nesting of each cursor.
     nestings: Box<[Nesting]>,
 }
 
-/// How a cursor moves another one and is moved.
+/// How a cursor is advanced by another cursor, and advances others.
 #[derive(Clone, Debug)]
 struct Nesting {
-    /// The cursor whose wraps move it.
+    /// Cursor whose wraps advance this one.
     follows: Option<usize>,
-    /// From one frame to the next so many times through all values, beside its places.
+    /// Complete cycles per frame of this worker, beside `places`.
     wraps_beside: u64,
-    /// Times through all values that the last step made.
+    /// Complete cycles in the last step.
     wraps: u64,
 }
 
-/// What a cursor's value is.
+/// Rule for a cursor's value.
 #[derive(Clone, Debug)]
 enum Rule {
-    /// `base + place * step` in the lower 64 bits, modulo 2^64; the upper ones never change.
+    /// `base + place * step` in the lower 64 bits, modulo 2^64; the upper bits are constant.
     Counter { base: u64, step: u64, upper: u64 },
     /// `values[place]`.
     List(Box<[u128]>),
-    /// Computed from the frame's number by definition: the lower and the upper 64 bits.
+    /// Computed from the frame number by definition: the lower and the upper 64 bits.
     Defined([u64; 2]),
 }
 
 impl Variables {
-    /// The variables at frame `number`, for a worker that sends every `stride`-th frame.
+    /// Creates the variables at frame `number`, for a worker that sends every `stride`-th frame.
     pub(super) fn new(plan: &[Variable], number: u64, stride: u64) -> Self {
         let mut order: Box<[usize]> = (0..plan.len()).collect();
         order.sort_by_key(|&index| depth(plan, index));
@@ -95,7 +95,7 @@ impl Variables {
         variables
     }
 
-    /// The cursor of a variable of the plan.
+    /// Returns the cursor of a variable of the plan.
     pub(super) fn cursor_of(&self, variable: usize) -> Option<usize> {
         self.origin.order.iter().position(|&index| index == variable)
     }
@@ -108,13 +108,13 @@ impl Variables {
         }
     }
 
-    /// The frame whose values these are.
+    /// Returns the number of the current frame.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The value of a cursor in the current frame.
+    /// Returns the value of a cursor in the current frame.
     #[inline]
     pub(super) fn value(&self, cursor: usize) -> u128 {
         let Cursor { place, rule, .. } = self.cursor(cursor);
@@ -128,7 +128,7 @@ impl Variables {
         }
     }
 
-    /// The lower 64 bits of the value of a cursor in the current frame.
+    /// Returns the lower 64 bits of a cursor's value in the current frame.
     #[inline]
     pub(super) fn lower(&self, cursor: usize) -> u64 {
         let Cursor { place, rule, .. } = self.cursor(cursor);
@@ -139,13 +139,13 @@ impl Variables {
         }
     }
 
-    /// The value of a cursor in any frame, by definition.
+    /// Returns the value of a cursor in any frame, by definition.
     pub(super) fn value_in(&self, cursor: usize, number: u64) -> u128 {
         let Origin { plan, order, .. } = &*self.origin;
         plan[order[cursor]].value(number, plan)
     }
 
-    /// Goes on to this worker's next frame.
+    /// Advances to this worker's next frame.
     #[inline]
     pub(super) fn step(&mut self) {
         self.number += self.stride;
@@ -153,7 +153,7 @@ impl Variables {
             self.set();
             return;
         }
-        // Nobody asks how often a single one wrapped.
+        // With a single cursor, nothing depends on its wraps.
         if self.others.is_empty() && !matches!(self.first.rule, Rule::Defined(_)) {
             let cursor = &mut self.first;
             cursor.place += cursor.places;
@@ -184,13 +184,13 @@ impl Variables {
         }
     }
 
-    /// Asks for the cache line of the first cursor.
+    /// Prefetches the cache line of the first cursor.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(&self.first.cycle);
     }
 
-    /// Sets all cursors for the current number by definition.
+    /// Sets all cursors for the current frame number by definition.
     #[cold]
     fn set(&mut self) {
         let Origin { plan, order, nestings } = &mut *self.origin;
@@ -218,7 +218,7 @@ const fn halves(value: u128) -> [u64; 2] {
 }
 
 impl Cursor {
-    /// In nobody's way.
+    /// Cursor that never moves.
     const STANDING: Self =
         Self { place: 0, cycle: 1, places: 0, rule: Rule::Counter { base: 0, step: 0, upper: 0 } };
 
@@ -245,14 +245,14 @@ impl Nesting {
 }
 
 fn rule(plan: &[Variable], index: usize) -> Rule {
-    /// Places are added without a check for overflow.
+    /// Places are added without overflow checks.
     const CYCLE_MAX: u64 = 1 << 62;
     let variable = &plan[index];
     let is_stepped = match variable.advance {
         Advance::EveryFrame => true,
-        // A sequence of its own length within another one's is rare and computed.
+        // A restart within another variable's sequence is rare, so it is computed.
         Advance::WhenWraps(_) if variable.restart_after.is_some() => false,
-        // One that follows itself over others has no beginning, and what the definition says.
+        // A circular chain has no beginning, so it is computed by definition.
         Advance::WhenWraps(other) => {
             depth(plan, index) <= plan.len()
                 && plan.get(other).is_some()
@@ -279,7 +279,7 @@ fn rule(plan: &[Variable], index: usize) -> Rule {
     }
 }
 
-/// How many variables stand before this one in its chain; a circle is as deep as it gets.
+/// Returns the number of variables before this one in its chain; more than all in a circular chain.
 fn depth(plan: &[Variable], index: usize) -> usize {
     let mut depth = 0;
     let mut at = index;
@@ -337,7 +337,7 @@ mod tests {
                 .enumerate()
                 .map(|(index, (values, restart_after, nested))| Variable {
                     values,
-                    // Each may follow the one behind it, so that there is no circle.
+                    // Each may follow the next one, so there is no circular chain.
                     advance: match nested && index + 1 < count {
                         true => Advance::WhenWraps(index + 1),
                         false => Advance::EveryFrame,
@@ -350,7 +350,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stepping_gives_the_values_of_the_definition(
+        fn stepping_matches_the_definition(
             plan in plan(), first in 0..100_u64, stride in 1..20_u64,
         ) {
             let mut variables = Variables::new(&plan, first, stride);

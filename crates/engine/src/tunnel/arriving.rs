@@ -1,4 +1,4 @@
-//! A port where frames arrive in tunnels.
+//! Port that decapsulates the frames it receives.
 
 use alloc::vec::Vec;
 
@@ -8,8 +8,8 @@ use wirestorm_base::wrapper;
 use super::TunnelCounters;
 use super::outer::{Arrived, Within};
 
-/// A receiving port that takes packets out of tunnels. Frames of TCP and UDP that come in none are
-/// dropped, with the reason counted; others are as they came.
+/// Receiving port that decapsulates packets. It drops and counts TCP and UDP frames outside a
+/// tunnel; other frames pass unchanged.
 #[derive(Debug)]
 pub struct Untunnelled<Port> {
     port: Port,
@@ -17,46 +17,46 @@ pub struct Untunnelled<Port> {
     verifies: bool,
 }
 
-/// Frames without their tunnels.
+/// Decapsulated frames.
 #[derive(Debug, Default)]
 struct TakenOut {
-    /// Buffers of all, by the numbers of their handles.
+    /// Buffers of all decapsulated frames, by index.
     frames: Vec<Vec<u8>>,
-    /// Those of them that are free.
+    /// Indices of the free buffers.
     free: Vec<usize>,
-    /// What a port brought, within a call.
+    /// Scratch batch of one call.
     fetched: Vec<Received>,
     counters: TunnelCounters,
 }
 
-/// Where handles of frames begin that are copies. No port has so many buffers.
+/// First handle of decapsulated copies. No port has this many buffers.
 const COPIES: u32 = 1 << 31;
 
 impl<Port: Receive> Untunnelled<Port> {
-    /// A port with tunnels, or without any: then it is the port itself. `verifies`: whether checksums
-    /// are looked at of what is around packets, unless they were when it came.
+    /// Creates a port with tunnels, or a plain port. `verifies`: verify outer UDP checksums, unless
+    /// the port below has done so.
     pub fn new(port: Port, has_tunnels: bool, verifies: bool) -> Self {
         Self { port, taken_out: has_tunnels.then(TakenOut::default), verifies }
     }
 
-    /// The port itself.
+    /// Returns the port below.
     pub fn port(&self) -> &Port {
         &self.port
     }
 
-    /// The port itself, before anything is taken out.
+    /// Returns the port below, before decapsulation.
     pub fn port_mut(&mut self) -> &mut Port {
         &mut self.port
     }
 
-    /// What became of frames that arrived, where there are tunnels.
+    /// Returns the counters, if there are tunnels.
     pub fn counters(&self) -> Option<TunnelCounters> {
         self.taken_out.as_ref().map(|it| it.counters)
     }
 }
 
 impl TakenOut {
-    /// Keeps what is in a tunnel; `received` is the frame around it.
+    /// Stores a decapsulated packet; `received` is the outer frame.
     fn keep(&mut self, within: &Within<'_>, received: &Received) -> Received {
         let place = self.free.pop().unwrap_or_else(|| {
             self.frames.push(Vec::new());
@@ -75,7 +75,7 @@ impl TakenOut {
         }
     }
 
-    /// The place of a copy.
+    /// Returns the buffer index of a copy.
     fn place(received: &Received) -> Option<usize> {
         received.frame.index().checked_sub(COPIES).map(|place| place as usize)
     }

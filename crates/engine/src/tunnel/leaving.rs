@@ -1,4 +1,4 @@
-//! A port whose frames leave in tunnels.
+//! Port that encapsulates the frames it sends.
 
 use alloc::sync::Arc;
 
@@ -9,7 +9,7 @@ use wirestorm_base::wrapper;
 use super::outer::{IPV4_LENGTH, IPV6_LENGTH, Leaving};
 use super::{Tunnel, TunnelCounters, TunnelTable};
 
-/// A sending port whose packets of IP leave in the tunnels of clients. Without any it is the port
+/// Sending port that puts IP packets into the tunnels of clients. Without a table, this is the port
 /// itself.
 #[derive(Debug)]
 pub struct Tunnelled<Port> {
@@ -19,16 +19,16 @@ pub struct Tunnelled<Port> {
 
 #[derive(Debug)]
 struct Tunnels {
-    /// The port's, for what is within.
+    /// The port's capabilities, reduced by the tunnel headers.
     capabilities: Capabilities,
     table: Arc<TunnelTable>,
-    /// Those that were told since, which come first.
+    /// Tunnels changed during the run; these take precedence.
     changed: Arc<TunnelTable>,
     counters: TunnelCounters,
 }
 
 impl<Port: Transmit> Tunnelled<Port> {
-    /// A port with tunnels, or none. Where none of them is known yet, they may be over IPv6.
+    /// Creates a port with tunnels, or a plain port. An empty table reserves room for IPv6 headers.
     pub fn new(port: Port, table: Option<Arc<TunnelTable>>) -> Self {
         let tunnels = table.map(|table| {
             let is_ipv4 = table.ranges() > 0 && !table.has_ipv6();
@@ -45,24 +45,24 @@ impl<Port: Transmit> Tunnelled<Port> {
         Self { port, tunnels }
     }
 
-    /// Puts tunnels in front of those that it has; in place of those that it was told before.
+    /// Replaces the tunnels changed during the run; these take precedence over the initial table.
     pub fn change(&mut self, changed: Arc<TunnelTable>) {
         if let Some(tunnels) = &mut self.tunnels {
             tunnels.changed = changed;
         }
     }
 
-    /// The port itself.
+    /// Returns the port below.
     pub fn port(&self) -> &Port {
         &self.port
     }
 
-    /// The port itself, past the tunnels.
+    /// Returns the port below the tunnels.
     pub fn port_mut(&mut self) -> &mut Port {
         &mut self.port
     }
 
-    /// What became of frames that were to be put into tunnels, where there are any.
+    /// Returns the counters, if there are tunnels.
     pub fn counters(&self) -> Option<TunnelCounters> {
         self.tunnels.as_ref().map(|it| it.counters)
     }
@@ -74,7 +74,7 @@ impl Tunnels {
         of(packet.source).or_else(|| of(packet.destination).map(Tunnel::reversed))
     }
 
-    /// Makes a frame of so many bytes what is to be sent; returns how many they are then.
+    /// Encapsulates a frame of `length` bytes; returns its new length, or `None` to drop it.
     fn put_in(&mut self, buffer: &mut [u8], length: usize, port: &Capabilities) -> Option<usize> {
         let Some(packet) = Leaving::of(buffer.get(..length)?) else { return Some(length) };
         let Some(tunnel) = self.of(&packet) else {
@@ -112,15 +112,15 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Tunnelled<Port> {
         }
     }
 
-    /// A frame that has no tunnel, or no room for one, is among the tunnels' counters instead of the
-    /// port's.
+    /// Sends a frame. Frames without a tunnel or too long for one are counted here, not by the
+    /// port.
     #[inline]
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant) {
         let length = match &mut self.tunnels {
             None => Some(length),
             Some(tunnels) => {
                 tunnels.capabilities.assert_length(length);
-                // Of a copy, as the buffer is the port's as well.
+                // Copy the capabilities, because the buffer borrows the port.
                 let capabilities = *self.port.capabilities();
                 tunnels.put_in(self.port.frame_mut(&frame), length, &capabilities)
             }
@@ -131,7 +131,7 @@ impl<Port: Transmit> wrapper::TransmitWrapper for Tunnelled<Port> {
         }
     }
 
-    /// Nothing is cut that is in a tunnel.
+    /// Returns no segmentation offload with tunnels: the port cannot segment packets inside them.
     #[inline]
     fn segmented_length_max(&self) -> Option<usize> {
         match self.tunnels {

@@ -1,4 +1,4 @@
-//! Clients' packets in tunnels of GTP-U (3GPP TS 29.281).
+//! GTP-U tunnels for client packets (3GPP TS 29.281).
 //!
 //! ```text
 //! endpoint -> [Ethernet | IP | TCP]                       -> Tunnelled   -> port
@@ -7,15 +7,16 @@
 //! endpoint <- [Ethernet | IP | TCP]                       <- Untunnelled <- port
 //! ```
 //!
-//! Tunnels belong to a port, not to flows: what is above it knows nothing of them. A flow's header
-//! below IP is one of a short list that flows share; a tunnel is each client's own, may be another
-//! one while the flow goes on, and is found by an address that is in the packet anyway. What leaves
-//! is in the tunnel of its sender, or where that is none of the table's clients, of its receiver: so
-//! the same table serves the port of the clients and, the other way round, that of their servers.
-//! What is not IP, such as ARP, leaves as it is, and so arrives what is neither TCP nor UDP.
+//! Tunnels belong to a port, not to flows: layers above the port do not know them. Flows share a
+//! short list of link headers, but each client has its own tunnel. It may change while a flow is
+//! open, and the packet's address selects it. An outgoing packet uses its sender's tunnel, or its
+//! receiver's if the table does not list the sender. So the same table serves the clients' port
+//! and, reversed, the servers' port. Traffic other than IP, such as ARP, leaves unchanged; so does
+//! received traffic that is neither TCP nor UDP.
 //!
-//! The packet within moves up by the headers around it, which costs a copy; what arrives is copied
-//! out. A port takes shorter frames by as much, so that segments fit; and none that it would cut.
+//! Encapsulation moves the packet by the length of the headers, which costs a copy; decapsulation
+//! copies it out. The port's maximum frame length shrinks by the headers, so that segments fit.
+//! Segmentation offload is disabled.
 
 mod arriving;
 mod leaving;
@@ -26,7 +27,7 @@ pub use arriving::Untunnelled;
 pub use leaving::Tunnelled;
 pub use table::{Tunnel, TunnelTable};
 
-/// What became of frames at one end of tunnels.
+/// Counters of one end of the tunnels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelCounters {
     /// Frames encapsulated.
@@ -45,7 +46,7 @@ pub struct TunnelCounters {
     pub fragments: u64,
     /// Outer packets that are not UDP.
     pub not_udp: u64,
-    /// Datagrams that arrived in no tunnel: at another port.
+    /// UDP datagrams outside a tunnel: their destination port is not 2152.
     pub other_port: u64,
     /// GTP messages that are not G-PDU version 1.
     pub other_message: u64,
@@ -58,7 +59,7 @@ pub struct TunnelCounters {
 }
 
 impl TunnelCounters {
-    /// Adds those of another end.
+    /// Adds the counters of another end.
     pub fn merge(&mut self, other: &Self) {
         self.encapsulated += other.encapsulated;
         self.decapsulated += other.decapsulated;
@@ -75,7 +76,7 @@ impl TunnelCounters {
         self.not_ecn_capable += other.not_ecn_capable;
     }
 
-    /// Frames that were dropped, whatever the reason.
+    /// Returns the number of dropped frames.
     pub const fn dropped(&self) -> u64 {
         self.no_tunnel
             + self.too_long

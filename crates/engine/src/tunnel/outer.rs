@@ -1,4 +1,4 @@
-//! The headers around a packet: written, and looked behind.
+//! Outer headers of tunnels: writes and parses them.
 
 use core::net::IpAddr;
 
@@ -7,34 +7,33 @@ use wirestorm_wire::packet::{ethertype, gtpu, ipv4, ipv6, network_header, protoc
 
 use super::{Tunnel, TunnelCounters};
 
-/// Bytes around a packet in a tunnel over IPv4, and over IPv6.
+/// Length of the tunnel headers over IPv4 and over IPv6, in bytes.
 pub(super) const IPV4_LENGTH: usize = ipv4::HEADER_LENGTH_MIN + BEHIND_IP;
 pub(super) const IPV6_LENGTH: usize = ipv6::HEADER_LENGTH + BEHIND_IP;
 const BEHIND_IP: usize = udp::HEADER_LENGTH + gtpu::HEADER_LENGTH_MIN;
 
 const HOP_LIMIT: u8 = 64;
 const DO_NOT_FRAGMENT: u16 = 0x4000;
-/// The bits of a traffic class that tell of congestion, and what they say (RFC 3168 section 5): that
-/// nobody would understand it, one of two marks of who would, or that there was some.
+/// ECN bits of a traffic class and their code points (RFC 3168 section 5): Not-ECT, ECT(1) and CE.
 const ECN: u8 = 0b11;
 const NOT_CAPABLE: u8 = 0b00;
 const CAPABLE_1: u8 = 0b01;
 const CONGESTED: u8 = 0b11;
 
-/// A packet that leaves, as far as it decides on its tunnel.
+/// Parsed fields of an outgoing packet that select and fill its tunnel headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leaving {
-    /// Where it begins in its frame.
+    /// Offset of the packet in its frame.
     pub(super) start: usize,
     pub(super) source: IpAddr,
     pub(super) destination: IpAddr,
     traffic_class: u8,
-    /// Where it says where it comes from.
+    /// Source port of TCP or UDP, if the packet has one.
     source_port: Option<u16>,
 }
 
 impl Leaving {
-    /// The packet of a frame; `None` where there is none of IP.
+    /// Parses the packet of a frame; `None` if it is not IP.
     #[inline]
     pub(super) fn of(frame: &[u8]) -> Option<Self> {
         let (start, kind) = network_header(frame)?;
@@ -70,8 +69,8 @@ impl Leaving {
         }
     }
 
-    /// Puts the packet of a frame of so many bytes into a tunnel; returns how many they are then, or
-    /// nothing where the buffer or a packet has no room for them.
+    /// Encapsulates the packet of a frame of `length` bytes; returns the new length, or `None` if
+    /// the buffer or the length field is too small.
     #[inline]
     pub(super) fn put_into(
         &self,
@@ -86,7 +85,7 @@ impl Leaving {
         };
         let start = self.start;
         let inner = u16::try_from(length.checked_sub(start)?).ok()?;
-        // The length of a packet of IPv4 is that with its header.
+        // The IPv4 total length includes the header.
         inner.checked_add(around as u16)?;
         let buffer = buffer.get_mut(..length + around)?;
         buffer.copy_within(start..length, start + around);
@@ -97,7 +96,7 @@ impl Leaving {
         let datagram_bytes = packet.get_mut(around - BEHIND_IP..)?;
         write_udp_and_gtp(datagram_bytes, self.port(tunnel), datagram, tunnel.teid)?;
         let sum = checksum::combine(checksum::sum(datagram_bytes), pseudo_header);
-        // RFC 768: a sum of zero is sent as all ones, since zero says that there is none.
+        // RFC 768: a computed sum of zero is sent as all ones, because zero means no checksum.
         let sum = if sum == 0xffff { 0xffff } else { !sum };
         udp::Packet::new(datagram_bytes).ok()?.set_checksum(sum);
         Some(length + around)
@@ -108,10 +107,9 @@ impl Leaving {
         own.or(self.source_port).unwrap_or(gtpu::PORT)
     }
 
-    /// Returns the sum of the datagram's pseudo header.
+    /// Writes the outer IP header; returns the sum of the datagram's pseudo header.
     fn write_ip(&self, tunnel: &Tunnel, packet: &mut [u8], datagram: u16) -> Option<u16> {
-        // RFC 6040 section 4.1: an ingress copies the field of ECN; and what is urgent within is so
-        // outside, too.
+        // RFC 6040 section 4.1: the ingress copies the ECN field. The DSCP is copied too.
         let class = self.traffic_class;
         match (tunnel.from, tunnel.to) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -121,7 +119,7 @@ impl Leaving {
                 let mut header = ipv4::Packet::new(header.as_mut_slice()).ok()?;
                 header.set_type_of_service(class);
                 header.set_total_length(datagram + ipv4::HEADER_LENGTH_MIN as u16);
-                // RFC 6864: what is never fragmented needs no identification.
+                // RFC 6864: a packet that is never fragmented needs no identification.
                 header.set_fragment(DO_NOT_FRAGMENT);
                 header.set_time_to_live(HOP_LIMIT);
                 header.set_protocol(protocol::UDP);
@@ -147,7 +145,7 @@ impl Leaving {
     }
 }
 
-/// Writes both headers, without the checksum.
+/// Writes the UDP and GTP-U headers, without the checksum.
 fn write_udp_and_gtp(datagram: &mut [u8], port: u16, length: u16, teid: u32) -> Option<()> {
     let (head, behind) = datagram.split_at_mut_checked(udp::HEADER_LENGTH)?;
     let mut head = udp::Packet::new(head).ok()?;
@@ -163,42 +161,42 @@ fn write_udp_and_gtp(datagram: &mut [u8], port: u16, length: u16, teid: u32) -> 
     Some(())
 }
 
-/// Says what is behind the header below IP, which ends at `start`; labels of MPLS do not say it.
+/// Sets the EtherType before the header that begins at `start`; an MPLS label stack has none.
 fn set_ethertype(frame: &mut [u8], start: usize, kind: u16) {
-    // The last label's third byte is odd (RFC 3032 section 2.1: the bottom of the stack), that of both
-    // types is even.
+    // The third byte of the last MPLS label is odd (RFC 3032 section 2.1, bottom of stack); the
+    // first byte of both EtherTypes is even.
     let behind = frame.get_mut(start.saturating_sub(2)..start);
     if let Some(behind) = behind.filter(|behind| behind.first().is_some_and(|it| it & 1 == 0)) {
         behind.copy_from_slice(&kind.to_be_bytes());
     }
 }
 
-/// What a frame that arrived is to a port with tunnels.
+/// Result of parsing a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrived<'a> {
-    /// It is nothing that comes in tunnels.
+    /// Neither TCP nor UDP: passes unchanged.
     Other,
-    /// It comes in one.
+    /// Packet in a tunnel.
     Within(Within<'a>),
 }
 
-/// A packet in a tunnel.
+/// Packet in a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Within<'a> {
     link: &'a [u8],
     packet: &'a [u8],
     is_ipv4: bool,
-    /// What it is to say of congestion, where that is not what it says.
+    /// New ECN field, if it differs from the packet's.
     ecn: Option<u8>,
-    /// Whether a checksum covers it.
+    /// Whether the outer UDP checksum covers it.
     pub(super) is_covered: bool,
 }
 
-/// Why a frame is not taken out of its tunnel: what counts that.
+/// Reason to drop a frame, as the counter to increment.
 pub(super) type Refused = fn(&mut TunnelCounters) -> &mut u64;
 
 impl<'a> Arrived<'a> {
-    /// What a frame is; `verifies`: whether the checksum of a datagram is to be right.
+    /// Parses a received frame; `verifies` checks the outer UDP checksum.
     #[inline]
     pub(super) fn of(frame: &'a [u8], verifies: bool) -> Result<Self, Refused> {
         let Some((start, kind)) = network_header(frame) else { return Ok(Self::Other) };
@@ -232,23 +230,23 @@ impl<'a> Arrived<'a> {
             return Err(|counters| &mut counters.other_message);
         }
         let length = message.payload().ok_or(CUT_SHORT)?.len();
-        // It is what the message ends with.
+        // The packet is at the end of the message, behind optional headers.
         let end = BEHIND_IP + usize::from(message.length());
         let packet = transport.get(end - length..end).ok_or(CUT_SHORT)?;
         Within::new(link, packet, class, is_covered).map(Self::Within)
     }
 }
 
-/// What is around a tunnel.
+/// Parsed outer IP header.
 struct Outer<'a> {
-    /// Behind IP.
+    /// Payload of the outer packet.
     transport: &'a [u8],
     class: u8,
-    /// The sum of the pseudo header, with which a datagram's checksum is right, where that is looked at.
+    /// Sum of the pseudo header, if the UDP checksum is verified.
     pseudo_header: Option<u16>,
 }
 
-/// The sum over all that a right checksum covers, and itself.
+/// Sum over all bytes that a correct checksum covers, including the checksum.
 const CHECKSUM_GOOD: u16 = 0xffff;
 
 const CUT_SHORT: Refused = |counters| &mut counters.cut_short;
@@ -256,7 +254,7 @@ const BAD_IP: Refused = |counters| &mut counters.bad_ip;
 const FRAGMENT: Refused = |counters| &mut counters.fragments;
 const NOT_ECN_CAPABLE: Refused = |counters| &mut counters.not_ecn_capable;
 
-/// What is behind a header of IPv4, and its traffic class; nothing of what is not for transports.
+/// Parses the outer IPv4 header; `None` if the payload is neither TCP nor UDP.
 fn behind_ipv4(network: &[u8], verifies: bool) -> Result<Option<Outer<'_>>, Refused> {
     let packet = ipv4::Packet::new(network).map_err(|_| BAD_IP)?;
     if !packet.is_whole() || packet.checksum() != packet.computed_checksum() {
@@ -300,7 +298,7 @@ fn behind_ip(
 }
 
 impl<'a> Within<'a> {
-    /// A packet that came in a tunnel with a traffic class.
+    /// Parses a packet that arrived in a tunnel with the outer traffic class `class`.
     fn new(link: &'a [u8], packet: &'a [u8], class: u8, is_covered: bool) -> Result<Self, Refused> {
         const BAD: Refused = |counters| &mut counters.bad_inner;
         let (is_ipv4, is_whole, own) = match packet.first().ok_or(BAD)? >> 4 {
@@ -323,7 +321,7 @@ impl<'a> Within<'a> {
         Ok(Self { link, packet, is_ipv4, ecn, is_covered })
     }
 
-    /// Writes its frame without the tunnel.
+    /// Writes the frame without the tunnel headers.
     #[inline]
     pub(super) fn take_out(&self, frame: &mut alloc::vec::Vec<u8>) {
         frame.clear();
@@ -338,10 +336,10 @@ impl<'a> Within<'a> {
     }
 }
 
-/// What a packet says of congestion behind a tunnel; nothing: it is dropped. RFC 6040 section 4.2:
+/// Returns the ECN field after decapsulation, or `None` to drop the packet. RFC 6040 section 4.2:
 /// "If the inner ECN field is Not-ECT and the outer ECN field is CE, the decapsulator MUST drop the
-/// packet", and otherwise where the inner one supports ECN, it is "the more severe marking of the
-/// outer and inner ECN fields, where the ranking of severity from highest to lowest is CE, ECT(1),
+/// packet". If the inner packet supports ECN, the result is "the more severe marking of the outer
+/// and inner ECN fields, where the ranking of severity from highest to lowest is CE, ECT(1),
 /// ECT(0), Not-ECT."
 const fn ecn_behind(inner: u8, outer: u8) -> Option<u8> {
     match (inner, outer) {
@@ -355,7 +353,7 @@ const fn ecn_behind(inner: u8, outer: u8) -> Option<u8> {
 
 fn set_ecn(packet: &mut [u8], ecn: u8) {
     if let Ok(mut packet) = ipv4::Packet::new(&mut *packet) {
-        // One that is wrong stays so.
+        // A wrong checksum stays wrong.
         let is_right = packet.checksum() == packet.computed_checksum();
         packet.set_type_of_service(packet.type_of_service() & !ECN | ecn);
         if is_right {

@@ -1,4 +1,4 @@
-//! Which tunnel a client has.
+//! Table of the clients' tunnels.
 
 use alloc::collections::BTreeMap;
 use core::net::{IpAddr, Ipv6Addr};
@@ -6,46 +6,46 @@ use core::num::NonZeroU16;
 
 use wirestorm_model::tunnel::ClientTunnels;
 
-/// The tunnel of one client, seen from one of its ends.
+/// Tunnel of one client, as seen from one of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
-    /// Its tunnel endpoint identifier.
+    /// Tunnel endpoint identifier (TEID).
     pub teid: u32,
-    /// This end.
+    /// Outer address of this end.
     pub from: IpAddr,
-    /// The other one, of the same family.
+    /// Outer address of the other end, of the same family.
     pub to: IpAddr,
-    /// The port of UDP that packets come from; `None`: the one that the packet within comes from.
+    /// Outer UDP source port; `None` uses the source port of the inner packet.
     pub source_port: Option<NonZeroU16>,
 }
 
 impl Tunnel {
-    /// The same seen from the other end.
+    /// Returns the tunnel as seen from the other end.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self { from: self.to, to: self.from, ..self }
     }
 }
 
-/// The tunnels of clients, as ranges: those of 100,000 clients whose identifiers count are one entry.
-/// Clients of IPv4 are those of IPv6 that they are mapped to (RFC 4291 section 2.5.5.2).
+/// Tunnels of clients, stored as ranges: 100,000 clients with consecutive TEIDs are one entry. IPv4
+/// clients have IPv4-mapped IPv6 addresses (RFC 4291 section 2.5.5.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunnelTable {
-    /// By the first client; one range ends before the next one begins.
+    /// Ranges by their first client; they do not overlap.
     ranges: BTreeMap<u128, Range>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     last: u128,
-    /// The first client's.
+    /// Tunnel of the first client.
     tunnel: Tunnel,
-    /// What is added to the identifier for each next one.
+    /// Difference between the TEIDs of two successive clients.
     step: u32,
 }
 
 impl TunnelTable {
-    /// Tells of clients' tunnels, which take the place of those that they have.
+    /// Adds tunnels; they replace existing ones of the same clients.
     pub fn insert(&mut self, tunnels: &ClientTunnels) {
         let (first, last) = (number(tunnels.first), number(tunnels.last));
         if last < first {
@@ -64,7 +64,7 @@ impl TunnelTable {
         self.ranges.insert(first, added);
     }
 
-    /// The tunnel of a client.
+    /// Returns the tunnel of a client.
     #[inline]
     pub fn of(&self, client: IpAddr) -> Option<Tunnel> {
         let client = number(client);
@@ -72,18 +72,18 @@ impl TunnelTable {
         (client <= range.last).then(|| range.of(client - first))
     }
 
-    /// How many ranges it has.
+    /// Returns the number of ranges.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Whether any of the tunnels is over IPv6.
+    /// Returns whether any tunnel runs over IPv6.
     pub fn has_ipv6(&self) -> bool {
         self.ranges.values().any(|range| range.tunnel.from.is_ipv6())
     }
 
     fn remove(&mut self, first: u128, last: u128) {
-        // The one that begins before and ends within or behind.
+        // Cut the range that begins before `first` and reaches into the removed part.
         if let Some((&start, range)) = self.ranges.range_mut(..first).next_back()
             && range.last >= first
         {
@@ -97,7 +97,7 @@ impl TunnelTable {
         }
     }
 
-    /// What of a range is behind a client.
+    /// Puts back the part of a range after client `last`.
     fn put_back(&mut self, start: u128, range: Range, last: u128) {
         if range.last > last {
             let tunnel = range.of(last + 1 - start);
@@ -108,12 +108,12 @@ impl TunnelTable {
 
 impl Range {
     fn of(&self, place: u128) -> Tunnel {
-        // Modulo 2^32, as identifiers are.
+        // TEIDs wrap modulo 2^32.
         let teid = self.tunnel.teid.wrapping_add(self.step.wrapping_mul(place as u32));
         Tunnel { teid, ..self.tunnel }
     }
 
-    /// The step of both as one range, where `next` goes on with what this is.
+    /// Returns the step of a joined range if `next` continues this one.
     fn continued_by(&self, start: u128, first: u128, next: &Self) -> Option<u32> {
         let others = |tunnel: &Tunnel| (tunnel.from, tunnel.to, tunnel.source_port);
         let is_next = self.last + 1 == first && others(&self.tunnel) == others(&next.tunnel);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_count_from_client_to_client() {
+    fn teids_increase_from_client_to_client() {
         let table: TunnelTable = [tunnels(1, 3, 10, 5)].iter().collect();
         assert_eq!(teids(&table, 5), [None, Some(10), Some(15), Some(20), None]);
         let last: TunnelTable = [tunnels(0, 1, u32::MAX, 1)].iter().collect();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_the_place_of_a_part_of_a_range() {
+    fn record_replaces_a_part_of_a_range() {
         let mut table: TunnelTable = [tunnels(0, 9, 100, 1)].iter().collect();
         table.insert(&tunnels(4, 4, 7, 0));
         assert_eq!(table.ranges(), 3);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_count_are_one_range() {
+    fn consecutive_records_join_to_one_range() {
         let records: alloc::vec::Vec<_> =
             (0..100_000).map(|place| tunnels(place, place, 7 + place, 0)).collect();
         let table: TunnelTable = records.iter().collect();

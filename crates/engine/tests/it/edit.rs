@@ -1,4 +1,4 @@
-//! What each edit does to frames built by hand.
+//! Effect of each edit on hand-made frames.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ const NETWORK: usize = 14;
 const TRANSPORT: usize = 34;
 const TRANSPORT6: usize = 54;
 
-/// A frame of TCP over IPv4 or IPv6.
+/// Returns a TCP frame over IPv4 or IPv6.
 fn tcp_frame(is_ipv6: bool) -> Vec<u8> {
     let segment = tcp(0x18, b"hello, world", is_ipv6);
     let packet = if is_ipv6 { ipv6(6, &[], &segment) } else { ipv4(6, &[], 0, &segment) };
@@ -30,12 +30,12 @@ fn udp_frame(payload: &[u8]) -> Vec<u8> {
     frame(&[], ethertype::IPV4, &ipv4(17, &[], 0, &udp(payload, false)))
 }
 
-/// The frame after the edits, as a packet of the primary side.
+/// Edits a frame as a packet of the primary side.
 fn after(options: EditOptions, frame: &[u8]) -> Vec<u8> {
     edited(&Editor::new(&options), frame, frame.len(), facts(frame)).expect("a frame")
 }
 
-/// The same as a packet of the secondary side.
+/// Edits a frame as a packet of the secondary side.
 fn after_secondary(options: EditOptions, frame: &[u8]) -> Vec<u8> {
     let facts = FrameFacts { secondary: true, ..facts(frame) };
     edited(&Editor::new(&options), frame, frame.len(), facts).expect("a frame")
@@ -47,7 +47,7 @@ fn with_bytes(frame: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Asserts that only bytes at `changed` differ.
+/// Asserts that only the bytes at `changed` differ.
 #[track_caller]
 fn assert_changed(before: &[u8], made: &[u8], changed: &[usize]) {
     assert_eq!(before.len(), made.len());
@@ -79,7 +79,7 @@ fn mac(last: u8) -> MacAddress {
 }
 
 #[test]
-fn no_option_changes_nothing_and_says_so() {
+fn default_options_change_nothing() {
     let editor = Editor::new(&EditOptions::default());
     assert!(editor.is_identity());
     let before = tcp_frame(false);
@@ -88,7 +88,7 @@ fn no_option_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn addresses_of_the_link_follow_the_side() {
+fn ethernet_addresses_follow_the_side() {
     let options = EditOptions {
         destination_mac: Some([mac(1), mac(2)]),
         source_mac: Some([mac(3), mac(4)]),
@@ -103,7 +103,7 @@ fn addresses_of_the_link_follow_the_side() {
 }
 
 #[test]
-fn groups_of_the_link_stay_if_asked_and_those_of_ip_always() {
+fn multicast_macs_stay_on_request_and_ip_groups_always() {
     let options = |keep_group_macs| EditOptions {
         destination_mac: Some([mac(1); 2]),
         keep_group_macs,
@@ -125,7 +125,7 @@ fn groups_of_the_link_stay_if_asked_and_those_of_ip_always() {
 }
 
 #[test]
-fn a_mac_seed_maps_hosts_alike_everywhere_and_leaves_groups_and_manufacturers() {
+fn mac_seed_maps_hosts_consistently_and_keeps_groups_and_prefixes() {
     let options = |keep_bytes| EditOptions {
         mac_seed: Some(MacSeed { seed: 42, keep_bytes }),
         ..EditOptions::default()
@@ -145,15 +145,15 @@ fn a_mac_seed_maps_hosts_alike_everywhere_and_leaves_groups_and_manufacturers() 
 }
 
 #[test]
-fn substitutions_reach_the_frame_inside_of_mpls() {
+fn mac_substitution_applies_inside_mpls() {
     let inner = tcp_frame(false);
-    // Two labels, a control word.
+    // Two labels and a control word.
     let before =
         frame(&[], 0x8847, &[&[0, 1, 0x20, 255, 0, 1, 1, 255, 0, 0, 0, 0][..], &inner].concat());
     let old = MacAddress([2, 0, 0, 0, 0, 1]);
     let substituted_macs = vec![
         MacSubstitution { from: old, to: mac(9) },
-        // An address is replaced once.
+        // A substitution does not apply to its own result.
         MacSubstitution { from: mac(9), to: mac(8) },
     ];
     let made = after(EditOptions { substituted_macs, ..EditOptions::default() }, &before);
@@ -162,7 +162,7 @@ fn substitutions_reach_the_frame_inside_of_mpls() {
 }
 
 #[test]
-fn tags_are_pushed_and_later_edits_find_their_fields() {
+fn tags_are_pushed_and_later_edits_still_apply() {
     let tag_pushed = VlanTag {
         ethertype: ethertype::SERVICE_VLAN,
         identifier: 0x0abc,
@@ -185,7 +185,7 @@ fn tags_are_pushed_and_later_edits_find_their_fields() {
 }
 
 #[test]
-fn a_tag_that_does_not_fit_is_not_pushed() {
+fn tag_is_not_pushed_into_a_full_buffer() {
     let tag_pushed =
         VlanTag { ethertype: 0x8100, identifier: 1, priority: 0, drop_eligible: false };
     let vlan = Some(VlanEdit::Add(tag_pushed));
@@ -197,7 +197,7 @@ fn a_tag_that_does_not_fit_is_not_pushed() {
 }
 
 #[test]
-fn tags_are_taken_away_one_or_all() {
+fn outer_or_all_tags_are_removed() {
     let packet = ipv4(6, &[], 0, &tcp(0x10, b"data", false));
     let tags = [tag(0x88a8, 5), tag(0x8100, 6)].concat();
     let before = frame(&tags, ethertype::IPV4, &packet);
@@ -232,7 +232,7 @@ fn tags_are_changed_in_place_field_by_field() {
 }
 
 #[test]
-fn the_time_to_live_stays_within_its_bounds() {
+fn time_to_live_stays_within_its_bounds() {
     for (edit, expected) in [
         (TimeToLiveEdit::Set(0), 0),
         (TimeToLiveEdit::Add(10), 74),
@@ -252,7 +252,7 @@ fn the_time_to_live_stays_within_its_bounds() {
 }
 
 #[test]
-fn each_version_has_its_own_class_and_label() {
+fn ip_versions_have_separate_class_and_label_edits() {
     let options = EditOptions {
         type_of_service: Some(0xb8),
         traffic_class: Some(0x2e),
@@ -270,7 +270,7 @@ fn each_version_has_its_own_class_and_label() {
 }
 
 #[test]
-fn ports_are_mapped_in_both_places_and_the_first_mapping_counts() {
+fn both_ports_are_mapped_by_the_first_match() {
     let port_map = vec![
         PortMapping { first: 80, last: 80, to: 8080 },
         PortMapping { first: 1, last: 1000, to: 49_148 },
@@ -289,27 +289,27 @@ fn ports_are_mapped_in_both_places_and_the_first_mapping_counts() {
 }
 
 #[test]
-fn what_has_no_ports_of_tcp_or_udp_keeps_its_bytes() {
+fn packets_without_tcp_or_udp_ports_stay_unchanged() {
     let port_map = vec![PortMapping { first: 0, last: 65_535, to: 1 }];
     let options = EditOptions { port_map, tcp_sequence_seed: Some(3), ..EditOptions::default() };
     let segment = tcp(0x10, b"0123456789abcdef", false);
     for packet in [
         ipv4(1, &[], 0, &echo(b"ping", false)),
-        // SCTP, whose checksum is no sum.
+        // The checksum of SCTP is a CRC.
         ipv4(132, &[], 0, &segment),
-        // A later fragment of TCP.
+        // Later TCP fragment.
         ipv4(6, &[], 2, &segment),
     ] {
         let before = frame(&[], ethertype::IPV4, &packet);
         assert_eq!(after(options.clone(), &before), before);
     }
-    // A later fragment over IPv6.
+    // Later IPv6 fragment.
     let before = frame(&[], ethertype::IPV6, &ipv6(44, &[6, 0, 0, 8, 0, 0, 0, 1], &segment));
     assert_eq!(after(options, &before), before);
 }
 
 #[test]
-fn a_datagram_without_checksum_stays_without() {
+fn udp_without_checksum_stays_without() {
     let port_map = vec![PortMapping { first: 53, last: 53, to: 5353 }];
     let options = EditOptions { port_map, address_seed: Some(5), ..EditOptions::default() };
     let before = with_bytes(&udp_frame(b"query"), TRANSPORT + 6, &[0, 0]);
@@ -321,7 +321,7 @@ fn a_datagram_without_checksum_stays_without() {
 }
 
 #[test]
-fn sequence_numbers_move_and_acknowledgements_where_they_count() {
+fn sequence_numbers_move_and_acknowledgements_with_ack() {
     let options = EditOptions { tcp_sequence_seed: Some(42), ..EditOptions::default() };
     let numbers = |flags| {
         let packet = ipv4(6, &[], 0, &tcp(flags, b"", false));
@@ -331,14 +331,14 @@ fn sequence_numbers_move_and_acknowledgements_where_they_count() {
             |at: usize| u32::from_be_bytes(made[TRANSPORT + at..][..4].try_into().unwrap());
         (number(4), number(8))
     };
-    // The numbers of the frame, and what follows from the seed.
+    // Numbers of the frame, and the offset that the seed implies.
     let (sequence, acknowledgement, offset) = (0xffff_fff0_u32, 9, 0x7eef_51b5);
     assert_eq!(numbers(0x02), (sequence.wrapping_add(offset), acknowledgement));
     assert_eq!(numbers(0x12), (sequence.wrapping_add(offset), acknowledgement + offset));
 }
 
 #[test]
-fn prefixes_change_and_hosts_stay() {
+fn prefix_mapping_keeps_host_bits() {
     let source = mapping(("10.0.0.0", 8), ("172.16.0.0", 12));
     let destination = mapping(("192.0.2.0", 24), ("198.51.100.0", 24));
     let options = EditOptions {
@@ -354,7 +354,7 @@ fn prefixes_change_and_hosts_stay() {
 }
 
 #[test]
-fn the_first_prefix_that_matches_counts_and_versions_do_not_mix() {
+fn first_matching_prefix_of_the_same_version_applies() {
     let mut source = mapping(("::", 0), ("2001:db8::", 128));
     source.extend(mapping(("10.0.0.0", 24), ("10.9.9.9", 32)));
     source.extend(mapping(("10.0.0.0", 8), ("11.0.0.0", 8)));
@@ -370,7 +370,7 @@ fn the_first_prefix_that_matches_counts_and_versions_do_not_mix() {
 }
 
 #[test]
-fn arp_has_the_same_addresses_as_ip() {
+fn prefix_mapping_applies_to_arp() {
     let mut packet = vec![0, 1, 8, 0, 6, 4, 0, 1];
     packet.extend([&MACS[6..], &CLIENT, &[0; 6], &SERVER].concat());
     let before = frame(&[], ethertype::ARP, &packet);
@@ -384,14 +384,14 @@ fn arp_has_the_same_addresses_as_ip() {
     let seed = EditOptions { address_seed: Some(55), ..EditOptions::default() };
     let (arp, ip) = (after(seed.clone(), &before), after(seed, &tcp_frame(false)));
     assert_eq!((&arp[28..32], &arp[38..42]), (&ip[26..30], &ip[30..34]));
-    // The beginning of a request alone is no request.
+    // A truncated ARP request stays unchanged.
     let cut = &before[..40];
     let seed = EditOptions { address_seed: Some(55), ..EditOptions::default() };
     assert_eq!(after(seed, cut), cut);
 }
 
 #[test]
-fn a_seed_keeps_conversations_together_and_hosts_hosts() {
+fn address_seed_keeps_conversations_and_unicast() {
     let options = EditOptions { address_seed: Some(1234), ..EditOptions::default() };
     for is_ipv6 in [false, true] {
         let there = tcp_frame(is_ipv6);
@@ -413,7 +413,7 @@ fn a_seed_keeps_conversations_together_and_hosts_hosts() {
 }
 
 #[test]
-fn groups_of_ip_stay_if_asked_or_take_their_link_address_along() {
+fn ip_groups_stay_on_request_or_update_their_mac() {
     let group = with_bytes(
         &with_bytes(&tcp_frame(false), 30, &[239, 129, 2, 3]),
         0,
@@ -435,8 +435,8 @@ fn groups_of_ip_stay_if_asked_or_take_their_link_address_along() {
 }
 
 #[test]
-fn a_routed_packet_has_its_final_destination_under_its_checksum() {
-    // Type 0, one segment left: the final destination is in the routing header.
+fn checksum_of_a_routed_packet_covers_its_final_destination() {
+    // Type 0 with one segment left: the routing header holds the final destination.
     let mut routing = vec![6, 2, 0, 1, 0, 0, 0, 0];
     routing.extend(SERVER6);
     let mut packet = ipv6(43, &routing, &tcp(0x10, b"routed", true));
@@ -454,7 +454,7 @@ fn a_routed_packet_has_its_final_destination_under_its_checksum() {
 }
 
 #[test]
-fn fragments_make_a_right_packet_again() {
+fn edited_fragments_reassemble_with_a_correct_checksum() {
     let segment = udp(&[7; 40], false);
     let (first, last) = segment.split_at(24);
     let options = EditOptions {
@@ -477,7 +477,7 @@ fn fragments_make_a_right_packet_again() {
 }
 
 #[test]
-fn frames_that_the_capture_cut_are_padded_cut_to_size_or_deleted() {
+fn truncated_frames_are_padded_shortened_or_deleted() {
     let whole = udp_frame(&[0; 100]);
     let cut = &whole[..80];
     let made = |short| {
@@ -497,7 +497,7 @@ fn frames_that_the_capture_cut_are_padded_cut_to_size_or_deleted() {
 }
 
 #[test]
-fn only_what_was_captured_of_an_fcs_is_removed() {
+fn only_captured_fcs_bytes_are_removed() {
     let with_fcs = [&tcp_frame(false)[..], &[1, 2, 3, 4]].concat();
     let editor = Editor::new(&EditOptions { remove_fcs: true, ..EditOptions::default() });
     for captured in [with_fcs.len(), with_fcs.len() - 1, with_fcs.len() - 4, 40] {
@@ -505,12 +505,12 @@ fn only_what_was_captured_of_an_fcs_is_removed() {
         let made = edited(&editor, before, with_fcs.len(), facts(before)).expect("a frame");
         assert_eq!(made, with_fcs[..captured.min(with_fcs.len() - 4)]);
     }
-    // What cannot be understood has an FCS as well.
+    // The FCS of an invalid frame is removed too.
     assert_eq!(edited(&editor, &[9; 10], 10, FrameFacts::default()), Some(vec![9; 6]));
 }
 
 #[test]
-fn packets_are_cut_to_the_mtu_behind_the_header_and_one_tag() {
+fn packets_are_cut_to_the_mtu_plus_header_and_one_tag() {
     let options = EditOptions { mtu_truncate: Some(61), ..EditOptions::default() };
     for (number, segment) in [
         (6, tcp(0x18, &[0x5a; 100], false)),
@@ -531,12 +531,12 @@ fn packets_are_cut_to_the_mtu_behind_the_header_and_one_tag() {
     let made = after(options.clone(), &before);
     assert_eq!((made.len(), half(&made, 24)), (18 + 61, 57));
     assert_right(&made, NETWORK + 8);
-    // What is no packet is cut as well.
+    // Frames without an IP packet are cut too.
     for kind in [0x0800, 0x88b5] {
         let before = frame(&[], kind, &[0x5a; 100]);
         assert_eq!(after(options.clone(), &before), before[..75]);
     }
-    // A packet that fits loses at most what is behind it.
+    // If the packet fits, at most its padding is removed.
     let small = ipv4(6, &[], 0, &tcp(0x10, b"", false));
     let mut padded = frame(&[], ethertype::IPV4, &small);
     padded.resize(90, 0);
@@ -545,7 +545,7 @@ fn packets_are_cut_to_the_mtu_behind_the_header_and_one_tag() {
 }
 
 #[test]
-fn a_segmenting_senders_packet_is_cut_and_gets_its_length() {
+fn packet_with_length_zero_is_cut_and_gets_its_length() {
     let mut before = frame(&[], ethertype::IPV4, &ipv4(6, &[], 0, &tcp(0x18, &[1; 3000], false)));
     before[16..18].fill(0);
     let options = EditOptions { mtu_truncate: Some(1500), ..EditOptions::default() };
@@ -555,9 +555,9 @@ fn a_segmenting_senders_packet_is_cut_and_gets_its_length() {
 }
 
 #[test]
-fn the_headers_length_becomes_that_of_the_frame_without_padding() {
+fn header_length_is_set_to_the_frame_without_padding() {
     let options = EditOptions { fix_header_length: true, ..EditOptions::default() };
-    // 60 bytes, of which 6 are padding.
+    // 60 bytes including 6 bytes of padding.
     let packet = ipv4(6, &[], 0, &tcp(0x10, b"", false));
     let mut padded = frame(&[], ethertype::IPV4, &packet);
     padded.resize(60, 0);
@@ -565,13 +565,13 @@ fn the_headers_length_becomes_that_of_the_frame_without_padding() {
     let mut tagged = frame(&tag(0x8100, 1), ethertype::IPV4, &packet);
     tagged.resize(64, 0);
     assert_eq!(after(options.clone(), &tagged), tagged);
-    // Too long to be padded.
+    // Too long for padding.
     let mut longer = tcp_frame(false);
     longer.resize(100, 9);
     let made = after(options.clone(), &longer);
     assert_eq!(half(&made, 16), 86);
     assert_right(&made, NETWORK);
-    // Shorter than it says.
+    // Shorter than the header states.
     for is_ipv6 in [false, true] {
         let shorter = &tcp_frame(is_ipv6)[..if is_ipv6 { 80 } else { 60 }];
         let made = after(options.clone(), shorter);
@@ -582,7 +582,7 @@ fn the_headers_length_becomes_that_of_the_frame_without_padding() {
 }
 
 #[test]
-fn checksums_are_fixed_wherever_the_packet_is_whole() {
+fn fix_checksums_corrects_complete_packets() {
     let options = EditOptions { fix_checksums: true, ..EditOptions::default() };
     for is_ipv6 in [false, true] {
         let before = tcp_frame(is_ipv6);
@@ -596,7 +596,7 @@ fn checksums_are_fixed_wherever_the_packet_is_whole() {
 }
 
 #[test]
-fn damage_is_the_same_for_a_packet_whatever_came_before() {
+fn fuzzing_depends_only_on_seed_and_packet_number() {
     let editor = |seed| {
         let fuzz = Some(Fuzz { seed, factor: 2 });
         Editor::new(&EditOptions { fuzz, ..EditOptions::default() })
@@ -638,13 +638,13 @@ fn damage_is_the_same_for_a_packet_whatever_came_before() {
     }
 }
 
-/// Where 16 bytes in the middle of the payload begin.
+/// Returns the start of 16 bytes in the middle of the payload.
 fn middle(frame: &[u8]) -> usize {
     54 + (frame.len() - 54 - 16) / 2
 }
 
 #[test]
-fn what_makes_no_sense_passes_unchanged() {
+fn invalid_frames_pass_unchanged() {
     let options = EditOptions {
         destination_mac: Some([mac(1); 2]),
         vlan: Some(VlanEdit::DeleteAll),
@@ -662,7 +662,7 @@ fn what_makes_no_sense_passes_unchanged() {
 }
 
 #[test]
-fn frames_of_other_protocols_have_their_link_edited() {
+fn link_edits_apply_to_other_protocols() {
     let before = frame(&tag(0x8100, 3), 0x88cc, &[2, 7, 4, 1]);
     let options = EditOptions {
         destination_mac: Some([mac(1); 2]),
@@ -675,7 +675,7 @@ fn frames_of_other_protocols_have_their_link_edited() {
 }
 
 #[test]
-fn packets_behind_labels_are_edited() {
+fn packets_behind_mpls_labels_are_edited() {
     let packet = ipv4(6, &[], 0, &tcp(0x18, b"labelled", false));
     let before = frame(&[], 0x8847, &[&[0, 1, 1, 255][..], &packet].concat());
     let options = EditOptions {
@@ -691,14 +691,14 @@ fn packets_behind_labels_are_edited() {
 }
 
 #[test]
-fn checksums_of_the_protocols_that_cover_addresses_follow_them() {
-    // DCCP, RFC 4340 section 5.1, and UDP-Lite, RFC 3828, with all of the packet covered.
+fn address_edits_update_checksums_of_dccp_and_udp_lite() {
+    // DCCP (RFC 4340 section 5.1), and UDP-Lite (RFC 3828) with full coverage.
     for (number, field) in [(33, 6), (136, 6)] {
         let mut packet = vec![0xc0, 1, 0, 80, 0, 0, 0, 0, 1, 2, 3, 4];
         if number == 33 {
             packet[4] = 3;
         }
-        // The sum over the pseudo header is TCP's but for the number, so it is put in by hand.
+        // The pseudo header is that of TCP with another protocol number.
         let packet = with_checksum(packet, field, number, false);
         let before = frame(&[], ethertype::IPV4, &ipv4(number, &[], 0, &packet));
         let made = after(EditOptions { address_seed: Some(3), ..EditOptions::default() }, &before);

@@ -1,4 +1,4 @@
-//! Edits compared, byte by byte, with what tcpreplay 4.5.5 makes of the same capture.
+//! Edits compared byte by byte with the output of tcpreplay 4.5.5 for the same capture.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -12,24 +12,24 @@ use wirestorm_wire::packet::MacAddress;
 
 use crate::common::{edited, facts, goldens, packets};
 
-/// Why a packet differs from the reference on purpose.
+/// Reason for an intended difference from the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// The capture has a wrong checksum there. The reference computes anew whatever it touches;
-    /// here it stays wrong until checksums are to be fixed, and then the two are the same.
+    /// The capture has a wrong checksum. The reference recomputes checksums of edited packets. Here
+    /// it stays wrong unless `fix_checksums` is on; then both results are equal.
     WrongChecksumStays,
-    /// Ethernet over MPLS: the reference edits the inner frame, and leaves alone the frame that
-    /// is sent, whose addresses and tag are what the port at the other end looks at.
+    /// Ethernet over MPLS: the reference edits the inner frame. Here the outer frame is edited,
+    /// whose addresses and tag the receiving port examines.
     OuterFrameIsEdited,
-    /// The IP packet is shorter or longer than what the frame holds: the reference leaves its
-    /// checksums with a warning, here they are fixed as far as the packet is there.
+    /// The stated IP length differs from the frame: the reference skips its checksums with a
+    /// warning. Here they are fixed as far as the packet is present.
     ReferenceSkips,
-    /// ARP, which the cache says leaves on the secondary side: the reference has the sender
-    /// become the primary side's address there, against its rule for IP packets.
+    /// ARP of the secondary side: the reference gives the sender the address of the primary side,
+    /// contrary to its rule for IP packets.
     ArpFollowsItsSide,
 }
 
-/// The packets whose checksums are wrong in the capture.
+/// Packets with wrong checksums in the capture.
 const WRONG_CHECKSUMS: &[(RangeInclusive<usize>, Reason)] = &[
     (19..=19, Reason::WrongChecksumStays),
     (27..=27, Reason::WrongChecksumStays),
@@ -43,7 +43,7 @@ struct Case {
     deviations: &'static [(RangeInclusive<usize>, Reason)],
 }
 
-/// A case that is the same byte by byte.
+/// Returns a case without differences.
 fn case(golden: &'static str, options: EditOptions) -> Case {
     Case { golden, options, cache: None, deviations: &[] }
 }
@@ -105,7 +105,7 @@ fn with_goldens(case: impl FnOnce() -> Case) {
 }
 
 #[test]
-fn ports_are_mapped_as_tcpreplay_maps_them() {
+fn port_mapping_matches_tcpreplay() {
     with_goldens(|| {
         let port_map = vec![PortMapping { first: 80, last: 80, to: 8080 }];
         case("test2.rewrite_portmap", EditOptions { port_map, ..EditOptions::default() })
@@ -113,7 +113,7 @@ fn ports_are_mapped_as_tcpreplay_maps_them() {
 }
 
 #[test]
-fn endpoints_take_the_addresses_of_their_sides() {
+fn endpoints_get_the_addresses_of_their_sides() {
     with_goldens(|| {
         let (client, server) = (all_to("10.10.0.1"), all_to("10.10.0.2"));
         let options = EditOptions {
@@ -130,7 +130,7 @@ fn endpoints_take_the_addresses_of_their_sides() {
 }
 
 #[test]
-fn frames_that_the_capture_has_whole_need_no_cutting() {
+fn complete_frames_are_not_truncated() {
     with_goldens(|| {
         let captured_short = Some(CapturedShort::Truncate);
         case("test2.rewrite_trunc", EditOptions { captured_short, ..EditOptions::default() })
@@ -138,7 +138,7 @@ fn frames_that_the_capture_has_whole_need_no_cutting() {
 }
 
 #[test]
-fn a_seed_gives_the_addresses_that_tcpreplay_gives() {
+fn address_seed_matches_tcpreplay() {
     with_goldens(|| {
         case("test2.rewrite_seed", EditOptions { address_seed: Some(55), ..EditOptions::default() })
     });
@@ -168,7 +168,7 @@ fn ethernet_addresses_follow_the_side() {
 }
 
 #[test]
-fn a_service_tag_is_pushed_in_front() {
+fn service_tag_is_pushed_first() {
     with_goldens(|| {
         let tag = VlanTag { ethertype: 0x88a8, identifier: 42, priority: 2, drop_eligible: true };
         let options = EditOptions { vlan: Some(VlanEdit::Add(tag)), ..EditOptions::default() };
@@ -186,7 +186,7 @@ fn a_service_tag_is_pushed_in_front() {
 }
 
 #[test]
-fn the_time_to_live_is_set_and_raised() {
+fn time_to_live_is_set_and_raised() {
     for (golden, edit) in [
         ("test2.rewrite_1ttl", TimeToLiveEdit::Set(58)),
         ("test2.rewrite_2ttl", TimeToLiveEdit::Add(58)),
@@ -200,7 +200,7 @@ fn the_time_to_live_is_set_and_raised() {
 }
 
 #[test]
-fn the_type_of_service_is_set() {
+fn type_of_service_is_set() {
     with_goldens(|| {
         let type_of_service = Some(50);
         case("test2.rewrite_tos", EditOptions { type_of_service, ..EditOptions::default() })
@@ -219,7 +219,7 @@ fn packets_are_cut_to_the_mtu() {
 }
 
 #[test]
-fn wrong_checksums_are_fixed_and_no_others_touched() {
+fn only_wrong_checksums_are_fixed() {
     with_goldens(|| {
         let options = EditOptions { fix_checksums: true, ..EditOptions::default() };
         Case {
@@ -244,7 +244,7 @@ fn ethernet_addresses_are_substituted() {
 }
 
 #[test]
-fn sequence_numbers_move_as_tcpreplay_moves_them() {
+fn sequence_numbers_match_tcpreplay() {
     with_goldens(|| {
         let tcp_sequence_seed = Some(42);
         case("test2.rewrite_sequence", EditOptions { tcp_sequence_seed, ..EditOptions::default() })

@@ -1,4 +1,4 @@
-//! What holds for every edit of every frame.
+//! Properties of all edits on arbitrary frames.
 
 use proptest::prelude::*;
 use wirestorm_engine::edit::{
@@ -11,7 +11,7 @@ use wirestorm_wire::packet::MacAddress;
 use crate::common::build::{echo, frame, ipv4, ipv6, kind, received, tag, tcp, udp};
 use crate::common::{captures, edited, facts, packets};
 
-/// A frame with an IP packet, whole and right.
+/// Generates a frame with a complete IP packet and correct checksums.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let tags =
         prop::collection::vec((prop::sample::select(vec![0x8100, 0x88a8]), any::<u16>()), 0..3);
@@ -25,7 +25,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
             };
             let mut packet = match (is_ipv6, has_options) {
                 (false, false) => ipv4(number, &[], 0, &transport),
-                // Router alert, RFC 2113, and its like for IPv6, RFC 2711.
+                // Router alert option (RFC 2113) and its IPv6 equivalent (RFC 2711).
                 (false, true) => ipv4(number, &[0x94, 4, 0, 0], 0, &transport),
                 (true, false) => ipv6(number, &[], &transport),
                 (true, true) => ipv6(0, &[number, 0, 5, 2, 0, 0, 1, 0], &transport),
@@ -91,7 +91,7 @@ fn any_lists() -> impl Strategy<Value = [Vec<PrefixMapping>; 2]> {
     (list(), list()).prop_map(|(primary, secondary)| [primary, secondary])
 }
 
-/// Edits that neither damage payloads nor make checksums right.
+/// Generates edits other than fuzzing and `fix_checksums`.
 fn any_edits() -> impl Strategy<Value = EditOptions> {
     let link = (
         prop::option::of([any_mac(), any_mac()]),
@@ -149,7 +149,7 @@ fn any_edits() -> impl Strategy<Value = EditOptions> {
     )
 }
 
-/// Every edit there is.
+/// Generates all kinds of edits.
 fn all_edits() -> impl Strategy<Value = EditOptions> {
     let short = prop::sample::select(vec![
         None,
@@ -169,7 +169,7 @@ fn all_edits() -> impl Strategy<Value = EditOptions> {
     )
 }
 
-/// Where the IP packet of an edited frame is: no edit but that of tags moves it.
+/// Returns the offset of the IP packet after the edits: only VLAN edits move it.
 fn network_after(frame: &[u8], before: FrameFacts, made: &[u8], vlan: Option<VlanEdit>) -> usize {
     let tags = |frame: &[u8]| {
         let is_tag =
@@ -187,7 +187,7 @@ fn network_after(frame: &[u8], before: FrameFacts, made: &[u8], vlan: Option<Vla
     usize::from(before.network_offset) + has * 4 - had * 4
 }
 
-/// Where the transport checksum of a frame is.
+/// Returns the offset of the transport checksum.
 fn checksum_at(facts: FrameFacts) -> usize {
     let field = match facts.protocol {
         6 => 16,
@@ -205,7 +205,7 @@ proptest! {
     })]
 
     #[test]
-    fn right_checksums_stay_right(
+    fn correct_checksums_stay_correct(
         frame in any_frame(), edits in any_edits(), secondary: bool, fuzz: Option<u32>,
     ) {
         let facts = FrameFacts { secondary, ..facts(&frame) };
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn wrong_checksums_stay_wrong_until_they_are_to_be_fixed(
+    fn wrong_checksums_stay_wrong_unless_fixed(
         frame in any_frame(), edits in any_edits(), flaw in 1..0xffff_u16,
     ) {
         let facts = facts(&frame);
@@ -248,14 +248,14 @@ proptest! {
     }
 
     #[test]
-    fn what_the_capture_cut_is_whole_again_with_right_checksums(
+    fn truncated_packets_are_completed_with_correct_checksums(
         frame in any_frame(), edits in any_edits(), lost in 1..60_usize, pad: bool,
     ) {
         let kept = frame.len().saturating_sub(lost);
         let cut = &frame[..kept];
         let facts = facts(cut);
         prop_assume!(facts.is_ip);
-        // What a lost header said cannot be made up.
+        // A lost header cannot be restored.
         let header_length = if facts.protocol == 6 { 20 } else { 8 };
         prop_assume!(kept >= usize::from(facts.transport_offset) + header_length);
         let short = if pad { CapturedShort::Pad } else { CapturedShort::Truncate };
@@ -271,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_an_editor_panic_or_leave_the_buffer(
+    fn editor_never_panics_or_exceeds_the_buffer(
         start in any_frame(),
         rest in prop::collection::vec(any::<u8>(), 0..80),
         keep in 0..200_usize,
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_cut_at_every_byte_are_edited_as_far_as_they_go(frame in any_frame(), edits in all_edits()) {
+    fn frames_cut_at_any_byte_are_edited(frame in any_frame(), edits in all_edits()) {
         let editor = Editor::new(&edits);
         let whole = facts(&frame);
         for length in 0..=frame.len() {
@@ -324,7 +324,7 @@ proptest! {
 }
 
 #[test]
-fn real_captures_keep_their_right_checksums() {
+fn captured_frames_keep_correct_checksums() {
     let Some(captures) = captures() else { return };
     let editor = Editor::new(&EditOptions {
         vlan: Some(VlanEdit::DeleteAll),

@@ -1,4 +1,4 @@
-//! What links do to frames: nothing is lost silently, and chance is what was asked for.
+//! Impaired links count every frame, and random decisions follow the configured shares.
 
 use proptest::prelude::*;
 use wirestorm_base::rate::{Layer, Rate};
@@ -18,7 +18,7 @@ fn link(impairment: Impairment, seed: u64) -> Link {
     Link::new(impairment, seed, HeldOptions::default())
 }
 
-/// Frames at equal intervals, numbered in their bytes; when each one came out, and as what.
+/// Sends numbered frames at equal intervals; returns the time and content of each delivered frame.
 fn carried(link: &mut Link, frames: u32, length: usize, gap: u64) -> Vec<(u64, Vec<u8>)> {
     let mut out = Vec::new();
     let mut frame = vec![0; length];
@@ -43,7 +43,7 @@ fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(*frame.last_chunk().unwrap())
 }
 
-/// Whether a count is within five standard deviations of what a share of all gives.
+/// Asserts that a count is within five standard deviations of its expected value.
 fn assert_share(what: &str, count: u64, all: u64, share: f64) {
     let mean = all as f64 * share;
     let deviation = (mean * (1.0 - share)).sqrt();
@@ -85,7 +85,7 @@ fn impairments() -> impl Strategy<Value = Impairment> {
 
 proptest! {
     #[test]
-    fn every_frame_and_every_copy_is_in_one_count(
+    fn every_frame_and_duplicate_is_counted_once(
         impairment in impairments(),
         seed in any::<u64>(),
         gaps in proptest::collection::vec((0..MS, 18_usize..1_500), 1..200),
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_keep_their_order_unless_another_is_asked_for(
+    fn frames_keep_their_order_without_reordering(
         impairment in impairments(), seed in any::<u64>(), gap in 0..MS,
     ) {
         let impairment = Impairment { reordering: Reordering::default(), ..impairment };
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_does_the_same(impairment in impairments(), seed in any::<u64>(), gap in 0..MS) {
+    fn same_seed_gives_the_same_result(impairment in impairments(), seed in any::<u64>(), gap in 0..MS) {
         let run = |seed| {
             let mut link = link(impairment, seed);
             (carried(&mut link, 200, 60, gap), *link.counters())
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn without_impairments_frames_come_out_as_they_came() {
+fn frames_pass_unchanged_without_impairments() {
     let mut link = link(Impairment::default(), 1);
     let out = carried(&mut link, 1_000, 60, 10);
     assert!(out.iter().enumerate().all(|(at, (time, frame))| {
@@ -157,7 +157,7 @@ fn without_impairments_frames_come_out_as_they_came() {
 }
 
 #[test]
-fn shares_are_those_that_were_asked_for() {
+fn measured_shares_match_the_configured_ones() {
     const FRAMES: u64 = 100_000;
     for (seed, share) in [(1, 0.1), (2, 1.0), (3, 20.0), (4, 99.5)] {
         let impairment = Impairment {
@@ -175,7 +175,7 @@ fn shares_are_those_that_were_asked_for() {
         assert_share("corrupted", counters.corrupted, left + counters.duplicated, part);
         let changed = out.iter().filter(|(_, frame)| {
             let ones = |bytes: &[u8]| bytes.iter().map(|it| it.count_ones()).sum::<u32>();
-            // The number at the end tells which one it was, unless it was that which changed.
+            // The frame number at the end may be the damaged part, so compare only the rest.
             ones(&frame[..56]) > 0
         });
         // 42 of the 46 bytes behind the Ethernet header.
@@ -185,7 +185,7 @@ fn shares_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn all_or_nothing_has_no_exceptions() {
+fn shares_of_zero_and_one_are_exact() {
     for (share, lost) in [(Share::NONE, 0), (Share::ALL, 10_000)] {
         let mut link = link(Impairment { loss: Loss::Random(share), ..Impairment::default() }, 9);
         carried(&mut link, 10_000, 60, 10);
@@ -193,7 +193,7 @@ fn all_or_nothing_has_no_exceptions() {
     }
 }
 
-/// Which frames are lost.
+/// Returns which frames are lost.
 fn losses(impairment: Impairment, seed: u64, frames: u32) -> Vec<bool> {
     let mut lost = vec![true; frames as usize];
     for (_, frame) in carried(&mut link(impairment, seed), frames, 60, 10) {
@@ -203,30 +203,30 @@ fn losses(impairment: Impairment, seed: u64, frames: u32) -> Vec<bool> {
 }
 
 #[test]
-fn each_seed_loses_other_frames() {
+fn different_seeds_lose_different_frames() {
     let impairment = Impairment { loss: Loss::Random(percent(10.0)), ..Impairment::default() };
     let [first, other] = [1, 2].map(|seed| losses(impairment, seed, 1_000));
     assert_ne!(first, other);
-    // A tenth of a tenth are lost by both.
+    // Both lose 1 % of the frames.
     let by_both = first.iter().zip(&other).filter(|(first, other)| **first && **other).count();
     assert!((2..25).contains(&by_both), "{by_both}");
 }
 
 #[test]
-fn bursts_are_as_long_and_as_frequent_as_their_chances_say() {
+fn burst_loss_matches_its_probabilities() {
     const FRAMES: u32 = 400_000;
-    // Gilbert's channel where nothing gets through in the bad state: its bursts are the losses.
+    // Gilbert model without deliveries in the bad state: its bursts are the losses.
     let bursts = Bursts { p: percent(1.0), r: percent(25.0), h: Share::NONE, k: Share::ALL };
     let impairment = Impairment { loss: Loss::Bursts(bursts), ..Impairment::default() };
     let lost = losses(impairment, 5, FRAMES);
     let count = lost.iter().filter(|it| **it).count() as f64;
     let begun = lost.windows(2).filter(|it| !it[0] && it[1]).count() as f64;
     let (share, length) = (count / f64::from(FRAMES), count / begun);
-    // Neighbours hang together, so the bounds are wider than binomial ones.
+    // Successive frames are correlated, so the bounds are wider than binomial ones.
     assert!((share / (0.01 / 0.26) - 1.0).abs() < 0.06, "{share} of all frames");
     assert!((length - 4.0).abs() < 0.2, "{length} frames a burst");
 
-    // Elliott's, where a part gets through in either state.
+    // Elliott's extension: both states deliver a part of the frames.
     let bursts = Bursts { h: percent(40.0), k: percent(99.0), ..bursts };
     let impairment = Impairment { loss: Loss::Bursts(bursts), ..Impairment::default() };
     let count = losses(impairment, 6, FRAMES).iter().filter(|it| **it).count() as f64;
@@ -235,7 +235,7 @@ fn bursts_are_as_long_and_as_frequent_as_their_chances_say() {
 }
 
 #[test]
-fn the_same_frames_are_lost_whatever_else_is_done() {
+fn loss_does_not_depend_on_other_impairments() {
     let loss = Loss::Random(percent(5.0));
     let alone = losses(Impairment { loss, ..Impairment::default() }, 3, 5_000);
     let delayed = Impairment {
@@ -251,12 +251,12 @@ fn the_same_frames_are_lost_whatever_else_is_done() {
 }
 
 #[test]
-fn a_rate_sends_one_frame_behind_the_other_and_its_queue_drops_the_rest() {
+fn bottleneck_serialises_frames_and_drops_on_a_full_queue() {
     let rate = Rate::new(8_000_000, Duration::from_secs(1)).unwrap();
     for queue in [Queue::Frames(3), Queue::Bytes(3_500)] {
         let bottleneck = Some(Bottleneck { rate, layer: Layer::Frame, queue });
         let mut link = link(Impairment { bottleneck, ..Impairment::default() }, 1);
-        // Ten frames of a millisecond each, all at once: one is sent, three wait. And once more.
+        // Twice ten frames of a millisecond each at once: one is sent, three wait, six are dropped.
         for burst in [1, 51] {
             for number in 0..10 {
                 let mut frame = [0; 1_000];
@@ -270,14 +270,14 @@ fn a_rate_sends_one_frame_behind_the_other_and_its_queue_drops_the_rest() {
         }
         assert_eq!(link.counters().queue_dropped, 12);
     }
-    // Layer 1 counts 24 bytes more.
+    // Layer 1 counts 24 more bytes.
     let bottleneck = Some(Bottleneck { rate, layer: Layer::Wire, queue: Queue::default() });
     let mut link = link(Impairment { bottleneck, ..Impairment::default() }, 1);
     assert_eq!(carried(&mut link, 1, 976, 0)[0].0, 2 * MS);
 }
 
 #[test]
-fn delays_vary_as_they_were_asked_to() {
+fn jitter_matches_its_distribution() {
     let delay = Duration::from_millis(10);
     for (jitter, deviation, most) in [
         (Jitter::None, 0.0, 0),
@@ -285,7 +285,7 @@ fn delays_vary_as_they_were_asked_to() {
         (Jitter::Normal(Duration::from_millis(1)), 1.0, 6 * MS),
     ] {
         let mut link = link(Impairment { delay, jitter, ..Impairment::default() }, 8);
-        // So far from each other that none has to wait for the one ahead.
+        // The gaps are so large that no frame waits for the one ahead.
         let out = carried(&mut link, 20_000, 60, 20 * MS);
         let shifts: Vec<f64> = out
             .iter()
@@ -304,7 +304,7 @@ fn delays_vary_as_they_were_asked_to() {
 }
 
 #[test]
-fn late_frames_are_overtaken() {
+fn reordered_frames_are_overtaken() {
     let reordering = Reordering { share: percent(2.0), by: Duration::from_micros(35) };
     let mut link = link(Impairment { reordering, ..Impairment::default() }, 4);
     let out = carried(&mut link, 10_000, 60, 10_000);
@@ -316,7 +316,7 @@ fn late_frames_are_overtaken() {
     });
     let late = late.count() as u64;
     assert_share("late", late, 10_000, 0.02);
-    // All but those with nothing but late ones behind them.
+    // All late frames except those with only late frames behind them.
     let reordered = link.counters().reordered;
     assert!(reordered <= late && late - reordered < 5, "{reordered} of {late}");
     let behind = out.windows(2).filter(|it| number(&it[0].1) > number(&it[1].1)).count();

@@ -1,4 +1,4 @@
-//! The data plane against frames made by hand, drawn ones and the reference output of tcpreplay.
+//! Engine tests with hand-made frames, random frames and the reference output of tcpreplay.
 
 mod common;
 mod edit;

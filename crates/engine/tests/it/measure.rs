@@ -1,4 +1,4 @@
-//! Streams that arrive on ports, measured.
+//! Measurements of streams that arrive on ports.
 
 use wirestorm_base::port::{Capabilities, PortError, Receive, ReceiveCounters, Received, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn at(nanoseconds: u64) -> Instant {
     Instant::from_nanos(nanoseconds)
 }
 
-/// Sends a frame that is stamped with `departure` and arrives at `arrival`.
+/// Sends a frame with the departure `departure` that arrives at `arrival`.
 fn send(port: &mut MemoryTransmit, stream: u32, sequence: u64, departure: u64, arrival: u64) {
     let buffer = port.take().expect("a buffer");
     let frame = &mut port.frame_mut(&buffer)[..LENGTH];
@@ -47,7 +47,7 @@ fn received(record: &StreamRecord) -> u64 {
 }
 
 #[test]
-fn what_arrives_is_fetched_in_batches_and_every_buffer_goes_back() {
+fn frames_are_received_in_batches_and_buffers_are_released() {
     let (mut transmit, mut receive) = a_wire();
     let mut receiver = receiver([1]);
     for round in 0..20 {
@@ -66,7 +66,7 @@ fn what_arrives_is_fetched_in_batches_and_every_buffer_goes_back() {
 }
 
 #[test]
-fn streams_without_signatures_are_counted_by_their_marks() {
+fn streams_without_signatures_are_counted_by_marks() {
     let mut receiver = receiver([3, 4, 5]);
     assert!(receiver.count_marked(4));
     assert!(!receiver.count_marked(9), "it is not measured here");
@@ -79,7 +79,7 @@ fn streams_without_signatures_are_counted_by_their_marks() {
     for arrival in 1..=7 {
         receiver.note(&marked(4), LENGTH + 20, at(arrival));
     }
-    // What is measured is not counted by marks, and what has none is of others.
+    // Streams with signatures are not counted by marks; frames without a mark are unknown.
     receiver.note(&marked(3), LENGTH, at(8));
     receiver.note(&[0; LENGTH], LENGTH, at(9));
     let record = &receiver.records()[1];
@@ -92,14 +92,14 @@ fn streams_without_signatures_are_counted_by_their_marks() {
 }
 
 #[test]
-fn there_is_no_mark_for_high_numbers() {
+fn stream_numbers_beyond_the_marks_are_rejected() {
     let mut receiver = receiver([u32::from(mark::COUNT) - 1, u32::from(mark::COUNT)]);
     assert!(receiver.count_marked(u32::from(mark::COUNT) - 1));
     assert!(!receiver.count_marked(mark::COUNT.into()));
 }
 
 #[test]
-fn thousands_of_streams_are_told_apart_however_they_are_numbered() {
+fn thousands_of_streams_with_arbitrary_numbers_are_measured() {
     let (mut transmit, mut receive) = a_wire();
     let ids = (0..3_000).map(|index| (index * 5_591 + 1) % (1 << Signature::STREAM_BITS));
     let mut receiver = receiver(ids.clone());
@@ -116,10 +116,10 @@ fn thousands_of_streams_are_told_apart_however_they_are_numbered() {
 }
 
 #[test]
-fn what_belongs_to_no_stream_of_the_port_is_counted_apart() {
+fn frames_of_unmeasured_streams_are_counted_separately() {
     let (mut transmit, mut receive) = a_wire();
     let mut receiver = receiver([3]);
-    // One beyond the table, one within it.
+    // One number beyond the table, one within it.
     for stream in [2, 900] {
         send(&mut transmit, stream, 0, 0, 1);
     }
@@ -134,7 +134,7 @@ fn what_belongs_to_no_stream_of_the_port_is_counted_apart() {
 }
 
 #[test]
-fn one_receiver_may_drain_the_queues_that_a_stream_is_spread_over() {
+fn one_receiver_may_drain_several_queues_of_a_stream() {
     let (mut even, mut even_end) = a_wire();
     let (mut odd, mut odd_end) = a_wire();
     let mut receiver = receiver([1]);
@@ -156,7 +156,7 @@ fn receivers_of_queues_are_merged() {
         for number in [0, 1, 3] {
             send(&mut transmit, own, number, 0, 10);
         }
-        // Stream 9 is spread over both.
+        // Stream 9 arrives on both queues.
         send(&mut transmit, 9, u64::from(own), 0, 10 + u64::from(own));
         send(&mut transmit, 5, 0, 0, 10);
         drain(&mut receiver, &mut receive);
@@ -175,7 +175,7 @@ fn receivers_of_queues_are_merged() {
 }
 
 #[test]
-fn a_look_that_comes_late_is_told() {
+fn longest_pause_between_receives_is_reported() {
     let (_transmit, mut receive) = a_wire();
     let mut receiver = receiver([1]);
     for now in [5_000, 5_010, 5_100, 5_105] {
@@ -184,7 +184,7 @@ fn a_look_that_comes_late_is_told() {
     assert_eq!(receiver.pause_max(), Duration::from_nanos(90));
 }
 
-/// A port that fails after what it has.
+/// Port that delivers its frames and then fails.
 struct Failing(MemoryReceive);
 
 impl Receive for Failing {
@@ -215,7 +215,7 @@ impl Receive for Failing {
 }
 
 #[test]
-fn what_came_before_a_port_failed_is_measured() {
+fn frames_before_a_port_failure_are_measured() {
     let (mut transmit, receive) = a_wire();
     let mut receiver = receiver([1]);
     send(&mut transmit, 1, 0, 0, 9);
@@ -226,11 +226,11 @@ fn what_came_before_a_port_failed_is_measured() {
 
 #[test]
 #[should_panic = "two streams with number 4"]
-fn streams_have_numbers_of_their_own() {
+fn duplicate_stream_numbers_panic() {
     receiver([4, 5, 4]);
 }
 
-/// Notes a frame of stream 1 whose header is addresses and these tags.
+/// Records a frame of stream 1 with these VLAN tags.
 fn note_tagged(receiver: &mut Receiver, tags: &[[u8; 4]], sequence: u64) {
     let signature = Signature { stream: 1, sequence, departure: 0 };
     let tags = tags.concat();
@@ -239,7 +239,7 @@ fn note_tagged(receiver: &mut Receiver, tags: &[[u8; 4]], sequence: u64) {
 }
 
 #[test]
-fn frames_are_counted_by_the_tags_they_arrive_with() {
+fn frames_are_counted_by_vlan_tags() {
     const SEVEN: [u8; 4] = [0x81, 0, 0xe0, 7];
     const SERVICE: [u8; 4] = [0x88, 0xa8, 0, 1];
     let options = MeasureOptions { per_vlan: true, ..MeasureOptions::default() };
@@ -266,7 +266,7 @@ fn frames_are_counted_by_the_tags_they_arrive_with() {
         .collect();
     let expected = [
         (VlanTags::None, 1, 36, [3, 1, 0, 0]),
-        // Of 2 to 4 one came late; 2 and 3 arrived elsewhere.
+        // Of frames 2 to 4, one was late; 2 and 3 arrived under other tags.
         (VlanTags::One(7), 5, 5 * 40, [2, 1, 1, 1]),
         (VlanTags::Two(1, 7), 1, 44, [2, 1, 0, 0]),
     ];
@@ -275,11 +275,11 @@ fn frames_are_counted_by_the_tags_they_arrive_with() {
     assert_eq!(receiver.beyond_tags(), Tally::default());
     let mut plain = self::receiver([1]);
     note_tagged(&mut plain, &[SEVEN], 0);
-    assert_eq!(plain.tags(0).count(), 0, "only where it is asked for");
+    assert_eq!(plain.tags(0).count(), 0, "only with per_vlan");
 }
 
 #[test]
-fn tags_are_told_apart_up_to_a_bound() {
+fn tag_records_are_bounded() {
     let options = MeasureOptions { per_vlan: true, ..MeasureOptions::default() };
     let mut receiver = Receiver::new(streams([1]), &options);
     let pairs = (0..17_u8).flat_map(|outer| (0..4_096_u16).map(move |inner| (outer, inner)));

@@ -1,4 +1,4 @@
-//! What is reported of a stream is what was done to it, whatever that was.
+//! Measurements report exactly what an arbitrary channel did to a stream.
 
 use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use wirestorm_engine::measure::{
 
 const STREAM: u32 = 3;
 const FRAME_LENGTH: usize = 100;
-/// Where the bytes begin that all frames have in common.
+/// Start of the bytes that all frames have in common.
 const PAYLOAD: usize = 42;
-/// From one departure to the next.
+/// Gap between two departures in ns.
 const GAP_NS: i64 = 100;
-/// No frame is displaced by so much, and most runs are longer.
+/// Greater than any displacement and shorter than most runs.
 const WINDOW: usize = 64;
-/// Frames of other streams and of none are this long.
+/// Length of frames of other streams and of unsigned frames.
 const OTHER_LENGTH: usize = 77;
 
-/// What a channel does to one frame.
+/// Effect of a channel on one frame.
 #[derive(Clone, Debug)]
 struct Fate {
     is_lost: bool,
-    /// How many places later than its own it and each copy arrive.
+    /// Displacement of the frame and of each duplicate, in positions.
     places: Vec<usize>,
     corruption: Corruption,
     delay_ns: i64,
@@ -35,7 +35,7 @@ enum Corruption {
     Signature { bit: usize },
 }
 
-/// One arrival of a frame, as the channel knows it.
+/// Arrival of a frame, as the channel knows it.
 #[derive(Clone, Debug)]
 struct Arrival {
     number: u64,
@@ -53,7 +53,7 @@ fn any_corruption() -> impl Strategy<Value = Corruption> {
     ]
 }
 
-/// Fates of frames, with losses, repeats and displacements as likely as `often` says, in percent.
+/// Generates fates of frames; `often` holds the percentages of loss, duplication and displacement.
 fn any_fates() -> impl Strategy<Value = Vec<Fate>> {
     let often = (0..60_u32, 0..40_u32, 0..60_u32, 1..60_usize, 1..200_usize);
     often.prop_flat_map(|(lost, repeated, displaced, distance, count)| {
@@ -81,7 +81,7 @@ fn any_fates() -> impl Strategy<Value = Vec<Fate>> {
     })
 }
 
-/// All arrivals in their order. A copy that is as late as another comes behind it.
+/// Returns all arrivals in order. Of two equally late copies, the later one comes second.
 fn arrivals(fates: &[Fate], started: Instant) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
     for (number, fate) in fates.iter().enumerate().filter(|(_, fate)| !fate.is_lost) {
@@ -110,7 +110,7 @@ fn frame_of(arrival: &Arrival, first_number: u64, started: Instant) -> Vec<u8> {
     let departure = started.as_nanos() + arrival.number * GAP_NS as u64;
     let sequence = first_number + arrival.number;
     let mut frame = template();
-    // Headers that differ from frame to frame are not compared.
+    // Headers that vary from frame to frame are not compared.
     frame[..PAYLOAD].fill(arrival.number as u8);
     let signature = Signature { stream: STREAM, sequence, departure };
     frame[FRAME_LENGTH - Signature::LENGTH..].copy_from_slice(&signature.encode());
@@ -131,7 +131,7 @@ fn receiver(options: MeasureOptions) -> Receiver {
     Receiver::new(vec![MeasuredStream { id: STREAM, payload }], &options)
 }
 
-/// The counters by the definitions of the RFCs, each found by going through all arrivals.
+/// Computes the counters by the definitions of the RFCs, with a scan of all arrivals.
 fn counters_by_definition(numbers: &[u64], times: &[Instant]) -> SequenceCounters {
     let mut counters = SequenceCounters::default();
     let mut distinct: Vec<(u64, Instant)> = Vec::new();
@@ -150,7 +150,7 @@ fn counters_by_definition(numbers: &[u64], times: &[Instant]) -> SequenceCounter
     for (i, &(number, at)) in distinct.iter().enumerate() {
         let next = distinct[..i].iter().map(|&(other, _)| other + 1).max().unwrap_or(0);
         counters.gaps += u64::from(number > next);
-        // RFC 4737 section 4.2: from the earliest arrival with a greater number.
+        // RFC 4737 section 4.2: counted from the earliest arrival with a greater number.
         let Some(j) = distinct[..i].iter().position(|&(other, _)| other > number) else {
             continue;
         };
@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_channel_does_is_what_is_reported(
+    fn reports_match_any_channel(
         fates in any_fates(),
         first_number in prop::sample::select(vec![0, 1 << 20, (1_u64 << 40) - 100]),
         started_ns in prop::sample::select(vec![1_000_000_u64, (1 << 48) - 10_000, 5 << 48]),
@@ -196,7 +196,7 @@ proptest! {
         trailer in 0..40_usize,
     ) {
         let started = Instant::from_nanos(started_ns);
-        // The first frame's arrival may be before the start by the receiver's clock.
+        // The first arrival may be before the start by the receiver's clock.
         let mut receiver = receiver(MeasureOptions {
             window: WINDOW,
             intervals_max: 8,
@@ -205,7 +205,7 @@ proptest! {
             same_clock: true,
             per_vlan: false,
         });
-        // What came before the frames of which this is about, in order.
+        // An earlier frame in order sets the sequence number before the test starts.
         if first_number > 0 {
             let before = Arrival {
                 number: 0, delay_ns: 0, at: started, corruption: Corruption::None,
@@ -230,7 +230,7 @@ proptest! {
                 tally.bytes += OTHER_LENGTH as u64;
                 receiver.note(&other, OTHER_LENGTH, arrival.at);
             }
-            // The same headers and padding came to every frame on its way.
+            // Every frame gets the same additional headers and padding.
             let frame = frame_of(arrival, first_number, started);
             let frame = [vec![0x81; shift], frame, vec![0; trailer]].concat();
             receiver.note(&frame, frame.len(), arrival.at);
@@ -248,7 +248,7 @@ proptest! {
         let ordered = record.ordered().unwrap();
         let lead = u64::from(first_number > 0);
 
-        // Each in its own tally.
+        // Each frame counts in its own tally.
         let is_corrupt = |arrival: &&&Arrival| {
             matches!(arrival.corruption, Corruption::Payload { .. })
         };
@@ -264,7 +264,7 @@ proptest! {
         prop_assert_eq!(receiver.unknown(), unknown);
         prop_assert_eq!(receiver.foreign(), foreign);
 
-        // Loss, duplication, reordering.
+        // Loss, duplication and reordering.
         let mut numbers: Vec<_> = known.iter().map(|arrival| arrival.number + lead).collect();
         let mut times: Vec<_> = known.iter().map(|arrival| arrival.at).collect();
         if lead > 0 {
@@ -307,7 +307,7 @@ proptest! {
             .collect();
         assert_is(ordered.ipdv(), &ipdv);
 
-        // Nothing is lost between the intervals.
+        // The intervals together count all frames.
         let intervals = ordered.series().unwrap().intervals();
         let frames: u64 = intervals.iter().map(|interval| interval.frames).sum();
         let missing: u64 = intervals.iter().map(|interval| interval.missing).sum();
@@ -318,7 +318,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(
+    fn receiver_never_panics(
         frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
         signatures in prop::collection::vec(any::<(u8, u64, u64, u64)>(), 0..40),
         same_clock in any::<bool>(),
@@ -346,7 +346,7 @@ proptest! {
     }
 
     #[test]
-    fn a_signature_is_found_behind_any_headers_and_before_any_short_trailer(
+    fn signature_is_found_behind_any_headers_and_before_a_short_trailer(
         stream in 0..1_u32 << 24,
         sequence in 0..1_u64 << 40,
         departure in 0..1_u64 << 48,
@@ -355,7 +355,7 @@ proptest! {
     ) {
         let signature = Signature { stream, sequence, departure };
         let frame = [&headers[..], &signature.encode(), &vec![0; trailer]].concat();
-        let found = find(&frame).expect("it is there");
+        let found = find(&frame).expect("a signature");
         prop_assert_eq!((found.signature, found.end), (signature, frame.len() - trailer));
     }
 }

@@ -1,4 +1,4 @@
-//! Sides compared with what tcpprep 4.5.5 writes for the same capture.
+//! Sides compared with the cache files of tcpprep 4.5.5 for the same capture.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn decided(rule: SideRule, packets: &[Packet]) -> Vec<Side> {
         .collect()
 }
 
-/// The numbers of the packets for which the cache has another side.
+/// Returns the numbers of the packets for which the cache has another side.
 fn differing(cache: &CacheFile, sides: &[Side]) -> Vec<u64> {
     assert_eq!(cache.packets(), sides.len() as u64);
     (1..)
@@ -42,21 +42,21 @@ fn class_c() -> SideRule {
 }
 
 #[test]
-fn prefixes_decide_as_in_tcpprep() {
+fn prefix_rule_matches_tcpprep() {
     let Some(folder) = goldens() else { return };
     let sides = decided(class_c(), &packets(&folder.join("test.pcap")));
     assert_eq!(differing(&cache(&folder, "test.cidr"), &sides), []);
 }
 
 #[test]
-fn service_ports_decide_as_in_tcpprep() {
+fn port_rule_matches_tcpprep() {
     let Some(folder) = goldens() else { return };
     let sides = decided(SideRule::Port(vec![0..=1023]), &packets(&folder.join("test.pcap")));
     assert_eq!(differing(&cache(&folder, "test.port"), &sides), []);
 }
 
 #[test]
-fn a_cache_leaves_out_what_tcpprep_excluded() {
+fn cache_skips_packets_that_tcpprep_excluded() {
     let Some(folder) = goldens() else { return };
     let sides = decided(class_c(), &packets(&folder.join("test.pcap")));
     let cache = cache(&folder, "test.exclude_packets");
@@ -67,25 +67,25 @@ fn a_cache_leaves_out_what_tcpprep_excluded() {
 }
 
 #[test]
-fn a_cache_has_the_comment_that_tcpprep_was_given() {
+fn cache_has_the_tcpprep_comment() {
     let Some(folder) = goldens() else { return };
     assert_eq!(cache(&folder, "test.comment").comment(), b"This is a comment");
     assert_eq!(cache(&folder, "test.port").comment(), b"");
 }
 
-/// Where one pass decides otherwise than `tcpprep -a client`, on purpose: there a host that
-/// nothing is known of counts as a client, and all IPv6 hosts as one.
+/// Packets with an intended difference from `tcpprep -a client`, which treats unknown hosts as
+/// clients and all IPv6 hosts as one.
 const OTHERWISE: &[u64] = &[
-    // What port 443 sends in a connection whose beginning was not captured.
+    // Packets from port 443 in a connection whose start was not captured.
     3, 5, 7, 9, //
-    // IPv6 servers.
+    // Packets of IPv6 servers.
     30, 33, 34, 37, //
-    // Replies to echoes, plain and behind MPLS labels.
+    // Echo replies, also behind MPLS labels.
     12, 132, 134, 136, 138, 140, 150, 170, 175, 177, 179,
 ];
 
 #[test]
-fn one_pass_agrees_with_two_but_for_hosts_that_tcpprep_does_not_know() {
+fn auto_rule_matches_tcpprep_except_for_unknown_hosts() {
     let Some(folder) = goldens() else { return };
     let sides = decided(SideRule::Auto, &packets(&folder.join("test.pcap")));
     let mut differing = differing(&cache(&folder, "test.auto_client"), &sides);

@@ -1,4 +1,4 @@
-//! Streams against a plain model of them: every frame's bytes and due time, for any number of
+//! Streams compared with a simple model: bytes and due time of every frame, for any number of
 //! workers.
 
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ use wirestorm_wire::checksum;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What left, and when, in ns.
+/// Sent frames with their due times in ns.
 type Sent = Vec<(u64, Vec<u8>)>;
 
 fn rate(text: &str) -> Rate {
@@ -46,7 +46,7 @@ fn write(variable: usize, offset: usize, width: usize) -> Write {
     Write { variable, offset, width, add: 0, shift: 0, mask: u128::MAX, order: ByteOrder::Network }
 }
 
-/// A stream of frames of 60 bytes: `id`, and their numbers from byte 20 on.
+/// Returns a stream of 60-byte frames with `id` in byte 0 and the frame number from byte 20 on.
 fn numbered(id: u8, transmission: Transmission) -> Stream {
     let program =
         Program { variables: vec![numbers(32)], steps: vec![Step::Write(write(0, 20, 4))] };
@@ -60,7 +60,7 @@ fn numbered(id: u8, transmission: Transmission) -> Stream {
     }
 }
 
-/// The number that a frame of [`numbered`] holds.
+/// Returns the number in a frame of [`numbered`].
 fn number(frame: &[u8]) -> u64 {
     u32::from_be_bytes(frame[20..24].try_into().expect("four bytes")).into()
 }
@@ -86,7 +86,7 @@ fn collect(receive: &mut MemoryReceive, sent: &mut Sent) {
     }
 }
 
-/// All that a generator sends in virtual time.
+/// Returns everything that a generator sends in virtual time.
 fn run(streams: &[Stream], options: GeneratorOptions) -> Sent {
     let (mut transmit, mut receive) = wire(WireOptions { frames: 64, frame_length_max: 2_048 });
     let mut generator = Generator::new(streams, options, Instant::ZERO);
@@ -102,7 +102,7 @@ fn run(streams: &[Stream], options: GeneratorOptions) -> Sent {
     }
 }
 
-/// What several workers send together, in the order of due times and contents.
+/// Returns what several workers send together, in the order of due times and contents.
 fn run_shared(streams: &[Stream], workers: u64, options: &GeneratorOptions) -> Sent {
     let of_one = |index| {
         run(streams, GeneratorOptions { share: Share { index, workers }, ..options.clone() })
@@ -112,7 +112,7 @@ fn run_shared(streams: &[Stream], workers: u64, options: &GeneratorOptions) -> S
     sent
 }
 
-/// Frame `number` of a stream, by definition.
+/// Returns frame `number` of a stream, by definition.
 fn frame_by_definition(
     stream: &Stream,
     index: u32,
@@ -162,7 +162,7 @@ fn frame_by_definition(
                 clear(&mut frame);
                 make_right(sum, &mut frame);
             }
-            // Those have tests of their own, beside the code.
+            // Unit tests beside the code cover these.
             Step::WrongChecksum(sum) => panic!("{sum:?}"),
         }
     }
@@ -212,7 +212,7 @@ fn make_right(sum: &Checksum, frame: &mut [u8]) {
     }
 }
 
-/// A rate as the model knows it.
+/// Rate in the model.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Frames(u64),
@@ -230,7 +230,7 @@ impl Pace {
     }
 }
 
-/// All frames of streams with constant gaps that are due before `end`, by definition, sorted.
+/// Returns all frames with constant gaps that are due before `end`, by definition, sorted.
 fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sent {
     let mut sent = Sent::new();
     let mut numbers = vec![0_u64; streams.len()];
@@ -256,7 +256,7 @@ fn sent_by_definition(streams: &[(Stream, Pace)], workers: u64, end: u64) -> Sen
             };
             let begin = at + transmission.start_delay.as_nanos();
             let limit = begin.saturating_add(limit);
-            // Exact: units past, times 10^9, over the rate; pauses beside.
+            // Exact: units sent times 10^9 over the rate; pauses are separate.
             let (mut units, mut pauses) = (0_u128, 0);
             let mut due = begin;
             'run: for group in 0..count {
@@ -373,7 +373,7 @@ fn checksums() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// A stream's frames, without a transmission.
+/// Generates the frames of a stream, without a transmission.
 fn contents() -> impl Strategy<Value = Stream> {
     let parts = (
         prop::collection::vec(any::<u8>(), 90..100),
@@ -390,7 +390,7 @@ fn contents() -> impl Strategy<Value = Stream> {
             }
         }
         if let Some((_, least, is_written)) = length {
-            // Of which all leave room for headers and a signature.
+            // All lengths leave room for headers and a signature.
             let values = (0..5).map(|more| 88 + (least + 7 * more) % 12).collect();
             steps.push(Step::Length { variable: variables.len() });
             variables.push(Variable::new(Values::List(values)));
@@ -433,7 +433,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     ]
 }
 
-/// One to three streams, and whether each names the one behind it, the last one the first.
+/// Generates one to three streams; each may name the next one, and the last one the first.
 fn streams() -> impl Strategy<Value = Vec<(Stream, Pace)>> {
     let one = (contents(), pace(), mode(), 0..9_000_u64, 1..4_u32, any::<bool>());
     (prop::collection::vec(one, 1..4), any::<bool>()).prop_map(|(list, is_circle)| {
@@ -465,8 +465,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn all_workers_together_send_what_is_defined(streams in streams(), workers in 1..5_u64) {
-        // About 300 frames of the quickest stream.
+    fn workers_together_match_the_model(streams in streams(), workers in 1..5_u64) {
+        // About 300 frames of the fastest stream.
         let gaps = streams.iter().map(|(_, pace)| match *pace {
             Pace::Frames(rate) => SECOND / rate,
             Pace::Bits(rate) => SECOND * 900 / rate,
@@ -487,7 +487,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn workers_keep_one_schedule_however_gaps_are_distributed(
+    fn workers_share_one_schedule_for_any_gaps(
         stream in contents(), pace in pace(), mode in mode(), workers in 2..5_u64, seed: u64,
         on in 1..9_000_u64, off in 0..9_000_u64, is_poisson: bool,
     ) {
@@ -509,8 +509,8 @@ proptest! {
     }
 }
 
-/// What workers send together in `end` us when they look every microsecond and are told the
-/// same at the same time.
+/// Returns what workers send together in `end` us. They run every microsecond and receive the same
+/// commands at the same time.
 fn played(
     stream: &Stream,
     workers: u64,
@@ -534,7 +534,7 @@ fn played(
     sent.iter().map(|(due, frame)| (due / 1_000, number(frame))).collect()
 }
 
-/// Due times in us with numbers from 0.
+/// Returns due times in us with frame numbers from 0.
 fn counted(dues: &[u64]) -> Vec<(u64, u64)> {
     dues.iter().copied().zip(0..).collect()
 }
@@ -544,7 +544,7 @@ fn every_ten_microseconds() -> Stream {
 }
 
 #[test]
-fn a_paused_stream_goes_on_where_it_was() {
+fn paused_stream_resumes_with_its_next_frame() {
     for workers in 1..4 {
         let sent = played(&every_ten_microseconds(), workers, 130, |generator, at, now| match at {
             35 => generator.pause(0, now),
@@ -558,7 +558,7 @@ fn a_paused_stream_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_stream_that_starts_paused_waits_to_be_resumed() {
+fn stream_that_starts_paused_waits_for_resume() {
     let mut stream = every_ten_microseconds();
     stream.transmission.start_paused = true;
     stream.transmission.start_delay = Duration::from_micros(5);
@@ -573,7 +573,7 @@ fn a_stream_that_starts_paused_waits_to_be_resumed() {
 }
 
 #[test]
-fn in_virtual_time_nobody_waits_for_a_stream_that_starts_paused() {
+fn virtual_time_does_not_wait_for_paused_streams() {
     let mut held = every_ten_microseconds();
     held.transmission.start_paused = true;
     let burst =
@@ -583,22 +583,22 @@ fn in_virtual_time_nobody_waits_for_a_stream_that_starts_paused() {
 }
 
 #[test]
-fn the_phase_is_kept_at_a_change_of_speed() {
+fn speed_change_keeps_the_phase() {
     for workers in 1..4 {
         let sent = played(&every_ten_microseconds(), workers, 112, |generator, at, now| match at {
             35 => generator.set_speed(0, frames_a_second(50_000), now),
-            // Back, and five times as quick as planned.
+            // Five times the planned speed.
             90 => generator.scale_speeds(5, 1, now).expect("a rate"),
             _ => {}
         });
-        // Of 10 us 5 are left at 35 us: 10 of 20. Of 20 us 15 are left at 90 us: 1.5 of 2.
+        // At 35 us, 5 of 10 us are left: 10 of 20. At 90 us, 15 of 20 us are left: 1.5 of 2.
         let dues = [0, 10, 20, 30, 45, 65, 85, 91, 93, 95, 97, 99, 101, 103, 105, 107, 109];
         assert_eq!(sent, counted(&dues), "{workers} workers");
     }
 }
 
 #[test]
-fn the_speed_of_a_paused_stream_can_be_changed() {
+fn speed_of_a_paused_stream_can_change() {
     for workers in 1..4 {
         let sent = played(&every_ten_microseconds(), workers, 150, |generator, at, now| match at {
             35 => generator.pause(0, now),
@@ -611,25 +611,25 @@ fn the_speed_of_a_paused_stream_can_be_changed() {
 }
 
 #[test]
-fn speeds_from_and_to_the_greatest_one_can_be_changed() {
+fn speed_can_change_to_and_from_top_speed() {
     let sent = played(&every_ten_microseconds(), 1, 70, |generator, at, now| match at {
         35 => generator.set_speed(0, Speed::Max, now),
         36 => generator.set_speed(0, frames_a_second(100_000), now),
         _ => {}
     });
     let paced = |from, to| sent.iter().filter(move |(due, _)| (from..to).contains(due)).count();
-    // A frame without a due time leaves with the one before: a breath of 256.
+    // At top speed a whole breath of 256 frames leaves at once.
     assert_eq!(paced(0, 35), 4 + 256);
     assert_eq!(paced(36, 70), 4);
 }
 
 #[test]
-fn a_stopped_stream_can_be_started_and_numbers_on() {
+fn restarted_stream_continues_its_numbers() {
     for workers in 1..4 {
         let sent = played(&every_ten_microseconds(), workers, 130, |generator, at, now| match at {
             35 => generator.stop(0),
             105 => generator.start(0, now),
-            // It is on its way.
+            // The stream is already running.
             106 => generator.start(0, now),
             _ => {}
         });
@@ -637,7 +637,7 @@ fn a_stopped_stream_can_be_started_and_numbers_on() {
         if workers == 1 {
             assert_eq!(sent, counted(&dues));
         }
-        // Each worker goes on with its own numbers.
+        // Each worker continues its own numbers.
         let (found, mut numbers): (Vec<u64>, Vec<u64>) = sent.into_iter().unzip();
         numbers.sort_unstable();
         assert_eq!((found, numbers), (dues.to_vec(), (0..7).collect()), "{workers} workers");
@@ -645,7 +645,7 @@ fn a_stopped_stream_can_be_started_and_numbers_on() {
 }
 
 #[test]
-fn a_burst_that_is_stopped_and_started_is_whole_again() {
+fn restarted_burst_is_complete() {
     let mut stream = every_ten_microseconds();
     stream.transmission.mode = Mode::Burst { frames: 5 };
     for workers in 1..4 {
@@ -665,7 +665,7 @@ fn a_burst_that_is_stopped_and_started_is_whole_again() {
     }
 }
 
-/// Frames of streams like [`numbered`] that are due within `span`.
+/// Returns the number of frames of a [`numbered`] stream that are due within `span`.
 fn count_within(speed: Speed, span: Duration) -> u64 {
     let mut port = MemorySink::new(WireOptions::default());
     let options = GeneratorOptions { duration_max: span, ..options() };
@@ -676,14 +676,14 @@ fn count_within(speed: Speed, span: Duration) -> u64 {
 }
 
 #[test]
-fn after_whole_seconds_exactly_the_rate_was_sent() {
+fn rate_is_exact_over_whole_seconds() {
     for frames in [1, 3, 7, 997, 333_333, 1_000_003] {
         for seconds in [1, 3] {
             let count = count_within(frames_a_second(frames), Duration::from_secs(seconds));
             assert_eq!(count, frames * seconds, "{frames} frames a second for {seconds} s");
         }
     }
-    // The first frame leaves at once: a frame that has begun its time counts.
+    // The first frame leaves at once, so an incomplete gap counts as a frame.
     let tenth = Duration::from_millis(100);
     assert_eq!(count_within(frames_a_second(14_880_952), tenth), 1_488_096);
     let lines = [(Layer::Wire, 84), (Layer::FrameWithFcs, 64), (Layer::Frame, 60)];
@@ -695,12 +695,12 @@ fn after_whole_seconds_exactly_the_rate_was_sent() {
 }
 
 #[test]
-fn no_window_has_more_than_the_rate() {
+fn no_window_exceeds_the_rate() {
     let options = GeneratorOptions { frames_max: 30_000, ..options() };
     let sent = run(&[numbered(1, transmission(frames_a_second(1_000_003)))], options);
     for frames in [1, 2, 3, 7, 100, 1_000, 29_999] {
         for window in sent.windows(frames + 1) {
-            // Due times are cut to whole ns.
+            // Due times are truncated to whole ns.
             let span = window[frames].0 - window[0].0 + 1;
             assert!(span * 1_000_003 >= frames as u64 * SECOND, "{frames} frames in {span} ns");
         }
@@ -708,7 +708,7 @@ fn no_window_has_more_than_the_rate() {
 }
 
 #[test]
-fn poisson_gaps_have_mean_and_variance_of_the_exponential_distribution() {
+fn poisson_gaps_are_exponentially_distributed() {
     let frames = 1_000_001;
     let mut transmission = transmission(frames_a_second(1_000_000));
     transmission.departures = Departures::Poisson { seed: 7 };
@@ -717,7 +717,7 @@ fn poisson_gaps_have_mean_and_variance_of_the_exponential_distribution() {
     let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-    // Five standard errors: 1 and 2.83 parts in a thousand.
+    // Five standard errors: 0.1 % each for the mean and 0.283 % for the variance.
     assert!((mean / 1_000.0 - 1.0).abs() < 0.005, "{mean}");
     assert!((variance / 1e6 - 1.0).abs() < 0.0142, "{variance}");
     let is_longer = gaps.iter().filter(|gap| **gap >= 1_000.0).count() as f64 / gaps.len() as f64;
@@ -725,7 +725,7 @@ fn poisson_gaps_have_mean_and_variance_of_the_exponential_distribution() {
 }
 
 #[test]
-fn a_stream_that_is_on_and_off_keeps_its_mean_rate() {
+fn on_off_stream_keeps_its_mean_rate() {
     let mut transmission = transmission(frames_a_second(1_000));
     transmission.departures =
         Departures::OnOff { on: Duration::from_millis(10), off: Duration::from_millis(30) };
@@ -734,13 +734,13 @@ fn a_stream_that_is_on_and_off_keeps_its_mean_rate() {
         run(&[numbered(1, transmission)], GeneratorOptions { duration_max: span, ..options() });
     assert_eq!(sent.len(), 1_000);
     for (due, _) in &sent {
-        assert!(due % 40_000_000 < 10_000_000, "{due} is in a time without frames");
+        assert!(due % 40_000_000 < 10_000_000, "{due} is in the off time");
     }
     assert_eq!((sent[39].0, sent[40].0), (9_750_000, 40_000_000));
 }
 
 #[test]
-fn every_stream_has_its_own_rate_among_many() {
+fn each_of_many_streams_keeps_its_rate() {
     let rates: Vec<u64> = (0..500).map(|index| 1_000 + 97 * index).collect();
     let streams: Vec<Stream> =
         rates.iter().map(|&rate| numbered(1, transmission(frames_a_second(rate)))).collect();
@@ -755,9 +755,9 @@ fn every_stream_has_its_own_rate_among_many() {
 }
 
 #[test]
-fn streams_at_top_speed_share_the_port_and_starve_none_with_a_schedule() {
-    // Of a breath 250 frames are left: 31 turns of 8 and a part of one, which must not always
-    // be the same stream's.
+fn top_speed_streams_share_the_port_and_do_not_starve_scheduled_ones() {
+    // 250 frames of a breath remain: 31 turns of 8 and a partial turn, which must not always be the
+    // same stream's.
     let mut streams = vec![numbered(1, transmission(Speed::Max)); 8];
     streams.push(numbered(2, transmission(frames_a_second(6_000_000))));
     let options = GeneratorOptions { virtual_time: false, ..options() };
@@ -768,7 +768,7 @@ fn streams_at_top_speed_share_the_port_and_starve_none_with_a_schedule() {
     }
     let frames: Vec<u64> = generator.counters().map(|counters| counters.frames).collect();
     assert!((5_990..=6_000).contains(&frames[8]), "{frames:?}");
-    assert_eq!(frames.iter().sum::<u64>(), 256_000, "no breath is left empty");
+    assert_eq!(frames.iter().sum::<u64>(), 256_000, "every breath is full");
     let (least, most) = (frames[..8].iter().min(), frames[..8].iter().max());
     assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 8), "{frames:?}");
 }
@@ -782,7 +782,7 @@ fn bursts_at_top_speed_keep_their_gaps() {
     for workers in 1..4 {
         let sent = played(&numbered(1, transmission), workers, 300, |generator, at, _| {
             let frames: u64 = generator.counters().map(|counters| counters.frames).sum();
-            // What was sent in the microseconds before.
+            // Frames sent in the microseconds before.
             let groups = [(0, 10), (1, 60), (2, 110)].iter().filter(|(_, due)| *due < at).count();
             assert!(frames == groups as u64 * 6 / workers, "{frames} frames before {at} us");
         });
@@ -791,7 +791,7 @@ fn bursts_at_top_speed_keep_their_gaps() {
 }
 
 #[test]
-fn a_stream_that_lasts_for_a_time_sends_what_is_due_in_it() {
+fn timed_stream_sends_what_is_due_in_its_time() {
     let lasts = Duration::from_micros(700);
     let on_off =
         Departures::OnOff { on: Duration::from_micros(40), off: Duration::from_micros(60) };
@@ -815,7 +815,7 @@ fn a_stream_that_lasts_for_a_time_sends_what_is_due_in_it() {
 }
 
 #[test]
-fn a_stream_lasts_for_its_time_at_other_speeds_too() {
+fn timed_stream_keeps_its_time_at_other_speeds() {
     let mut stream = every_ten_microseconds();
     stream.transmission.mode = Mode::Time { lasts: Duration::from_micros(200) };
     for workers in 1..4 {
@@ -830,7 +830,7 @@ fn a_stream_lasts_for_its_time_at_other_speeds_too() {
         let sent = played(&stream, workers, 1_200, |generator, at, now| match at {
             35 => generator.set_speed(0, frames_a_second(50_000), now),
             50 => generator.pause(0, now),
-            // The next frame is due behind the 150 us that are left.
+            // The next frame is due after the remaining 150 us.
             150 => generator.set_speed(0, frames_a_second(1_000), now),
             160 => generator.resume(0, now),
             _ => {}
@@ -840,7 +840,7 @@ fn a_stream_lasts_for_its_time_at_other_speeds_too() {
 }
 
 #[test]
-fn a_stream_at_top_speed_lasts_for_its_time_and_not_while_it_is_held() {
+fn timed_stream_at_top_speed_excludes_its_pauses() {
     let mode = Mode::Time { lasts: Duration::from_micros(10) };
     let streams = [numbered(1, Transmission { mode, ..transmission(Speed::Max) })];
     let options = GeneratorOptions { virtual_time: false, ..options() };
@@ -864,7 +864,7 @@ fn a_stream_at_top_speed_lasts_for_its_time_and_not_while_it_is_held() {
 }
 
 #[test]
-fn duration_and_number_of_frames_end_exactly() {
+fn duration_and_frame_limits_are_exact() {
     let streams: Vec<Stream> =
         (1..4).map(|id| numbered(id, transmission(frames_a_second(10 * u64::from(id))))).collect();
     let sent = run(&streams, GeneratorOptions { frames_max: 1_000, ..options() });
@@ -879,7 +879,7 @@ fn duration_and_number_of_frames_end_exactly() {
 }
 
 #[test]
-fn a_blocked_port_goes_on_without_loss() {
+fn blocked_port_loses_no_frames() {
     let (mut transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 128 });
     let options = GeneratorOptions { frames_max: 1_000, ..options() };
     let streams = [numbered(1, transmission(frames_a_second(1_000)))];
@@ -902,8 +902,8 @@ fn a_blocked_port_goes_on_without_loss() {
 }
 
 #[test]
-fn around_a_block_frames_leave_in_the_order_of_their_due_times() {
-    // The port is full after 16 frames, in the middle of the first stream's turn of 20.
+fn frames_leave_in_due_order_across_a_blocked_port() {
+    // The port is full after 16 frames, within the first stream's turn of 20.
     let (mut transmit, mut receive) = wire(WireOptions { frames: 16, frame_length_max: 128 });
     let often = numbered(1, transmission(frames_a_second(20_000)));
     let seldom = numbered(2, transmission(frames_a_second(1_000)));
@@ -915,7 +915,7 @@ fn around_a_block_frames_leave_in_the_order_of_their_due_times() {
     generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
     collect(&mut receive, &mut sent);
     assert_eq!(sent.last().map(|(due, frame)| (*due, frame[0])), Some((700_000, 1)));
-    // A stream that starts now is due before the next frame of the one that was cut short.
+    // A stream that starts now is due before the next frame of the interrupted one.
     generator.start(2, Instant::from_nanos(720_000));
     loop {
         let breath = generator.breathe(Instant::ZERO, &mut transmit).expect("a wire in memory");
@@ -930,12 +930,12 @@ fn around_a_block_frames_leave_in_the_order_of_their_due_times() {
         of(1, 0, 20_000).chain(of(2, 0, 1_000)).chain(of(3, 720_000, 3_000)).collect();
     expected.sort_unstable();
     expected.truncate(2_000);
-    // The wire knows no time before that of the frame in front, so order shows in due times.
+    // The wire never reports a frame before its predecessor, so due times show the order.
     let found: Vec<(u64, u8)> = sent.iter().map(|(due, frame)| (*due, frame[0])).collect();
     assert_eq!(found, expected);
 }
 
-/// A port that does not hold departures: what it is given leaves now.
+/// Port that does not hold departures: frames leave immediately.
 struct Prompt {
     wire: MemoryTransmit,
     capabilities: Capabilities,
@@ -972,8 +972,9 @@ impl Transmit for Prompt {
     }
 }
 
-/// When frames of two streams leave that together have one due every 10 us for 10 ms, from a
-/// worker that looks every microsecond, but not from 1,030 to 4,030 us; and how many did not.
+/// Returns when the frames of two streams leave, and how many were not sent. Together they have a
+/// frame due every 10 us for 10 ms. The worker runs every microsecond except from 1,030 to 4,030
+/// us.
 fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
     let (wire, mut receive) = wire(WireOptions::default());
     let capabilities = Capabilities { holds_departure: false, ..*wire.capabilities() };
@@ -1007,12 +1008,12 @@ fn around_a_stall(catch_up: CatchUp) -> (Vec<u64>, u64) {
     let unsent = generator.counters().map(|counters| counters.unsent).sum();
     assert_eq!(generator.departures().unsent, unsent);
     assert_eq!(generator.departures().frames, sent.len() as u64);
-    assert_eq!(told, sent.len(), "breaths tell what they sent");
+    assert_eq!(told, sent.len(), "breaths report what they sent");
     (sent.iter().map(|(at, _)| at / 1_000).collect(), unsent)
 }
 
 #[test]
-fn a_strict_schedule_keeps_gaps_and_counts_what_it_leaves_out() {
+fn strict_schedule_keeps_gaps_and_counts_skipped_frames() {
     let (sent, unsent) = around_a_stall(CatchUp::Strict);
     assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9));
     assert!(unsent >= 200, "2 of 3 ms are beyond the backlog");
@@ -1020,7 +1021,7 @@ fn a_strict_schedule_keeps_gaps_and_counts_what_it_leaves_out() {
 }
 
 #[test]
-fn a_bounded_schedule_closes_one_backlog_of_gaps_and_leaves_out_none() {
+fn bounded_schedule_catches_up_one_backlog_without_loss() {
     let (sent, unsent) = around_a_stall(CatchUp::Bounded);
     assert_eq!((sent.len(), unsent), (1_000, 0));
     let burst = sent.iter().filter(|at| **at == 4_030).count();
@@ -1028,19 +1029,19 @@ fn a_bounded_schedule_closes_one_backlog_of_gaps_and_leaves_out_none() {
 }
 
 #[test]
-fn a_stretched_schedule_keeps_gaps_and_leaves_out_none() {
+fn stretched_schedule_keeps_gaps_without_loss() {
     let (sent, unsent) = around_a_stall(CatchUp::Stretch);
     assert_eq!((sent.len(), unsent), (1_000, 0));
     assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= 9));
 }
 
 #[test]
-fn a_suspended_run_goes_on_where_it_was_and_ends_as_much_later() {
+fn suspended_run_continues_and_ends_later() {
     const MICROSECOND: u64 = 1_000;
     let (wire, mut receive) = wire(WireOptions::default());
     let capabilities = Capabilities { holds_departure: false, ..*wire.capabilities() };
     let mut port = Prompt { wire, capabilities, now: Instant::ZERO };
-    // One is paused before the run is suspended, and goes on after it.
+    // The second stream is paused before the suspension and resumed after it.
     let streams = [
         numbered(1, transmission(frames_a_second(100_000))),
         numbered(2, transmission(frames_a_second(100_000))),
@@ -1070,13 +1071,13 @@ fn a_suspended_run_goes_on_where_it_was_and_ends_as_much_later() {
     };
     let first: Vec<u64> = (0..31).map(|n| 10 * n).chain((531..600).map(|n| 10 * n)).collect();
     assert_eq!(of(1), first, "a gap as long as the suspension");
-    // It has missed what it would have sent while it was paused.
+    // The stream skips what was due while it was paused.
     let second: Vec<u64> = (0..21).map(|n| 10 * n).chain((541..600).map(|n| 10 * n)).collect();
     assert_eq!(of(2), second);
 }
 
 #[test]
-fn a_signature_tells_now_where_no_time_is_due() {
+fn signature_has_the_current_time_without_due_time() {
     let (mut transmit, mut receive) = wire(WireOptions::default());
     let mut stream = numbered(0, transmission(Speed::Max));
     stream.is_measured = true;
@@ -1098,7 +1099,7 @@ fn a_signature_tells_now_where_no_time_is_due() {
 }
 
 #[test]
-fn beside_frames_that_leave_at_once_none_waits_in_the_port() {
+fn no_frame_waits_in_the_port_beside_top_speed_streams() {
     let (mut transmit, mut receive) = wire(WireOptions::default());
     let paced = numbered(1, transmission(frames_a_second(100_000)));
     let at_once = numbered(2, transmission(Speed::Max));
@@ -1115,7 +1116,7 @@ fn beside_frames_that_leave_at_once_none_waits_in_the_port() {
         generator.breathe(now, &mut transmit).expect("a wire in memory");
         let mut sent = Sent::new();
         collect(&mut receive, &mut sent);
-        // The wire hands on the time that it was given.
+        // The wire returns the departure time that it received.
         ahead += sent.iter().filter(|(departure, _)| *departure > 0).count();
     }
     let frames: Vec<u64> = generator.counters().map(|counters| counters.frames).collect();
@@ -1125,7 +1126,7 @@ fn beside_frames_that_leave_at_once_none_waits_in_the_port() {
 }
 
 #[test]
-fn a_stream_that_was_given_ahead_goes_on_at_its_new_speed() {
+fn speed_change_applies_after_frames_passed_ahead() {
     let (mut transmit, mut receive) = wire(WireOptions::default());
     let horizon = Duration::from_millis(20);
     let options = GeneratorOptions { virtual_time: false, horizon, ..options() };

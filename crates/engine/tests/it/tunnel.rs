@@ -1,4 +1,4 @@
-//! Packets in tunnels: what goes in comes out, and what is damaged is counted.
+//! Packets in tunnels arrive unchanged, and invalid frames are counted.
 
 use std::net::IpAddr;
 use std::num::NonZeroU16;
@@ -32,7 +32,7 @@ fn tunnels(from: &str, to: &str) -> ClientTunnels {
     }
 }
 
-/// A packet of UDP between two addresses, with a payload of so many bytes.
+/// Returns a UDP packet between two addresses with a payload of `payload` bytes.
 fn packet(source: &str, destination: &str, class: u8, payload: usize) -> Vec<u8> {
     let mut datagram = vec![0; udp::HEADER_LENGTH + payload];
     datagram[udp::HEADER_LENGTH..].iter_mut().enumerate().for_each(|(at, it)| *it = at as u8);
@@ -72,19 +72,19 @@ fn packet(source: &str, destination: &str, class: u8, payload: usize) -> Vec<u8>
     bytes
 }
 
-/// Its frame, with these bytes between the addresses and the type.
+/// Returns the frame of a packet, with `tags` between the addresses and the EtherType.
 fn frame(tags: &[u8], packet: &[u8]) -> Vec<u8> {
     let kind: [u8; 2] = if packet[0] >> 4 == 4 { [0x08, 0x00] } else { [0x86, 0xdd] };
-    // Labels of MPLS stand behind their own type, and nothing says what they carry.
+    // An MPLS label stack has its own EtherType and does not identify its payload.
     let kind = if tags.starts_with(&[0x88, 0x47]) { &[][..] } else { &kind };
     [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], tags, kind, packet].concat()
 }
 
 struct Wire {
     transmit: Tunnelled<MemoryTransmit>,
-    /// What is on the wire.
+    /// Receives what is on the wire.
     tap: MemoryReceive,
-    /// Where it goes on, and arrives.
+    /// Second wire: its frames reach the decapsulating port.
     on: MemoryTransmit,
     receive: Untunnelled<MemoryReceive>,
 }
@@ -94,7 +94,7 @@ impl Wire {
         Self::of(table, false)
     }
 
-    /// One whose receiver looks at checksums, or not.
+    /// Creates a wire; `verifies` enables the verification of outer checksums.
     fn of(table: Option<TunnelTable>, verifies: bool) -> Self {
         let options = WireOptions { frames: 8, frame_length_max: 1_518 };
         let ((out, tap), (on, receive)) = (wire(options), wire(options));
@@ -103,7 +103,7 @@ impl Wire {
         Self { transmit, tap, on, receive: Untunnelled::new(receive, has_tunnels, verifies) }
     }
 
-    /// What is on the wire where a frame is sent.
+    /// Sends a frame; returns it as it is on the wire.
     fn send(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let buffer = self.transmit.take().unwrap();
         self.transmit.frame_mut(&buffer)[..frame.len()].copy_from_slice(frame);
@@ -112,7 +112,7 @@ impl Wire {
         take(&mut self.tap)
     }
 
-    /// What is brought of a frame that arrives.
+    /// Delivers a frame; returns what the port above receives.
     fn arrive(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let buffer = self.on.take().unwrap();
         self.on.frame_mut(&buffer)[..frame.len()].copy_from_slice(frame);
@@ -128,7 +128,7 @@ impl Wire {
     }
 }
 
-/// The frame that has arrived, of which there is one or none.
+/// Returns the received frame, of which there is at most one.
 fn take(port: &mut impl Receive) -> Option<Vec<u8>> {
     let mut batch = Vec::new();
     let count = port.receive(8, &mut batch).unwrap();
@@ -146,8 +146,8 @@ fn table(from: &str, to: &str) -> TunnelTable {
 }
 
 #[test]
-fn a_packet_comes_out_as_it_went_in() {
-    // One tag, two of 802.1ad and 802.1Q, two labels.
+fn packets_arrive_unchanged() {
+    // No tag, one tag, two tags of 802.1ad and 802.1Q, two MPLS labels.
     let tags: [&[u8]; 4] = [
         &[],
         &[0x81, 0, 0, 7],
@@ -171,7 +171,7 @@ fn a_packet_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn headers_say_which_client_it_is_and_which_end() {
+fn outer_headers_identify_the_client_and_direction() {
     let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
     let asked = [(CLIENT, SERVER, "1.1.1.1", "2.2.2.2"), (SERVER, CLIENT, "2.2.2.2", "1.1.1.1")];
     for (source, destination, from, to) in asked {
@@ -181,7 +181,7 @@ fn headers_say_which_client_it_is_and_which_end() {
             (address(from), address(to)),
             (outer.source().into(), outer.destination().into())
         );
-        assert_eq!(outer.type_of_service(), 0xb9, "RFC 6040: as it is within");
+        assert_eq!(outer.type_of_service(), 0xb9, "RFC 6040: copied from the inner packet");
         assert!(outer.is_whole() && outer.dont_fragment());
         assert_eq!(outer.checksum(), outer.computed_checksum());
         let datagram = udp::Packet::new(outer.payload()).unwrap();
@@ -196,7 +196,7 @@ fn headers_say_which_client_it_is_and_which_end() {
 }
 
 #[test]
-fn without_a_port_of_its_own_it_has_that_of_the_packet_within() {
+fn outer_source_port_defaults_to_the_inner_one() {
     let own = ClientTunnels { source_port: None, ..tunnels("1.1.1.1", "2.2.2.2") };
     let mut wire = Wire::new(Some([own].iter().collect()));
     let sent = wire.send(&frame(&[], &packet(CLIENT, SERVER, 0, 10))).unwrap();
@@ -204,7 +204,7 @@ fn without_a_port_of_its_own_it_has_that_of_the_packet_within() {
 }
 
 #[test]
-fn whoever_has_no_tunnel_is_not_sent_and_counted_until_it_has_one() {
+fn packets_without_tunnel_are_dropped_and_counted() {
     let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
     let sent = frame(&[], &packet("16.0.1.1", SERVER, 0, 10));
     assert_eq!(wire.send(&sent), None);
@@ -222,7 +222,7 @@ fn whoever_has_no_tunnel_is_not_sent_and_counted_until_it_has_one() {
 }
 
 #[test]
-fn a_port_takes_so_much_shorter_frames() {
+fn maximum_frame_length_shrinks_by_the_tunnel_headers() {
     let lengths = |table: Option<TunnelTable>| {
         let wire = Wire::new(table);
         wire.transmit.capabilities().untagged_length_max
@@ -230,19 +230,19 @@ fn a_port_takes_so_much_shorter_frames() {
     let plain = lengths(None);
     assert_eq!(lengths(Some(table("1.1.1.1", "2.2.2.2"))), plain - 36);
     assert_eq!(lengths(Some(table("fd00::1", "fd00::2"))), plain - 56);
-    assert_eq!(lengths(Some(TunnelTable::default())), plain - 56, "they may be over IPv6");
+    assert_eq!(lengths(Some(TunnelTable::default())), plain - 56, "tunnels may use IPv6");
     let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
     let longest = wire.transmit.capabilities().untagged_length_max;
     let sent = frame(&[], &packet(CLIENT, SERVER, 0, longest - 42));
     assert_eq!(wire.send(&sent).unwrap().len(), plain);
-    // One that has become longer meanwhile.
+    // A tunnel whose headers became longer during the run.
     wire.transmit.change(Arc::new(table("fd00::1", "fd00::2")));
     assert_eq!(wire.send(&sent), None);
     assert_eq!(wire.counters().too_long, 1);
 }
 
 #[test]
-fn what_is_no_packet_of_ip_passes() {
+fn non_ip_frames_pass() {
     let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
     let mut arp = frame(&[], &packet(CLIENT, SERVER, 0, 10));
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -257,7 +257,7 @@ fn what_is_no_packet_of_ip_passes() {
 }
 
 #[test]
-fn whatever_is_wrong_is_counted_with_its_reason() {
+fn invalid_frames_are_counted_by_reason() {
     let good = {
         let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
         wire.send(&frame(&[], &packet(CLIENT, SERVER, 2, 100))).unwrap()
@@ -267,7 +267,7 @@ fn whatever_is_wrong_is_counted_with_its_reason() {
         let mut frame = good.clone();
         change(&mut frame);
         if frame.len() >= 34 {
-            // Else the sum of the header would be wrong already.
+            // Otherwise the header checksum would be wrong already.
             let mut header = ipv4::Packet::new(&mut frame[14..34]).unwrap();
             header.fill_checksum();
         }
@@ -281,11 +281,11 @@ fn whatever_is_wrong_is_counted_with_its_reason() {
     assert_eq!(with(&|it| it[37] = 0).other_port, 1);
     assert_eq!(with(&|it| it[43] = 1).other_message, 1, "an echo request");
     assert_eq!(with(&|it| it[42] = 0x50).other_message, 1, "version 2");
-    assert_eq!(with(&|it| it[44] = 1).cut_short, 1, "a greater length");
-    assert_eq!(with(&|it| it[38] = 9).cut_short, 1, "a longer datagram");
+    assert_eq!(with(&|it| it[44] = 1).cut_short, 1, "an excessive GTP length");
+    assert_eq!(with(&|it| it[38] = 9).cut_short, 1, "an excessive datagram length");
     assert_eq!(with(&|it| it[42] = 0x34).cut_short, 1, "an extension header without an end");
     assert_eq!(with(&|it| it[50] = 0x70).bad_inner, 1);
-    assert_eq!(with(&|it| it[52] = 9).bad_inner, 1, "a longer packet");
+    assert_eq!(with(&|it| it[52] = 9).bad_inner, 1, "an excessive inner length");
     assert_eq!(with(&|it| it.truncate(60)).bad_ip, 1);
     let not_capable = |it: &mut Vec<u8>| {
         it[15] |= 3;
@@ -299,16 +299,16 @@ fn whatever_is_wrong_is_counted_with_its_reason() {
     assert_eq!(wire.counters().bad_ip, 1);
 }
 
-/// RFC 768, and RFC 8200 section 8.1: what is around a packet has a checksum as well.
+/// RFC 768 and RFC 8200 section 8.1: the outer datagram has a checksum too.
 #[test]
-fn a_datagram_around_a_packet_with_a_wrong_checksum_is_dropped() {
+fn wrong_outer_udp_checksum_drops_the_packet() {
     for (from, to, udp) in [("1.1.1.1", "2.2.2.2", 34), ("fd00::1", "fd00::2", 54)] {
         for verifies in [true, false] {
             let mut wire = Wire::of(Some(table(from, to)), verifies);
             let inner = frame(&[], &packet(CLIENT, SERVER, 2, 100));
             let good = wire.send(&inner).unwrap();
             assert_eq!(wire.arrive(&good), Some(inner.clone()));
-            // The tunnel's identifier, and an address.
+            // The TEID, and an address.
             for place in [udp + 15, udp - 1] {
                 let mut damaged = good.clone();
                 damaged[place] ^= 1;
@@ -330,14 +330,14 @@ fn a_datagram_around_a_packet_with_a_wrong_checksum_is_dropped() {
 }
 
 #[test]
-fn what_met_congestion_on_the_way_is_told_so() {
+fn ecn_is_merged_on_decapsulation() {
     for (client, server) in [(CLIENT, SERVER), ("fd01::1", "fd02::1")] {
         let six = ClientTunnels {
             first: address("fd01::"),
             last: address("fd01::ff"),
             ..tunnels("1.1.1.1", "2.2.2.2")
         };
-        // Figure 4 of RFC 6040: what was sent, what the way made of it outside, and what arrives.
+        // Figure 4 of RFC 6040: inner field, outer field after the path, and result.
         let (not, ect0, ect1, ce) = (0b00, 0b10, 0b01, 0b11);
         let outers = [not, ect0, ect1, ce];
         let rows = [
@@ -360,7 +360,7 @@ fn what_met_congestion_on_the_way_is_told_so() {
     }
 }
 
-/// Frames that begin as packets in tunnels do.
+/// Generates damaged frames that begin like encapsulated packets.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let ends = prop_oneof![Just(("1.1.1.1", "2.2.2.2")), Just(("fd00::1", "fd00::2"))];
     let inner = prop_oneof![Just((CLIENT, SERVER)), Just(("fd01::1", "fd02::1"))];
@@ -378,7 +378,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
                 let place = place.index(frame.len());
                 frame[place] = byte;
             }
-            // So that the rest is looked at.
+            // With a correct header checksum, the rest is parsed.
             if let Ok(mut header) = ipv4::Packet::new(&mut frame[14..]) {
                 header.fill_checksum();
             }
@@ -394,7 +394,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn every_frame_comes_out_passes_or_is_counted(frame in damaged()) {
+    fn every_frame_is_decapsulated_passed_or_counted(frame in damaged()) {
         let mut wire = Wire::new(Some(table("1.1.1.1", "2.2.2.2")));
         let arrived = wire.arrive(&frame);
         let counters = wire.counters();
@@ -405,7 +405,7 @@ proptest! {
             Some(bytes) => prop_assert_eq!((&bytes, counters.dropped()), (&frame, 0)),
             None => prop_assert_eq!(counters.dropped(), 1),
         }
-        // Whatever it is can be sent, or is counted.
+        // Any frame can be sent, or is counted.
         let sent = wire.send(&frame);
         let counters = wire.counters();
         prop_assert_eq!(u64::from(sent.is_none()), counters.no_tunnel + counters.too_long);

@@ -1,4 +1,4 @@
-//! The worker between a capture in memory and wires in memory, in virtual time.
+//! Worker between a capture in memory and wires in memory, in virtual time.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -24,12 +24,12 @@ const HORIZON: Duration = Duration::from_millis(1);
 const CAPTURE_PACE: Pace =
     Pace::Capture { multiplier: Decimal { digits: 1, denominator: 1 }, gap_max: Duration::MAX };
 
-/// Interfaces of the captures in these tests: two of Ethernet, one of IP without a link layer.
+/// Interfaces of the test captures: two Ethernet, one raw IP without a link layer.
 const ETHERNET: u32 = 0;
 const SECOND: u32 = 1;
 const RAW: u32 = 2;
 
-/// One packet of a capture.
+/// Packet of a capture.
 #[derive(Clone, Debug)]
 struct Packet {
     interface: u32,
@@ -43,7 +43,7 @@ fn packet(interface: u32, time: u64, bytes: Vec<u8>) -> Packet {
     Packet { interface, time, bytes, original_length }
 }
 
-/// Frame `number` of a flow, UDP over IPv4, as long as asked.
+/// Returns frame `number` of a flow: UDP over IPv4 with `length` bytes.
 fn udp(flow: u8, number: u16, length: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45, 0];
     frame.extend((length as u16 - 14).to_be_bytes());
@@ -55,19 +55,19 @@ fn udp(flow: u8, number: u16, length: usize) -> Vec<u8> {
     frame
 }
 
-/// The number of a frame that [`udp`] made.
+/// Returns the number of a frame of [`udp`].
 fn number(frame: &[u8]) -> u16 {
     u16::from_be_bytes([frame[18], frame[19]])
 }
 
-/// A frame that is not IP.
+/// Returns a frame that is not IP.
 fn other(length: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
     frame.resize(length, 7);
     frame
 }
 
-/// Numbered packets of 60 bytes of one flow at these times.
+/// Returns numbered 60-byte packets of one flow at these times.
 fn at(times: impl IntoIterator<Item = u64>) -> Vec<Packet> {
     times.into_iter().zip(0..).map(|(time, n)| packet(ETHERNET, time, udp(1, n, 60))).collect()
 }
@@ -85,7 +85,7 @@ fn indexing() -> IndexerOptions {
     }
 }
 
-/// The chunks of a capture, of so many packets each.
+/// Indexes a capture in chunks of `chunk_packets` packets.
 fn index(packets: &[Packet], chunk_packets: usize, options: IndexerOptions) -> Vec<Chunk> {
     let writer = PcapngWriter::new();
     let mut head = Vec::new();
@@ -112,12 +112,12 @@ fn index(packets: &[Packet], chunk_packets: usize, options: IndexerOptions) -> V
     chunks
 }
 
-/// The chunks of a capture for one worker and one side.
+/// Indexes a capture for one worker and one side.
 fn chunks(packets: &[Packet]) -> Vec<Chunk> {
     index(packets, 7, indexing())
 }
 
-/// The same, to be kept by whoever can.
+/// Numbers chunks, so that ports may store them.
 fn kept(mut chunks: Vec<Chunk>) -> Vec<Chunk> {
     for (chunk, number) in chunks.iter_mut().zip(0..) {
         chunk.kept = Some(number);
@@ -125,7 +125,7 @@ fn kept(mut chunks: Vec<Chunk>) -> Vec<Chunk> {
     chunks
 }
 
-/// Hands out the chunks, once for each pass.
+/// Feed that repeats the chunks in every pass.
 struct Passes {
     chunks: Vec<Arc<Chunk>>,
     cursor: usize,
@@ -147,8 +147,8 @@ impl Feed for Passes {
     }
 }
 
-/// The sending end of a wire, which counts in which ways it was given frames, and may leave
-/// waiting to the worker.
+/// Sending end of a wire that counts stored and copied frames. Optionally it does not hold
+/// departures, so that the worker must wait.
 struct Port {
     end: MemoryTransmit,
     capabilities: Capabilities,
@@ -218,7 +218,7 @@ impl Transmit for Port {
     }
 }
 
-/// A worker, its wires, and how time passes.
+/// Worker, its wires and the passage of time.
 struct Setup {
     options: WorkerOptions,
     render: RenderOptions,
@@ -226,7 +226,7 @@ struct Setup {
     ports: usize,
     holds_departure: bool,
     passes: u64,
-    /// From then on the worker does not get to work for so long.
+    /// Start and length of a stall in which the worker does not run.
     stall: Option<(Instant, Duration)>,
 }
 
@@ -255,7 +255,7 @@ impl Setup {
         }
     }
 
-    /// Breathes until all is done; `see` is shown every frame that arrives.
+    /// Runs the worker until it is done; calls `see` with every frame that arrives.
     fn run(self, chunks: Vec<Chunk>, mut see: impl FnMut(&Arrival<'_>)) -> Outcome {
         let (mut ports, mut ends): (Vec<Port>, Vec<MemoryReceive>) =
             (0..self.ports).map(|_| self.port()).unzip();
@@ -306,7 +306,7 @@ impl Setup {
         Outcome { counters, departures, ports, hashes, waits, blocked }
     }
 
-    /// The same, and the frames of each side with the times at which they arrived.
+    /// Runs the worker; also returns the frames of each side with their arrival times.
     fn replay(self, chunks: Vec<Chunk>) -> (Outcome, [Vec<Timed>; 2]) {
         let holds_departure = self.holds_departure;
         let mut frames = [Vec::new(), Vec::new()];
@@ -325,30 +325,30 @@ impl Setup {
     }
 }
 
-/// A frame at the other end of a wire.
+/// Frame at the other end of a wire.
 struct Arrival<'a> {
     side: usize,
-    /// When the worker gave it to the port.
+    /// Time at which the worker passed it to the port.
     given: Instant,
     arrival: Instant,
     frame: &'a [u8],
 }
 
-/// A frame, and when it arrived in nanoseconds.
+/// Frame with its arrival time in ns.
 type Timed = (u64, Vec<u8>);
 
 struct Outcome {
     counters: ReplayCounters,
     departures: DepartureRecord,
     ports: Vec<Port>,
-    /// What the worker logged as sent.
+    /// Hashes in the worker's sent log.
     hashes: Vec<u64>,
-    /// How often it waited, and how often for a buffer.
+    /// Number of waits for a due time, and for a buffer.
     waits: u64,
     blocked: u64,
 }
 
-/// Times after the start.
+/// Returns the arrival times since the start.
 fn offsets(frames: &[Timed]) -> Vec<u64> {
     frames.iter().map(|(time, _)| time - START.as_nanos()).collect()
 }
@@ -361,19 +361,19 @@ fn pps(text: &str) -> Pace {
     Pace::Packets { rate: Rate::parse_per_second(text, 1).unwrap(), group: 1 }
 }
 
-// Time.
+// Timing.
 
 #[test]
-fn capture_timing_begins_at_the_start_and_keeps_every_distance() {
+fn capture_timing_starts_at_zero_and_keeps_gaps() {
     let times = [5_000_000_000, 5_000_001_500, 5_000_001_500, 5_004_000_001];
     let (outcome, [frames, _]) = Setup::new(CAPTURE_PACE).replay(chunks(&at(times)));
     assert_eq!(offsets(&frames), [0, 1_500, 1_500, 4_000_001]);
     assert_eq!(numbers(&frames), [0, 1, 2, 3]);
-    assert_eq!(outcome.waits, 1, "for the last, which is beyond the horizon");
+    assert_eq!(outcome.waits, 1, "for the last frame beyond the horizon");
 }
 
 #[test]
-fn a_port_that_holds_departures_is_given_frames_one_horizon_ahead() {
+fn ports_that_hold_departures_receive_frames_one_horizon_ahead() {
     let setup = Setup::new(CAPTURE_PACE);
     let packets = at((0..100).map(|n| n * 150_000));
     let mut latest = Instant::ZERO;
@@ -386,7 +386,7 @@ fn a_port_that_holds_departures_is_given_frames_one_horizon_ahead() {
 }
 
 #[test]
-fn a_packet_rate_is_exact_over_a_million_frames() {
+fn packet_rate_is_exact_over_a_million_frames() {
     const FRAMES: u64 = 1_000_000;
     // A gap of 333 1/3 ns.
     let mut setup = Setup::new(pps("3M"));
@@ -404,7 +404,7 @@ fn a_packet_rate_is_exact_over_a_million_frames() {
 }
 
 #[test]
-fn in_virtual_time_nothing_is_waited_for_and_the_first_time_stamp_is_the_start() {
+fn virtual_time_never_waits_and_starts_at_the_first_timestamp() {
     let times = [5_000_000_000, 5_000_000_007, 9_000_000_000];
     for (pace, expected) in [
         (CAPTURE_PACE, times),
@@ -421,7 +421,7 @@ fn in_virtual_time_nothing_is_waited_for_and_the_first_time_stamp_is_the_start()
 }
 
 #[test]
-fn a_port_that_does_not_hold_departures_gets_each_frame_when_it_is_due() {
+fn ports_without_departure_support_receive_frames_when_due() {
     let mut setup = Setup::new(CAPTURE_PACE);
     setup.holds_departure = false;
     let (outcome, [frames, _]) = setup.replay(chunks(&at([70, 80, 80, 95])));
@@ -431,7 +431,7 @@ fn a_port_that_does_not_hold_departures_gets_each_frame_when_it_is_due() {
 }
 
 #[test]
-fn under_a_strict_policy_late_frames_are_left_out_and_counted() {
+fn strict_policy_skips_and_counts_late_frames() {
     const GAP: u64 = 10_000;
     let mut setup = Setup::new(CAPTURE_PACE);
     setup.holds_departure = false;
@@ -440,7 +440,7 @@ fn under_a_strict_policy_late_frames_are_left_out_and_counted() {
     setup.stall = Some((START + Duration::from_millis(2), Duration::from_millis(3)));
     let packets = at((0..1_000).map(|n| n * GAP));
     let (outcome, [frames, _]) = setup.replay(chunks(&packets));
-    // At 5 ms those are too late that were due from 2 ms on and before 4 ms.
+    // At 5 ms, frames due from 2 ms on and before 4 ms are too late.
     let expected: Vec<u16> = (0..200).chain(400..1_000).collect();
     assert_eq!(numbers(&frames), expected);
     assert_eq!((outcome.counters.packets, outcome.counters.unsent), (800, 200));
@@ -453,7 +453,7 @@ fn under_a_strict_policy_late_frames_are_left_out_and_counted() {
 // Limits and passes.
 
 #[test]
-fn no_more_packets_leave_than_asked_for() {
+fn packet_limit_is_exact() {
     let mut setup = Setup::new(Pace::TopSpeed);
     (setup.passes, setup.options.packets_max) = (10, 8);
     let (outcome, [frames, _]) = setup.replay(chunks(&at([0, 1, 2])));
@@ -463,7 +463,7 @@ fn no_more_packets_leave_than_asked_for() {
 }
 
 #[test]
-fn no_frame_is_due_when_the_duration_is_over() {
+fn no_frame_is_sent_after_the_duration() {
     let mut setup = Setup::new(CAPTURE_PACE);
     setup.options.duration_max = Duration::from_nanos(20_000);
     let (_, [frames, _]) = setup.replay(chunks(&at([0, 10_000, 19_999, 20_000, 30_000])));
@@ -471,7 +471,7 @@ fn no_frame_is_due_when_the_duration_is_over() {
 }
 
 #[test]
-fn at_top_speed_a_pause_between_passes_is_waited_for() {
+fn top_speed_waits_for_the_pass_delay() {
     let mut setup = Setup::new(Pace::TopSpeed);
     setup.passes = 10;
     setup.options.pass_delay = Duration::from_millis(1);
@@ -484,18 +484,18 @@ fn at_top_speed_a_pause_between_passes_is_waited_for() {
 }
 
 #[test]
-fn a_pass_begins_one_pause_after_the_one_before() {
+fn passes_are_separated_by_the_pass_delay() {
     let mut setup = Setup::new(CAPTURE_PACE);
     setup.passes = 3;
     setup.options.pass_delay = Duration::from_nanos(500);
     let (outcome, [frames, _]) = setup.replay(chunks(&at([1_000, 1_200])));
     assert_eq!(offsets(&frames), [0, 200, 700, 900, 1_400, 1_600]);
     assert_eq!(outcome.counters.passes, 3);
-    assert_eq!(outcome.counters.flows, 1, "the same flow in every pass");
+    assert_eq!(outcome.counters.flows, 1, "the same flow in each pass");
 }
 
 #[test]
-fn a_port_without_buffers_is_waited_for_and_nothing_is_lost() {
+fn blocked_port_loses_no_frames() {
     let mut setup = Setup::new(Pace::TopSpeed);
     setup.wire.frames = 4;
     setup.passes = 3;
@@ -505,10 +505,10 @@ fn a_port_without_buffers_is_waited_for_and_nothing_is_lost() {
     assert_eq!(outcome.blocked, 37, "150 frames in fours");
 }
 
-// Which records, and where to.
+// Selection of records and outputs.
 
 #[test]
-fn workers_share_the_records_by_flow_and_keep_one_schedule() {
+fn workers_share_records_by_flow_on_one_schedule() {
     let packets: Vec<_> = (0..200)
         .map(|n| packet(ETHERNET, u64::from(n) * 1_000, udp((n % 20) as u8, n, 60)))
         .collect();
@@ -529,7 +529,7 @@ fn workers_share_the_records_by_flow_and_keep_one_schedule() {
             assert!(!frames.is_empty(), "20 flows and nothing for worker {worker}");
             let of_flow = |it: &Timed| it.1[29];
             let is_new = |it| together.iter().all(|other| of_flow(other) != of_flow(it));
-            assert!(frames.iter().all(is_new), "a flow of two workers");
+            assert!(frames.iter().all(is_new), "a flow on two workers");
             together.extend(frames);
             sum.merge(&counters);
         }
@@ -540,7 +540,7 @@ fn workers_share_the_records_by_flow_and_keep_one_schedule() {
 }
 
 #[test]
-fn the_secondary_side_leaves_through_the_second_port() {
+fn secondary_side_uses_the_second_port() {
     let packets = [
         packet(ETHERNET, 0, udp(1, 0, 60)),
         packet(SECOND, 10, udp(2, 1, 70)),
@@ -559,7 +559,7 @@ fn the_secondary_side_leaves_through_the_second_port() {
 }
 
 #[test]
-fn both_sides_leave_through_the_only_port() {
+fn both_sides_share_a_single_port() {
     let packets: Vec<_> =
         (0..6).map(|n| packet(u32::from(n % 2), u64::from(n), udp(n as u8, n, 60))).collect();
     for pace in [Pace::TopSpeed, CAPTURE_PACE] {
@@ -573,7 +573,7 @@ fn both_sides_leave_through_the_only_port() {
 }
 
 #[test]
-fn a_worker_has_one_output_or_two() {
+fn worker_accepts_one_or_two_outputs() {
     for (count, is_taken) in [(0, false), (1, true), (2, true), (3, false)] {
         let mut ports: Vec<()> = vec![(); count];
         assert_eq!(Outputs::of(&mut ports).is_some(), is_taken, "{count}");
@@ -581,7 +581,7 @@ fn a_worker_has_one_output_or_two() {
 }
 
 #[test]
-fn records_that_are_not_sent_are_counted_with_the_reason() {
+fn unsent_records_are_counted_by_reason() {
     let packets = [
         packet(ETHERNET, 0, udp(1, 0, 60)),
         packet(ETHERNET, 1, udp(1, 1, 60)),
@@ -606,12 +606,12 @@ fn records_that_are_not_sent_are_counted_with_the_reason() {
         ..ReplayCounters::default()
     };
     assert_eq!(outcome.counters, expected);
-    // A pass begins when the last record of the one before was due.
+    // A pass starts at the due time of the previous pass's last record.
     assert_eq!(offsets(&frames), [0, 3, 4, 4, 7, 8]);
 }
 
 #[test]
-fn frames_that_the_port_does_not_take_are_refused_and_counted() {
+fn frames_of_invalid_length_are_skipped_and_counted() {
     let lengths = [60, 100, 101, 1_000, 80];
     let mut packets: Vec<_> =
         lengths.iter().map(|&length| packet(ETHERNET, 0, udp(1, length as u16, length))).collect();
@@ -632,7 +632,7 @@ fn frames_that_the_port_does_not_take_are_refused_and_counted() {
 }
 
 #[test]
-fn frames_that_an_edit_cuts_to_what_the_port_takes_are_sent() {
+fn frames_cut_to_the_port_limit_are_sent() {
     let packets: Vec<_> = [60, 101, 1_000].map(|n| packet(ETHERNET, 0, udp(1, n, n.into()))).into();
     let mut setup = Setup::new(Pace::TopSpeed);
     setup.wire.frame_length_max = 100;
@@ -644,8 +644,8 @@ fn frames_that_an_edit_cuts_to_what_the_port_takes_are_sent() {
 }
 
 #[test]
-fn a_record_that_claims_more_than_a_capture_can_hold_is_refused_and_no_room_made_for_it() {
-    // As long as they were on the wire, then cut: room for that length is needed in between.
+fn record_with_an_excessive_length_is_skipped_without_allocation() {
+    // Frames are padded to their length on the wire and then cut, so the longer length needs room.
     let claims = [RECORD_LENGTH_MAX, RECORD_LENGTH_MAX + 1, u32::MAX, 61];
     let packets = claims
         .map(|original_length| Packet { original_length, ..packet(ETHERNET, 0, udp(1, 0, 60)) });
@@ -658,10 +658,10 @@ fn a_record_that_claims_more_than_a_capture_can_hold_is_refused_and_no_room_made
     assert_eq!((outcome.counters.too_long, outcome.counters.too_long_max), (2, u32::MAX.into()));
 }
 
-// The port's own store.
+// Storage in the port.
 
-/// Packets of all kinds that matter to a store: flows, others, a record that was cut, and some
-/// that must become Ethernet frames.
+/// Returns packets of all kinds that matter for storage: flows, other frames, a truncated record,
+/// and records to convert to Ethernet.
 fn mixed() -> Vec<Packet> {
     (0..30_u16)
         .map(|n| {
@@ -677,8 +677,8 @@ fn mixed() -> Vec<Packet> {
         .collect()
 }
 
-/// Replays the mixed capture in three passes, not stored and stored, as `change` wants it;
-/// returns the latter's outcome and frames after they were compared.
+/// Replays the mixed capture in three passes, without and with storage, as modified by `change`.
+/// Compares both and returns the outcome and the frames of the latter.
 fn replay_stored(change: impl Fn(&mut Setup)) -> (Outcome, Vec<Timed>) {
     let setup = || {
         let mut setup = Setup::new(CAPTURE_PACE);
@@ -689,7 +689,7 @@ fn replay_stored(change: impl Fn(&mut Setup)) -> (Outcome, Vec<Timed>) {
     let (plain, [expected, _]) = setup().replay(chunks(&mixed()));
     let (outcome, [frames, _]) = setup().replay(kept(chunks(&mixed())));
     assert_eq!((plain.ports[0].copied, plain.ports[0].stored), (90, 0));
-    assert_eq!(frames, expected, "stored and not stored");
+    assert_eq!(frames, expected, "with and without storage");
     assert_eq!(outcome.counters, plain.counters);
     let hashes: Vec<_> = frames.iter().map(|(_, frame)| frame_hash(frame)).collect();
     assert_eq!(outcome.hashes, hashes, "logged and sent");
@@ -697,16 +697,16 @@ fn replay_stored(change: impl Fn(&mut Setup)) -> (Outcome, Vec<Timed>) {
 }
 
 #[test]
-fn kept_chunks_are_sent_from_the_ports_store_but_for_what_must_be_converted() {
+fn kept_chunks_are_sent_from_storage_unless_converted() {
     let (outcome, _) = replay_stored(|_| {});
     let port = &outcome.ports[0];
-    // Five of 30 records are of the other link layer.
+    // Five of 30 records have another link layer.
     assert_eq!((port.stored, port.copied), (3 * 25, 3 * 5));
     assert_eq!(port.stores, 5, "each chunk once");
 }
 
 #[test]
-fn records_that_become_longer_are_not_sent_from_the_store() {
+fn padded_records_are_not_sent_from_storage() {
     let (outcome, frames) = replay_stored(|setup| setup.render.original_length = true);
     assert_eq!(frames[4].1.len(), 200);
     let port = &outcome.ports[0];
@@ -714,7 +714,7 @@ fn records_that_become_longer_are_not_sent_from_the_store() {
 }
 
 #[test]
-fn addresses_that_move_with_the_pass_are_not_sent_from_the_store() {
+fn frames_with_changed_addresses_are_not_sent_from_storage() {
     let what = UniqueAddresses::Addresses;
     let (outcome, frames) = replay_stored(|setup| {
         setup.render.unique = Some(Unique { what, passes_milli: 1_000 });
@@ -722,12 +722,12 @@ fn addresses_that_move_with_the_pass_are_not_sent_from_the_store() {
     let source = |n: usize| frames[n].1[26..30].to_vec();
     assert_eq!([source(0), source(30), source(60)].map(|address| address[3]), [0, 255, 254]);
     let port = &outcome.ports[0];
-    // The first pass is as captured, and those five that are not IP always are.
+    // The first pass is sent as captured, and five non-IP frames always are.
     assert_eq!((port.stored, port.copied), (25 + 2 * 5, 90 - 35));
 }
 
 #[test]
-fn nothing_is_stored_where_frames_are_edited() {
+fn edited_frames_are_not_stored() {
     let (outcome, _) = replay_stored(|setup| {
         setup.render.edits = EditOptions { mtu_truncate: Some(50), ..EditOptions::default() };
     });

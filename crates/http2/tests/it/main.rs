@@ -1,4 +1,4 @@
-//! HTTP/2 between two endpoints, and with peers that break its rules.
+//! HTTP/2 between two endpoints, and with peers that violate the protocol.
 
 #[path = "../../../stack/tests/it/disturbed/mod.rs"]
 mod disturbed;

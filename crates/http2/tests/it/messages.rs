@@ -1,4 +1,4 @@
-//! What programs say and hear over HTTP/2, both ends without a network.
+//! Messages between a client and a server session that are connected without a network.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,11 +10,11 @@ use crate::peer::{heard, say, sent};
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
-/// Both ends, and what their programs have heard.
+/// Both sessions and the data that their programs have received.
 struct Pair {
     ends: [Box<dyn Session>; 2],
     heard: [String; 2],
-    /// Bytes of a segment.
+    /// Maximum number of bytes carried at once.
     segment: usize,
 }
 
@@ -32,7 +32,7 @@ impl Pair {
         pair
     }
 
-    /// Carries bytes until neither end has any; returns whether there were some.
+    /// Carries bytes until neither side has any; returns whether it carried some.
     fn carry(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -51,7 +51,7 @@ impl Pair {
         }
     }
 
-    /// An end says a text as there is room for it.
+    /// Sends a text from one side as flow control permits.
     fn say(&mut self, who: usize, text: &str) {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -77,7 +77,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn requests_and_responses_are_heard_as_they_were_said() {
+fn messages_arrive_as_sent_for_any_segment_length() {
     for segment in [1, 7, 1_000] {
         let mut pair = Pair::new([Http2Settings::default(); 2], segment);
         for round in 0..3 {
@@ -104,7 +104,7 @@ fn requests_and_responses_are_heard_as_they_were_said() {
 }
 
 #[test]
-fn bodies_end_as_http_1_can_tell_it() {
+fn bodies_are_delimited_as_in_http_1() {
     let request = |method: &str| format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n");
     let get = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     for (method, said, told) in [
@@ -115,9 +115,9 @@ fn bodies_end_as_http_1_can_tell_it() {
             "HTTP/1.1 304 Not Modified\r\nETag: 1\r\nContent-Length: 9\r\n\r\n",
             "HTTP/1.1 304 Not Modified\r\netag: 1\r\ncontent-length: 9\r\n\r\n",
         ),
-        // Of HEAD a program does not know that there is no body.
+        // A program cannot know that a response to HEAD has no body.
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "content-length: 0\r\n\r\n"),
-        // Nor does every program that answers look at it.
+        // Some programs send a body in response to HEAD.
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na\nb\n", "content-length: 0\r\n\r\n"),
         (
             "GET",
@@ -136,14 +136,14 @@ fn bodies_end_as_http_1_can_tell_it() {
         pair.say(SERVER, said);
         let heard = pair.take(CLIENT);
         assert!(heard.ends_with(told), "{said}: {heard:?}");
-        // The next one is not disturbed.
+        // The next request is unaffected.
         pair.say(CLIENT, &request("GET"));
         assert_eq!(pair.take(SERVER), get);
         pair.say(SERVER, "HTTP/1.1 204 No Content\r\n\r\n");
         assert_eq!(pair.take(CLIENT), "HTTP/1.1 204 No Content\r\n\r\n", "behind {said}");
         pair.assert_open();
     }
-    // Without any word, behind what the program says.
+    // A body without a length ends when the program closes.
     let mut pair = pair();
     pair.say(CLIENT, &request("GET"));
     pair.say(SERVER, "HTTP/1.1 200 OK\r\n\r\nall");
@@ -154,7 +154,7 @@ fn bodies_end_as_http_1_can_tell_it() {
 }
 
 #[test]
-fn a_request_may_come_in_chunks() {
+fn request_body_may_be_chunked() {
     let mut pair = pair();
     pair.say(
         CLIENT,
@@ -166,7 +166,7 @@ fn a_request_may_come_in_chunks() {
 }
 
 #[test]
-fn long_bodies_wait_for_the_windows_of_their_peer() {
+fn long_bodies_respect_flow_control() {
     let small = Http2Settings { window: 1_000, ..Http2Settings::default() };
     for settings in [small, Http2Settings::default()] {
         let mut pair = Pair::new([settings; 2], 1_460);
@@ -181,14 +181,14 @@ fn long_bodies_wait_for_the_windows_of_their_peer() {
 }
 
 #[test]
-fn requests_said_at_once_are_streams_at_once_up_to_what_may_be() {
+fn pipelined_requests_open_concurrent_streams_up_to_the_limit() {
     let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let told = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
     let response = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
     let of = |streams| Http2Settings { streams, ..Http2Settings::default() };
     for (own, peers, at_once) in [(100, 100, 20), (4, 100, 4), (100, 4, 4)] {
         let mut pair = Pair::new([of(own), of(peers)], 1_000);
-        // Of what waits no more is taken than two requests.
+        // Beyond the limit, the session takes at most two more requests.
         let said = request.repeat(20);
         let taken = pair.ends[CLIENT].say(said.as_bytes());
         pair.carry();
@@ -210,7 +210,7 @@ fn requests_said_at_once_are_streams_at_once_up_to_what_may_be() {
 }
 
 #[test]
-fn whoever_closes_is_understood() {
+fn peer_sees_the_close_of_either_side() {
     for who in [CLIENT, SERVER] {
         let mut pair = pair();
         pair.say(CLIENT, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -225,11 +225,11 @@ fn whoever_closes_is_understood() {
 }
 
 #[test]
-fn what_is_no_message_fails_by_name() {
+fn invalid_program_data_fails_with_a_cause() {
     let server = || Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
     let client = || Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
-    let message = "http2: what the program sends is no message of HTTP/1";
-    let request = "http2: what the program sends is no request with a Host";
+    let message = "http2: the program's data is not an HTTP/1 message";
+    let request = "http2: the program's message is not a request with a Host";
     for (mut session, said, expected) in [
         (client(), "hello\r\n\r\n".to_owned(), message),
         (client(), "GET / HTTP/1.1\r\nno field\r\n\r\n".to_owned(), message),
@@ -252,7 +252,7 @@ fn what_is_no_message_fails_by_name() {
         (
             server(),
             "HTTP/1.1 200 OK\r\n\r\n".to_owned(),
-            "http2: the program answers where nobody asks",
+            "http2: the program responds without a request",
         ),
     ] {
         session.say(said.as_bytes());
@@ -261,8 +261,8 @@ fn what_is_no_message_fails_by_name() {
 }
 
 #[test]
-fn a_session_says_no_more_than_it_is_asked() {
-    // Nothing is said before the program says something but the library's own words.
+fn session_sends_nothing_before_a_head_is_complete() {
+    // The sessions send only the preface and SETTINGS before the programs send anything.
     let mut pair = pair();
     assert!(!pair.carry());
     say(pair.ends[CLIENT].as_mut(), "GET / HT");

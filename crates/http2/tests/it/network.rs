@@ -1,4 +1,4 @@
-//! Both ends with HTTP/2 over a network in memory, over TLS and without.
+//! Client and server endpoints with HTTP/2 over a network in memory, with and without TLS.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use wirestorm_wire::pattern::Pattern;
 use crate::disturbed::{Disturbance, Side, World};
 
 const FLOWS: u64 = 6;
-/// Requests that are said at once, and how often.
+/// Pipelined requests in each round, and the number of rounds.
 const AT_ONCE: u64 = 4;
 const ROUNDS: u64 = 3;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const UP: u32 = 5_000;
 const DOWN: u32 = 60_000;
 
-/// What is between programs and connections: of clients and of servers.
+/// Sessions below HTTP/2, of clients and of servers.
 type Both = [Option<Arc<dyn Sessions>>; 2];
 
 fn tls(alpn: [&str; 2]) -> Both {
@@ -37,7 +37,7 @@ fn tls(alpn: [&str; 2]) -> Both {
     ]
 }
 
-/// Clients ask, and servers answer with long bodies; each looks at what it hears.
+/// Clients send requests and servers respond with long bodies; both check what they receive.
 fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u64) -> World {
     let mut buffers = Buffers::default();
     let head = format!("POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: {UP}\r\n\r\n");
@@ -88,7 +88,7 @@ fn world(below: Both, settings: Http2Settings, disturbance: Disturbance, seed: u
 }
 
 #[test]
-fn messages_arrive_whatever_the_network_does() {
+fn messages_arrive_over_a_rough_network() {
     let narrow = Http2Settings { streams: 3, window: 20_000 };
     for settings in [Http2Settings::default(), narrow] {
         for seed in 1..=4 {
@@ -113,7 +113,7 @@ fn messages_arrive_whatever_the_network_does() {
     }
 }
 
-/// What failed on a side, where all of its flows did.
+/// Returns the failure cause of an endpoint on which all flows failed for one cause.
 fn cause(side: &Endpoint) -> &'static str {
     let sessions = side.sessions();
     assert_eq!((side.counters().failed(), side.counters().active), (FLOWS, 0));
@@ -125,7 +125,7 @@ fn cause(side: &Endpoint) -> &'static str {
 }
 
 #[test]
-fn without_an_agreement_on_h2_flows_fail_by_name() {
+fn flows_fail_when_alpn_does_not_select_h2() {
     let not_agreed = "http2: peer does not agree on h2 (ALPN)";
     let of = |alpn| world(tls(alpn), Http2Settings::default(), Disturbance::NONE, 1);
     let world = of(["h2", ""]);
@@ -142,7 +142,7 @@ fn say(buffers: &mut Buffers, text: &str) -> Instruction {
     Instruction::Send { buffer }
 }
 
-/// Programs that look at nothing over HTTP/2 without TLS.
+/// Runs programs that do not check contents, over HTTP/2 without TLS.
 fn plain([asks, answers]: [Vec<Instruction>; 2], buffers: &Buffers) -> World {
     let http = || Contents { rules: vec![Rule::Http], ..Contents::default() };
     let settings = Http2Settings::default();
@@ -158,7 +158,7 @@ fn plain([asks, answers]: [Vec<Instruction>; 2], buffers: &Buffers) -> World {
 const TAKE: Instruction = Instruction::Take { rule: 0, is_awaited: false };
 
 #[test]
-fn requests_at_once_are_answered_at_once_where_that_is_counted_from_when_they_came() {
+fn delays_since_arrival_of_pipelined_requests_run_in_parallel() {
     const COUNT: usize = 5;
     const MICROS: u32 = 100_000;
     let took = |delay| {
@@ -175,14 +175,14 @@ fn requests_at_once_are_answered_at_once_where_that_is_counted_from_when_they_ca
         world.now.as_nanos() / 1_000_000
     };
     let since = took(Instruction::DelaySinceTaken { min: MICROS, max: MICROS });
-    // Short segments wait for acknowledgements, which are delayed.
+    // Nagle's algorithm holds short segments until an acknowledgement, which the peer delays.
     assert!((198..600).contains(&since), "{since} ms");
     let one_by_one = took(Instruction::Delay { micros: MICROS });
     assert!(one_by_one >= 990, "{one_by_one} ms");
 }
 
 #[test]
-fn short_answers_to_requests_that_came_together_share_a_segment() {
+fn short_responses_to_pipelined_requests_share_a_segment() {
     const COUNT: usize = 5;
     let mut buffers = Buffers::default();
     let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(COUNT);
@@ -194,23 +194,23 @@ fn short_answers_to_requests_that_came_together_share_a_segment() {
     let world = plain([asks, answers], &buffers);
     let responses = FLOWS * 2 * COUNT as u64;
     assert_eq!(world.client.sessions().messages.responses, [0, responses, 0, 0, 0]);
-    // Both sides' settings, their acknowledgements, and one segment for each five answers.
+    // Expected: SETTINGS, SETTINGS ACK, and one segment for each five responses.
     let segments = world.server.tcp().sndpack;
     assert!(segments <= FLOWS * 4, "{segments} of {FLOWS} flows");
 }
 
 #[test]
-fn what_a_program_says_that_is_no_message_fails_at_once() {
+fn program_data_that_is_not_http_fails_at_once() {
     let mut buffers = Buffers::default();
     let mut say = |text| say(&mut buffers, text);
-    // By then nothing is under way that could wake the flow.
+    // After this pause, no event is pending that could wake the flow.
     let pause = Instruction::Delay { micros: 1_000_000 };
     let asks = say("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let says = vec![asks, TAKE, pause, say("hello\r\n\r\n"), Instruction::WaitForPeerClose];
     let answers = say("HTTP/1.1 204 No Content\r\n\r\n");
     let answers = vec![TAKE, answers, Instruction::WaitForPeerClose];
     let world = plain([says, answers], &buffers);
-    let expected = "http2: what the program sends is no message of HTTP/1";
+    let expected = "http2: the program's data is not an HTTP/1 message";
     assert_eq!(cause(&world.client), expected);
     assert_eq!(world.server.counters().failed(), 0);
 }

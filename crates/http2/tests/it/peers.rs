@@ -1,4 +1,4 @@
-//! Peers that reset, go away, change their minds, or make no sense.
+//! Peers that reset streams, send GOAWAY, cancel requests or violate the protocol.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const RESPONSE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
 
-/// A client that has said so many requests to a server that has said its settings.
+/// A client that has sent `requests` requests, after both sides exchanged SETTINGS.
 fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
     let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
     let begun = sent(client.as_mut());
@@ -24,7 +24,7 @@ fn client(settings: &[u8], requests: usize) -> Box<dyn Session> {
     client
 }
 
-/// A server that a client has greeted.
+/// A server that has received the client's preface and SETTINGS.
 fn server() -> Box<dyn Session> {
     let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
     heard(server.as_mut(), &[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
@@ -52,7 +52,7 @@ fn opened(session: &mut dyn Session) -> Vec<u32> {
 }
 
 #[test]
-fn answers_are_handed_on_in_the_order_of_their_requests() {
+fn responses_reach_the_program_in_request_order() {
     let mut client = client(&[], 3);
     assert_eq!(opened(client.as_mut()), [1, 3, 5]);
     let ok = |stream| frame(HEADERS, END_HEADERS, stream, OK);
@@ -70,7 +70,7 @@ fn answers_are_handed_on_in_the_order_of_their_requests() {
 }
 
 #[test]
-fn answers_that_wait_keep_their_window_closed() {
+fn waiting_responses_keep_their_window_closed() {
     let mut client = client(&[], 2);
     sent(client.as_mut());
     let ok = frame(HEADERS, END_HEADERS, 3, OK);
@@ -85,14 +85,14 @@ fn answers_that_wait_keep_their_window_closed() {
         heard(client.as_mut(), &data(3, &piece, 0));
     }
     assert_eq!(updated(client.as_mut()), 0);
-    // One byte more than the window has room for.
+    // One byte more than the window permits.
     heard(client.as_mut(), &data(3, "x", 0));
     let SessionState::Failed(cause) = client.state() else { panic!("{:?}", client.state()) };
     assert_eq!(cause, "http2: peer misbehaved: FLOW_CONTROL_ERROR");
 }
 
 #[test]
-fn the_peers_settings_are_kept() {
+fn client_respects_the_settings_of_its_peer() {
     // SETTINGS_MAX_CONCURRENT_STREAMS: 1; SETTINGS_INITIAL_WINDOW_SIZE: 3.
     let mut client = client(&[0, 3, 0, 0, 0, 1, 0, 4, 0, 0, 0, 3], 2);
     assert_eq!(opened(client.as_mut()), [1]);
@@ -118,8 +118,8 @@ fn the_peers_settings_are_kept() {
 }
 
 #[test]
-fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
-    // SETTINGS_MAX_CONCURRENT_STREAMS: 2; a server that tells none takes any number.
+fn pipelined_requests_wait_for_the_stream_limit_of_the_server() {
+    // SETTINGS_MAX_CONCURRENT_STREAMS: 2; without the setting a server accepts any number.
     for (settings, expected) in [(&[0, 3, 0, 0, 0, 2][..], &[3][..]), (&[], &[3, 5])] {
         let mut client = Http2Clients::new(None, Http2Settings::default()).begin(OWN, PEER);
         client.say(REQUEST.repeat(3).as_bytes());
@@ -134,7 +134,7 @@ fn pipelined_requests_wait_until_the_server_tells_how_many_it_takes() {
 }
 
 #[test]
-fn windows_are_told_as_they_are_asked_for() {
+fn settings_frames_announce_the_configured_window() {
     const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
     let settings = Http2Settings { window: 123_456, ..Http2Settings::default() };
     let mut client = Http2Clients::new(None, settings).begin(OWN, PEER);
@@ -149,14 +149,14 @@ fn windows_are_told_as_they_are_asked_for() {
 }
 
 #[test]
-fn a_ping_is_answered() {
+fn client_answers_ping() {
     let mut client = client(&[], 0);
     heard(client.as_mut(), &frame(PING, 0, 0, b"12345678"));
     assert_eq!(sent(client.as_mut()), frame(PING, ACK, 0, b"12345678"));
 }
 
 #[test]
-fn clients_fail_by_the_name_of_what_their_server_did() {
+fn client_failures_name_the_error_of_the_server() {
     let cancel = 8;
     let ok = frame(HEADERS, END_HEADERS, 1, OK);
     for (said, expected) in [
@@ -175,7 +175,7 @@ fn clients_fail_by_the_name_of_what_their_server_did() {
         assert_eq!(client.state(), SessionState::Failed(expected), "{said:?}");
         let resets = u64::from(expected.contains("RST_STREAM"));
         assert_eq!(client.take_messages().resets, resets, "{expected}");
-        // What it found is told, and nothing is taken any more.
+        // The client reports the error to the peer and accepts no more data.
         let told = frames(&sent(client.as_mut()));
         let is_end = |it: &Frame| matches!(it.kind, GOAWAY | RST_STREAM);
         assert!(told.iter().all(is_end), "{expected}: {told:?}");
@@ -184,8 +184,8 @@ fn clients_fail_by_the_name_of_what_their_server_did() {
 }
 
 #[test]
-fn an_answer_before_the_end_of_a_request_is_an_answer() {
-    // RFC 9113 section 8.1: the server may ask for the rest not to be sent, without error.
+fn client_accepts_an_early_response() {
+    // RFC 9113 section 8.1: a server may respond early and reset the stream with NO_ERROR.
     let answer = frame(HEADERS, END_HEADERS | END_STREAM, 1, OK);
     let body = [frame(HEADERS, END_HEADERS, 1, OK), data(1, "no", END_STREAM)].concat();
     for answer in [answer, body] {
@@ -195,7 +195,7 @@ fn an_answer_before_the_end_of_a_request_is_an_answer() {
         sent(client.as_mut());
         let told = heard(client.as_mut(), &[answer, reset(1, 0)].concat());
         assert!(told.starts_with("HTTP/1.1 200 OK\r\n"), "{told:?}");
-        // What is left goes nowhere, and the next request is a stream of its own.
+        // The rest of the body is discarded, and the next request opens a new stream.
         assert_eq!(client.say(&[b'x'; 96]), 96);
         say(client.as_mut(), REQUEST);
         assert_eq!(opened(client.as_mut()), [3]);
@@ -204,7 +204,7 @@ fn an_answer_before_the_end_of_a_request_is_an_answer() {
 }
 
 #[test]
-fn a_server_that_goes_away_answers_what_it_has_taken() {
+fn responses_arrive_after_goaway_for_accepted_requests() {
     let mut client = client(&[], 1);
     heard(client.as_mut(), &goaway(1, 0));
     assert_eq!(client.state(), SessionState::Open);
@@ -215,20 +215,20 @@ fn a_server_that_goes_away_answers_what_it_has_taken() {
     let mut client = self::client(&[], 1);
     heard(client.as_mut(), &goaway(1, 0));
     client.say(REQUEST.as_bytes());
-    let expected = "http2: peer takes no more requests (GOAWAY)";
+    let expected = "http2: peer accepts no more requests (GOAWAY)";
     assert_eq!(client.state(), SessionState::Failed(expected));
 }
 
 #[test]
-fn clients_may_change_their_minds() {
+fn server_drops_cancelled_requests() {
     let mut server = server();
     let get = |stream, flags| frame(HEADERS, END_HEADERS | flags, stream, GET);
     let told = "GET / HTTP/1.1\r\n\r\n";
-    // The program knows of the first, and nothing of the second, which comes and goes at once.
+    // The program receives the first request. The second arrives and is cancelled at once.
     assert_eq!(heard(server.as_mut(), &get(1, END_STREAM)), told);
     assert_eq!(heard(server.as_mut(), &[get(3, 0), reset(3, 8)].concat()), "");
     assert_eq!(heard(server.as_mut(), &[reset(1, 8), get(7, END_STREAM)].concat()), told);
-    // The answer to the first is for nobody, and the next one is for the last.
+    // The response to the first request is discarded; the next one answers the last request.
     sent(server.as_mut());
     say(server.as_mut(), RESPONSE);
     assert_eq!(opened(server.as_mut()), Vec::<u32>::new());
@@ -238,17 +238,17 @@ fn clients_may_change_their_minds() {
     let counted = server.take_messages();
     assert_eq!((counted.requests, counted.responses), (3, [0, 1, 0, 0, 0]));
 
-    // Half of a request is known already.
+    // Here the program has received a part of the request.
     let body = "transfer-encoding: chunked\r\n\r\n2\r\nha\r\n";
     let half = [get(9, 0), data(9, "ha", 0)].concat();
     assert!(heard(server.as_mut(), &half).ends_with(body));
     heard(server.as_mut(), &reset(9, 8));
-    let expected = "http2: peer cancelled a request half-way";
+    let expected = "http2: peer cancelled a partly delivered request";
     assert_eq!(server.state(), SessionState::Failed(expected));
 }
 
 #[test]
-fn cancelling_again_and_again_has_an_end() {
+fn server_limits_rapid_cancellation() {
     let mut server = server();
     for stream in 0..100_000 {
         let stream = stream * 2 + 1;
@@ -256,16 +256,16 @@ fn cancelling_again_and_again_has_an_end() {
         heard(server.as_mut(), &get);
         heard(server.as_mut(), &reset(stream, 8));
         if let SessionState::Failed(cause) = server.state() {
-            assert_eq!(cause, "http2: peer cancels requests faster than they are answered");
+            assert_eq!(cause, "http2: peer cancels requests faster than the program responds");
             assert!(stream > 600, "{stream}");
             return;
         }
     }
-    panic!("it goes on for ever");
+    panic!("the server does not limit cancellation");
 }
 
 #[test]
-fn questions_whose_answers_nobody_takes_have_an_end() {
+fn server_limits_unread_ping_replies() {
     let mut server = server();
     let ping = frame(PING, 0, 0, &[0; 8]).repeat(10_000);
     let mut queue = std::collections::VecDeque::new();
@@ -273,7 +273,7 @@ fn questions_whose_answers_nobody_takes_have_an_end() {
         server.hear(&ping, &mut |_| {});
         server.depart(&mut queue);
         if let SessionState::Failed(cause) = server.state() {
-            assert_eq!(cause, "http2: peer does not take what it asks for");
+            assert_eq!(cause, "http2: peer does not read the replies to its frames");
             return;
         }
     }
@@ -281,7 +281,7 @@ fn questions_whose_answers_nobody_takes_have_an_end() {
 }
 
 #[test]
-fn servers_fail_by_the_name_of_what_their_client_did() {
+fn server_failures_name_the_error_of_the_client() {
     let mut server = Http2Servers::new(None, Http2Settings::default()).begin(OWN, PEER);
     heard(server.as_mut(), REQUEST.as_bytes());
     let expected = SessionState::Failed("http2: peer misbehaved: PROTOCOL_ERROR");
@@ -293,14 +293,14 @@ fn servers_fail_by_the_name_of_what_their_client_did() {
     let mut server = self::server();
     heard(server.as_mut(), &goaway(0, 0));
     assert_eq!(server.state(), SessionState::PeerClosed);
-    // The last word is said where the program ends, not to a peer that may be gone before.
+    // GOAWAY leaves when the program ends, not before: the peer may already be gone.
     assert_eq!(sent(server.as_mut()), b"");
     server.close();
     assert_eq!(frames(&sent(server.as_mut()))[0].kind, GOAWAY);
 }
 
 #[test]
-fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
+fn damaged_bytes_never_cause_a_panic() {
     let mut random = 1_u64;
     let mut draw = |end: usize| {
         random ^= random << 13;

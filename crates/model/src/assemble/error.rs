@@ -1,18 +1,17 @@
-//! Why a frame could not be assembled.
+//! Errors of the frame assembly.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What is wrong, and where.
+/// Error of the frame assembly, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct AssembleError {
-    /// The header, by its number from 0 and its name; `None`: the whole frame.
+    /// Number (from 0) and name of the header; `None` for the whole frame.
     pub header: Option<(usize, &'static str)>,
-    /// The field's name; for an item's field a path, as in `options.0.value`, for an item
-    /// without the name.
+    /// Field name, the path of an item's field such as `options.0.value`, or the path of an item.
     pub field: Option<String>,
-    /// What is wrong there.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -35,133 +34,133 @@ impl fmt::Display for AssembleError {
     }
 }
 
-/// What is wrong.
+/// Problem with a header, a field or the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// There is no header of this number.
+    /// The header number does not exist.
     #[error("there are {count} headers, counted from 0")]
     UnknownHeader {
-        /// Headers.
+        /// Number of headers.
         count: usize,
     },
     /// The layout has no such field.
     #[error("no such field; expected one of {}", Names(known))]
     UnknownField {
-        /// The names that it has.
+        /// Names of the layout's fields.
         known: Vec<&'static str>,
     },
-    /// There is no item of this number.
+    /// The item number does not exist.
     #[error("no such item; there are {count}, counted from 0")]
     UnknownItem {
-        /// Items.
+        /// Number of items.
         count: usize,
     },
-    /// The layout takes no such item.
-    #[error("{found} is no item of it; expected {}", Names(known))]
+    /// The layout does not allow this item.
+    #[error("{found} is not allowed here; expected {}", Names(known))]
     ItemNotTaken {
-        /// The item's layout.
+        /// Name of the item's layout.
         found: &'static str,
-        /// The names of those that it takes.
+        /// Names of the allowed items.
         known: Vec<&'static str>,
     },
-    /// A number has more bits than its field.
+    /// A number exceeds its field.
     #[error("{found} does not fit its {bits} bits; at most {}", max(*bits))]
     TooLarge {
-        /// The number.
+        /// Number.
         found: u128,
-        /// Bits of the field.
+        /// Size of the field in bits.
         bits: usize,
     },
-    /// A computed length or count has more bits than its field.
-    #[error("the right value, {found}, does not fit its {bits} bits; at most {}", max(*bits))]
+    /// A computed length or count exceeds its field.
+    #[error("the computed value {found} does not fit its {bits} bits; at most {}", max(*bits))]
     TooLong {
-        /// The value.
+        /// Computed value.
         found: usize,
-        /// Bits of the field.
+        /// Size of the field in bits.
         bits: usize,
     },
-    /// Bytes for a field that has another number of them.
+    /// The number of bytes differs from the size of the field.
     #[error("found {found} bytes, expected {expected}")]
     WrongLength {
         /// Bytes given.
         found: usize,
-        /// Bytes of the field.
+        /// Size of the field in bytes.
         expected: usize,
     },
-    /// Bytes for a field that is no whole number of them.
+    /// Bytes were given for a field that is not a whole number of bytes.
     #[error("found {found} bytes, expected a number of {bits} bits")]
     NotBytes {
         /// Bytes given.
         found: usize,
-        /// Bits of the field.
+        /// Size of the field in bits.
         bits: usize,
     },
-    /// A number for a field that has no size of its own.
+    /// A number was given for a field of variable size.
     #[error("found the number {found}, expected bytes")]
     NotANumber {
-        /// The number.
+        /// Number.
         found: u128,
     },
-    /// `bad` for something that is no checksum.
+    /// `bad` was given for a field that is not a checksum.
     #[error("only a checksum can be bad; expected a value")]
     NotAChecksum,
-    /// Two values for the same bits.
-    #[error("has the bits that {other} was given for; give one of them")]
+    /// Two values were given for the same bits.
+    #[error("{other} already sets these bits; give only one of them")]
     GivenTwice {
-        /// The other field.
+        /// Other field.
         other: &'static str,
     },
-    /// An optional field that was given, with a flag that says that it is not there.
+    /// A value was given for an optional field whose flag is 0.
     #[error("is given, but {flag} is 0")]
     Absent {
-        /// The flag's field.
+        /// Name of the flag.
         flag: &'static str,
     },
-    /// An optional field that the header does not have here.
-    #[error("this header does not have it, as it was not given")]
+    /// The optional field is absent in this header.
+    #[error("the header has no such field, since no value is given")]
     NotGiven,
-    /// The number of a header that no field before it can hold.
-    #[error("the header before it has no field for it")]
+    /// The header before has no field for the number of this header.
+    #[error("the header before it has no field for this number")]
     NoHeaderBefore,
-    /// A checksum over addresses, without any.
-    #[error("covers the addresses of an IP header, and there is none before; give it a value")]
+    /// The checksum covers addresses, but no IP header precedes it.
+    #[error("covers the addresses of an IP header, but none precedes it; give it a value")]
     NoIpHeader,
-    /// A checksum over the last destination, while the header holds the next one.
-    #[error("covers the last address of the routing header before it; give it a value")]
+    /// The checksum covers the final destination, but the IP header has the next segment.
+    #[error("covers the final address in the routing header before it; give it a value")]
     SegmentsLeft,
-    /// A checksum to the end of the frame, where padding is.
-    #[error("covers all to the end of the frame: it cannot be padded; give it a payload")]
+    /// The checksum covers everything to the end of the frame, padding included.
+    #[error("covers the rest of the frame, so there can be no padding; give it a payload")]
     Padded,
-    /// A field that no variable can be written to.
-    #[error("has {bits} bits, expected 1 to 128 for values that vary")]
+    /// No variable can be written to the field.
+    #[error("has {bits} bits, expected 1 to 128 for a variable")]
     NotVariable {
-        /// Bits of the field.
+        /// Size of the field in bits.
         bits: usize,
     },
-    /// The frame ends before its headers and its payload's own bytes do.
+    /// The frame is shorter than its headers and the payload's bytes.
     #[error(
         "a frame of {found} bytes without FCS is {} too short: headers have {headers} bytes, \
          the payload at least {}", needed.saturating_sub(*found), needed.saturating_sub(*headers)
     )]
     FrameTooShort {
-        /// The length asked for.
+        /// Requested length.
         found: usize,
-        /// The length needed.
+        /// Minimum length.
         needed: usize,
-        /// Bytes of the headers.
+        /// Length of the headers.
         headers: usize,
     },
-    /// The frame is longer than any.
+    /// The frame exceeds the maximum length.
     #[error("a frame of {found} bytes without FCS is too long; at most {limit}")]
     FrameTooLong {
-        /// The length asked for.
+        /// Requested length.
         found: usize,
-        /// The greatest length.
+        /// Maximum length.
         limit: usize,
     },
 }
 
-/// The greatest number of so many bits.
+/// Returns the greatest number of `bits` bits.
 fn max(bits: usize) -> u128 {
     u128::MAX.checked_shr(128_usize.saturating_sub(bits) as u32).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Fills in what headers hold.
+//! Values of header fields.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,9 +12,9 @@ use super::sum;
 use crate::stream::{Checksum, PseudoHeader, Step};
 use wirestorm_wire::layout::{Covered, Field, Layout, Padding, Role, Space, ipv4, ipv6};
 
-/// Writes all fields, and returns the steps that keep them right.
+/// Writes all fields and returns the steps that keep them correct.
 ///
-/// The payload is in the frame already.
+/// The payload must already be in the frame.
 pub(super) fn fill(
     headers: &[Header],
     placed: &[Placed],
@@ -33,7 +33,7 @@ pub(super) fn fill(
         check_given_once(header, place, before).map_err(error)?;
         filler.header(index, header, place, behind).map_err(error)?;
     }
-    // A checksum covers those of the headers behind its own.
+    // Inner checksums first, since an outer checksum covers them.
     for asked in core::mem::take(&mut filler.sums).into_iter().rev() {
         let sum = filler.sum(&asked, placed).map_err(|problem| AssembleError {
             header: headers.get(asked.header).map(|header| (asked.header, header.layout.name)),
@@ -47,16 +47,16 @@ pub(super) fn fill(
     Ok(filler.steps)
 }
 
-/// Where the packet ends.
+/// End of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketEnd {
-    /// At the end of the frame, however long the frame is.
+    /// The end of the frame, whatever its length.
     OfFrame,
-    /// Here.
+    /// A fixed offset; padding follows.
     At(usize),
 }
 
-/// What is wrong, with the name or path of the field.
+/// Name or path of the field, and the problem.
 type FieldError = (String, Problem);
 
 struct Filler<'a> {
@@ -66,7 +66,7 @@ struct Filler<'a> {
     sums: Vec<AskedSum>,
 }
 
-/// A checksum that is to be computed.
+/// A checksum to compute.
 struct AskedSum {
     header: usize,
     place: Place,
@@ -176,12 +176,12 @@ impl Filler<'_> {
         Ok(())
     }
 
-    /// Pads with one option, RFC 8200 section 4.2: `Pad1` is a zero, `PadN` has a length.
+    /// Pads with one option, RFC 8200 section 4.2: `Pad1` is a zero byte, `PadN` has a length.
     fn pad(&mut self, placed: &Placed) {
         let (start, end) = (placed.offset + placed.bare_length, placed.offset + placed.length);
         if let Some([kind, length, ..]) = self.frame.get_mut(start..end) {
             *kind = 1;
-            // Less than 8 bytes are missing.
+            // Cannot truncate: the padding is less than 8 bytes.
             *length = (end - start - 2) as u8;
         }
     }
@@ -214,7 +214,7 @@ impl Filler<'_> {
     }
 }
 
-/// The pseudo header of a transport header behind these headers of a frame.
+/// Returns the pseudo-header for a transport header behind the headers `before`.
 pub(super) fn pseudo_header(
     frame: &[u8],
     before: &[Placed],
@@ -244,7 +244,7 @@ pub(super) fn pseudo_header(
     Err(Problem::NoIpHeader)
 }
 
-/// The header, or item, that is being filled in, and what is around it.
+/// The header or item to fill, and its surroundings.
 struct Asked<'a> {
     index: usize,
     header: &'a Header,
@@ -253,7 +253,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The number of the header that follows, where it has one in this space.
+    /// Returns the number of the next header in this space, if it has one.
     fn next_number(&self, space: Space) -> Option<u16> {
         let (next, behind) = self.behind.split_first()?;
         let number = next.layout.number(space)?;
@@ -262,7 +262,7 @@ impl Asked<'_> {
     }
 }
 
-/// Checks that no bits were given two values; `before` is the header in front.
+/// Checks that no bits are given two values; `before` is the header before this one.
 fn check_given_once(
     header: &Header,
     placed: &Placed,
@@ -292,7 +292,7 @@ fn check_given_once(
     Ok(())
 }
 
-/// The field for the number of the next header, where it was given one.
+/// Returns the field for the number of the next header if it has a value.
 fn given_next_protocol(header: &Header, space: Space) -> Option<&'static Field> {
     let mut fields = header.layout.fields.iter();
     let field = fields.find(|field| field.role == Role::NextProtocol(space))?;

@@ -1,55 +1,55 @@
-//! Headers as they are wanted.
+//! Description of the headers to assemble.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use wirestorm_wire::layout::Layout;
 
-/// A header, or an item of one: a layout, and what was said of it.
+/// A header or an item of one: a layout and its given values.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Its layout.
+    /// Layout of the header.
     pub layout: &'static Layout,
-    /// Fields by name, with their values. Fields that are not here are filled in.
+    /// Given values by field name. Other fields are computed.
     pub values: Vec<(Cow<'static, str>, Value)>,
-    /// What stands behind its fields.
+    /// Items behind the fields.
     pub items: Vec<Self>,
 }
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// What the field's role says, or its default; an optional field is there by it.
+    /// The value of the field's role, or its default. It makes an optional field present.
     Auto,
     /// A number, or an address as a number in network order.
     Number(u128),
-    /// Bytes, as many as the field has.
+    /// Bytes; their number must match the field.
     Bytes(Vec<u8>),
-    /// A checksum that is wrong in every frame.
+    /// A wrong checksum in every frame.
     Bad,
 }
 
 impl Header {
-    /// A header of which nothing was said.
+    /// Creates a header without given values.
     pub const fn new(layout: &'static Layout) -> Self {
         Self { layout, values: Vec::new(), items: Vec::new() }
     }
 
-    /// With a value for a field.
+    /// Adds a value for a field.
     #[must_use]
     pub fn with(mut self, field: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
         self.values.push((field.into(), value.into()));
         self
     }
 
-    /// With another item behind those that there are.
+    /// Adds an item behind the existing ones.
     #[must_use]
     pub fn item(mut self, item: Self) -> Self {
         self.items.push(item);
         self
     }
 
-    /// What was said of a field.
+    /// Returns the given value of a field.
     pub(super) fn value(&self, field: &str) -> Option<&Value> {
         self.values.iter().find(|(name, _)| name == field).map(|(_, value)| value)
     }

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! [Header], Payload, frame length
-//!     │ place: where each header, item and field stands
-//!     │ fill:  values as given; lengths, next protocols, counts; then checksums, inner ones first
-//!     └─ Assembled: the frame, the places, and the steps that keep it right where fields vary
+//!     │ place: position of each header, item and field
+//!     │ fill:  given values; lengths, next protocols, counts; then checksums, inner ones first
+//!     └─ Assembled: frame, positions, and steps that keep it correct when fields vary
 //! ```
 //!
-//! What was given is written as it was given, so that frames can be wrong on purpose; what was
-//! not is filled in by the layout's roles.
+//! Given values are written unchanged, so that frames can be malformed on purpose. The roles of the
+//! layout determine the other values.
 //!
 //! ```
 //! use wirestorm_model::assemble::{AssembleError, Header, Payload, assemble};
@@ -22,7 +22,7 @@
 //!     Header::new(&UDP).with("dst_port", 53),
 //! ];
 //! let assembled = assemble(&headers, &Payload::Zeros, 60)?;
-//! // The source address shall be the program's variable 0: two checksums follow it.
+//! // Variable 0 of the program sets the source address, so two checksums need an update.
 //! let steps = assembled.program_steps(None, &[assembled.write(1, "src", 0)?], false);
 //! assert!(matches!(steps[..], [Step::Write(_), Step::Checksum(_), Step::Checksum(_)]));
 //! # Ok(())
@@ -51,26 +51,25 @@ use core::ops::Range;
 use self::fill::PacketEnd;
 use crate::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 
-/// The longest frame that is assembled, in bytes without FCS.
+/// Longest frame in bytes without FCS.
 pub const FRAME_LENGTH_MAX: usize = 65_535;
 
-/// A frame, and where everything is in it.
+/// An assembled frame with the positions of its headers.
 #[derive(Clone, Debug)]
 pub struct Assembled {
     /// The frame without FCS.
     pub frame: Vec<u8>,
-    /// Its headers, in their order.
+    /// Headers in their order.
     pub headers: Vec<Placed>,
-    /// What makes lengths and checksums right again, whatever of the frame varies, its length
-    /// too, in the order in which it must be done. Those that were given a value are left alone.
+    /// Steps that correct lengths and checksums after any change of the frame or its length, in the
+    /// order to run them. Fields with given values have no steps.
     pub steps: Vec<Step>,
 }
 
-/// Makes a frame of `frame_length` bytes without FCS.
+/// Assembles a frame of `frame_length` bytes without FCS.
 ///
-/// # Errors
-/// Where a header has no such field or item, a value does not fit its field, a checksum has
-/// nothing to stand on, or the frame is too short or too long.
+/// # Errors If a field or item does not exist, or a value does not fit its field. If a checksum
+/// lacks the header that it covers, or the frame is too short or too long.
 pub fn assemble(
     headers: &[Header],
     payload: &Payload,
@@ -100,25 +99,23 @@ pub fn assemble(
     Ok(Assembled { frame, headers: placed, steps })
 }
 
-/// The least length of a frame with these headers and this payload, in bytes without FCS.
+/// Returns the minimum length of a frame with these headers and this payload, in bytes without FCS.
 ///
-/// # Errors
-/// Where a header has no such field or item, or its places cannot be told.
+/// # Errors If a field or item does not exist, or its position is undefined.
 pub fn length_min(headers: &[Header], payload: &Payload) -> Result<usize, AssembleError> {
     Ok(end(&place::place(headers)?) + payload.length_min())
 }
 
-/// Where the last header ends.
+/// Returns the end of the last header.
 fn end(placed: &[Placed]) -> usize {
     placed.last().map_or(0, |last| last.offset + last.length)
 }
 
 impl Assembled {
-    /// Where a field of a header stands; `field` is a name, or for an item's field a path of the
-    /// items' number, from 0, and its name, as in `options.0.value`.
+    /// Returns the position of a header's field. `field` is a name, or for an item's field a path
+    /// with the item number from 0, as in `options.0.value`.
     ///
-    /// # Errors
-    /// Where there is no such header or field, or the header does not have it here.
+    /// # Errors If there is no such header or field, or the field is absent.
     pub fn place(&self, header: usize, field: &str) -> Result<Place, AssembleError> {
         let error = |name, problem| AssembleError {
             header: Some((header, name)),
@@ -132,10 +129,9 @@ impl Assembled {
         placed.field(field).map_err(|problem| error(placed.layout.name, problem))
     }
 
-    /// A way for the values of the program's variable `variable` into a field.
+    /// Returns a write of the program's variable `variable` to a field.
     ///
-    /// # Errors
-    /// As [`place`](Self::place); where the field has more than 16 bytes or none.
+    /// # Errors As [`place`](Self::place), or if the field is empty or exceeds 16 bytes.
     pub fn write(
         &self,
         header: usize,
@@ -165,11 +161,11 @@ impl Assembled {
         })
     }
 
-    /// The steps of a program that makes `writes`, and varies the frame's length by the variable
-    /// `length` where there is one: all that is needed for that, nothing that is not.
+    /// Returns the steps of a program that performs `writes` and, if `length` is given, sets the
+    /// frame length to that variable. It includes only the corrections that these changes need.
     ///
-    /// A length or checksum that one of `writes` writes is left as it was written. Where each frame
-    /// is to carry a signature, `is_measured`, a CRC that covers it is made for each.
+    /// A length or checksum that `writes` write is not corrected. If `is_measured`, each frame
+    /// carries a signature, so a CRC that covers it is computed for each frame.
     pub fn program_steps(
         &self,
         length: Option<usize>,
@@ -208,7 +204,7 @@ impl Assembled {
     }
 }
 
-/// What a checksum covers: its part of the frame, and addresses.
+/// Returns the ranges that a checksum covers: a part of the frame, and addresses.
 fn covered(sum: &Checksum, frame_length: usize) -> [Range<usize>; 2] {
     match *sum {
         Checksum::Internet { start, end, pseudo_header, .. } => {

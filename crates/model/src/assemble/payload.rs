@@ -1,32 +1,32 @@
-//! What fills a frame behind its headers.
+//! Payload behind the headers of a frame.
 
 use alloc::vec::Vec;
 
-/// What fills a frame behind its headers.
+/// Payload behind the headers of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Nothing: the packet ends with its headers. Zeros fill the frame, and no length or
-    /// checksum counts them.
+    /// No payload: the packet ends with its headers. Zeros pad the frame, and no length or checksum
+    /// covers them.
     Padding,
     /// Zeros.
     Zeros,
-    /// Repeat these bytes.
+    /// Repeats these bytes.
     Pattern(Vec<u8>),
-    /// Bytes that grow by one, from this one; 0 follows 255.
+    /// Bytes that count up from this value; 0 follows 255.
     IncrementingBytes(u8),
-    /// Words of 16 bits that grow by one, from this one; 0 follows 65535.
+    /// 16-bit words that count up from this value; 0 follows 65535.
     IncrementingWords(u16),
     /// These bytes, padded with zeros.
     Bytes(Vec<u8>),
 }
 
 impl Payload {
-    /// A text in UTF-8, then zeros.
+    /// Returns a payload of UTF-8 text, padded with zeros.
     pub fn text(text: &str) -> Self {
         Self::Bytes(text.into())
     }
 
-    /// The least room that it takes.
+    /// Returns the minimum length of the payload.
     pub(super) fn length_min(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -34,7 +34,7 @@ impl Payload {
         }
     }
 
-    /// Fills what is zero.
+    /// Fills `room`, which contains zeros.
     pub(super) fn write(&self, room: &mut [u8]) {
         match self {
             Self::Padding | Self::Zeros => {}

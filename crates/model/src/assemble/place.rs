@@ -1,4 +1,4 @@
-//! Where headers and fields stand.
+//! Positions of headers and fields in a frame.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,41 +12,40 @@ use wirestorm_wire::layout::{Field, Kind, Layout, Padding, Presence, Role};
 /// A header in a frame, or an item in a header.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// Its layout.
+    /// Layout of the header.
     pub layout: &'static Layout,
-    /// Where it begins in the frame.
+    /// Offset in the frame.
     pub offset: usize,
-    /// Its bytes, with items and padding.
+    /// Length in bytes, items and padding included.
     pub length: usize,
-    /// Its items, in their order.
+    /// Items in their order.
     pub items: Vec<Self>,
-    /// Where its fields are; `None` for those that it does not have here. As many as the layout
-    /// has, in the same order.
+    /// Position of each field of the layout, in the same order; `None` for absent fields.
     pub(super) places: Vec<Option<Place>>,
-    /// Its bytes without padding.
+    /// Length in bytes without padding.
     pub(super) bare_length: usize,
-    /// Its bytes as it counts them itself.
+    /// Length in bytes as the header's own length field counts it.
     pub(super) content_length: usize,
 }
 
-/// Where a field stands in the frame.
+/// Position of a field in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The field.
     pub field: &'static Field,
-    /// Where it begins, in bits from the start of the frame.
+    /// Offset in bits from the start of the frame.
     pub bit_offset: usize,
-    /// Its size in bits.
+    /// Size in bits.
     pub bits: usize,
 }
 
 impl Place {
-    /// The bytes in which it has bits.
+    /// Returns the range of bytes that contain bits of the field.
     pub const fn bytes(&self) -> Range<usize> {
         self.bit_offset / 8..(self.bit_offset + self.bits).div_ceil(8)
     }
 
-    /// What it holds; `None` where the frame ends before it or it has more than 128 bits.
+    /// Returns the value; `None` if the frame ends before it or the field exceeds 128 bits.
     pub fn read(&self, frame: &[u8]) -> Option<u128> {
         if self.bits > 128 {
             return None;
@@ -59,7 +58,7 @@ impl Place {
         Some(value)
     }
 
-    /// Writes the lowest of `value`'s bits.
+    /// Writes the lowest bits of `value`.
     pub(super) fn write(&self, frame: &mut [u8], value: u128) {
         for index in 0..self.bits {
             let bit = self.bit_offset + index;
@@ -73,7 +72,7 @@ impl Place {
 }
 
 impl Placed {
-    /// Where a field stands, by its name or path, as in `options.0.value`.
+    /// Returns the position of a field by its name or path, as in `options.0.value`.
     pub(super) fn field(&self, path: &str) -> Result<Place, Problem> {
         if let Some(rest) = self.item_path(path) {
             let (index, rest) = rest.split_once('.').unwrap_or((rest, ""));
@@ -90,13 +89,13 @@ impl Placed {
         (!name.is_empty() && name == self.layout.items.name).then_some(rest)
     }
 
-    /// Where the first field that fits is.
+    /// Returns the position of the first field whose role matches.
     pub(super) fn find(&self, fits: impl Fn(Role) -> bool) -> Option<Place> {
         self.places.iter().flatten().find(|place| fits(place.field.role)).copied()
     }
 }
 
-/// The place of every header, one behind the other.
+/// Places all headers, one behind the other.
 pub(super) fn place(headers: &[Header]) -> Result<Vec<Placed>, AssembleError> {
     let mut placed: Vec<Placed> = Vec::with_capacity(headers.len());
     let mut offset = 0;
@@ -110,10 +109,10 @@ pub(super) fn place(headers: &[Header]) -> Result<Vec<Placed>, AssembleError> {
     Ok(placed)
 }
 
-/// What is wrong, with the name or path of the field.
+/// Name or path of the field, and the problem.
 pub(super) type FieldError = (Option<String>, Problem);
 
-/// The place of a header at an offset, or of an item.
+/// Places a header or an item at an offset.
 pub(super) fn place_one(
     header: &Header,
     offset: usize,
@@ -126,7 +125,7 @@ pub(super) fn place_one(
         }
     }
     let mut places = Vec::with_capacity(layout.fields.len());
-    // Bits of fields that are absent, and the end of the last one that is there.
+    // Size of absent fields so far, and the end of the last present field.
     let (mut absent, mut end) = (0, 8 * offset);
     for field in layout.fields {
         let at = |problem| (Some(field.name.into()), problem);
@@ -193,7 +192,7 @@ fn is_present(header: &Header, field: &Field) -> Result<bool, Problem> {
     }
 }
 
-/// What a flag holds: as given, or 1 where something was given that it is for.
+/// Returns the value of a flag: the given one, or 1 if a value needs the flag.
 pub(super) fn flag_value(header: &Header, flag: &str) -> u128 {
     let Some(Field { role: Role::Flag(names), default, .. }) = header.layout.field(flag) else {
         return 0;
@@ -210,7 +209,7 @@ pub(super) fn flag_value(header: &Header, flag: &str) -> u128 {
     }
 }
 
-/// The size of a field in bits.
+/// Returns the size of a field in bits.
 fn size(header: &Header, field: &Field) -> Result<usize, Problem> {
     if field.kind != Kind::Bytes {
         return Ok(field.bits);

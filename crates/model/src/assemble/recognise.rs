@@ -1,4 +1,4 @@
-//! The headers of a frame that comes from elsewhere.
+//! Recognition of the headers in an existing frame.
 
 use alloc::vec::Vec;
 
@@ -13,16 +13,16 @@ use wirestorm_wire::layout::{
     ppp::PPPOE, vxlan::VXLAN,
 };
 
-/// More headers than this are payload.
+/// Largest number of headers; what follows is payload.
 const HEADERS_MAX: usize = 64;
 
-/// Finds the headers of an Ethernet frame, as if it had been assembled from them: each as the one
-/// before it says, up to the first that is not known; what is behind is payload. Options are part
-/// of their header, and fields of theirs are not found.
+/// Recognises the headers of an Ethernet frame, as if it had been assembled from them. Each header
+/// determines the next one; the first unknown one begins the payload. Options are part of their
+/// header, and their fields are not recognised.
 ///
-/// The frame is left as it is. Of its lengths and checksums the steps have those that can be kept
-/// right: not those over a packet of which the frame has only a part (cut short, or a fragment), not
-/// a UDP checksum that is absent, not a CRC with padding behind it.
+/// The frame stays unchanged. The steps include only lengths and checksums that can be kept
+/// correct. They exclude those over an incomplete packet (truncated or a fragment), absent UDP
+/// checksums, and a CRC with padding behind it.
 pub fn recognise(frame: Vec<u8>) -> Assembled {
     let mut headers: Vec<Placed> = Vec::new();
     let mut layout = Some(&ETHERNET);
@@ -42,7 +42,7 @@ fn header_at(
     before: Option<&Placed>,
 ) -> Option<Placed> {
     let mut header = Header::new(layout);
-    // Flags tell which fields there are, and stand before all of those.
+    // Flags determine which fields are present, and precede those fields.
     for field in layout.fields.iter().filter(|field| matches!(field.role, Role::Flag(_))) {
         let place = Place { field, bit_offset: 8 * offset + field.bit_offset, bits: field.bits };
         header = header.with(field.name, place.read(frame)?);
@@ -61,10 +61,10 @@ fn header_at(
     (placed.offset + placed.length <= frame.len()).then_some(placed)
 }
 
-/// What is behind a header.
+/// Returns the layout of the next header.
 fn next_layout(frame: &[u8], header: &Placed) -> Option<&'static Layout> {
     let value = |name| header.field(name).ok().and_then(|place| place.read(frame));
-    // RFC 4928 section 3: no IP packet begins with any other four bits.
+    // RFC 4928 section 3: the first four bits identify an IP packet.
     let by_version = || match frame.get(header.offset + header.length)? >> 4 {
         4 => Some(&IPV4),
         6 => Some(&IPV6),
@@ -89,13 +89,13 @@ fn next_layout(frame: &[u8], header: &Placed) -> Option<&'static Layout> {
     let place = header.find(|role| matches!(role, Role::NextProtocol(_)))?;
     let Role::NextProtocol(space) = place.field.role else { return None };
     let number = u16::try_from(place.read(frame)?).ok()?;
-    // The first one of those with this number has what they have in common.
+    // The first layout with this number has the fields that all of them share.
     layout::all().iter().copied().find(|layout| {
         layout.number(space).is_some_and(|it| it.number == number || it.outer == number)
     })
 }
 
-/// Whether only a part of a packet is behind a header.
+/// Returns whether the header is followed by only a part of a packet.
 fn is_fragment(frame: &[u8], header: &Placed) -> bool {
     let is_set = |name| {
         let value = header.field(name).ok().and_then(|place| place.read(frame));
@@ -105,18 +105,19 @@ fn is_fragment(frame: &[u8], header: &Placed) -> bool {
     can_be && (is_set("more_fragments") || is_set("fragment_offset"))
 }
 
-/// Where a header says that its packet ends, where it does.
+/// Returns the end of the packet according to the header, if it has a length.
 fn told_end(frame: &[u8], header: &Placed) -> Option<usize> {
     let place = header.find(|role| matches!(role, Role::LengthToEnd { .. }))?;
     let Role::LengthToEnd { from } = place.field.role else { return None };
     Some(header.offset + from + place.read(frame)? as usize)
 }
 
-/// What keeps lengths and checksums right: lengths first, then checksums, inner ones first.
+/// Returns the steps that keep lengths and checksums correct: lengths first, then inner checksums
+/// before outer ones.
 fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
     let mut lengths = Vec::new();
     let mut sums = Vec::new();
-    // Where the packet ends, as long as all of it is there.
+    // End of the packet; `None` once the packet is incomplete.
     let mut packet_end = Some(frame.len());
     for (index, header) in headers.iter().enumerate() {
         if let Some(told) = told_end(frame, header) {
@@ -144,7 +145,7 @@ fn steps(frame: &[u8], headers: &[Placed]) -> Vec<Step> {
     lengths
 }
 
-/// A checksum, and what is around it.
+/// A checksum and its surroundings.
 struct Asked<'a> {
     frame: &'a [u8],
     headers: &'a [Placed],
@@ -154,7 +155,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What it covers; `None` where that is not all there.
+    /// Returns the checksum with its covered range; `None` if the data is incomplete.
     fn sum(&self, covered: Covered) -> Option<Checksum> {
         let (before, rest) = self.headers.split_at_checked(self.index)?;
         let header = rest.first()?;
@@ -167,7 +168,7 @@ impl Asked<'_> {
             _ if self.packet_end.is_none() => return None,
             Covered::Packet => (end, PseudoHeader::None, false),
             Covered::PacketAndAddresses { never_zero } => {
-                // RFC 768: a sum of zero is none.
+                // RFC 768: zero means no checksum.
                 if never_zero && self.place.read(self.frame) == Some(0) {
                     return None;
                 }
@@ -180,20 +181,20 @@ impl Asked<'_> {
 }
 
 impl Assembled {
-    /// Where the first packet in the frame ends that says its length; what is behind is padding.
-    /// The end of the frame where none does.
+    /// Returns the end of the first packet with a length field; padding follows. The end of the
+    /// frame if there is none.
     pub fn packet_end(&self) -> usize {
         let told = self.headers.iter().find_map(|header| told_end(&self.frame, header));
         told.unwrap_or(self.frame.len()).min(self.frame.len())
     }
 
-    /// Where the headers end.
+    /// Returns the end of the headers.
     pub fn headers_end(&self) -> usize {
         end(&self.headers)
     }
 
-    /// Makes those lengths and checksums of the frame right, or wrong on purpose, that `steps`
-    /// name.
+    /// Corrects those lengths and checksums of the frame that `steps` name. A
+    /// [`Step::WrongChecksum`] makes a checksum wrong.
     pub fn repair(&mut self, steps: &[Step]) {
         for step in steps {
             match step {

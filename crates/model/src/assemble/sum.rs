@@ -1,10 +1,10 @@
-//! Checksums, computed over a whole frame.
+//! Computation of checksums in a complete frame.
 
 use crate::stream::{Checksum, PseudoHeader};
 use wirestorm_wire::checksum::{self, combine};
 
-/// Makes a checksum right, or wrong on purpose as [`Step::WrongChecksum`] says. What lies beyond
-/// the frame is left out.
+/// Writes a correct checksum, or a wrong one as [`Step::WrongChecksum`] defines. Ignores ranges
+/// beyond the frame.
 ///
 /// [`Step::WrongChecksum`]: crate::stream::Step::WrongChecksum
 pub(super) fn write(sum: &Checksum, is_wrong: bool, frame: &mut [u8]) {

@@ -1,15 +1,17 @@
-//! Streams of frames: the words that plans and the engine share.
+//! Streams of frames. Plans and the engine share these types.
 //!
-//! A stream makes its frames from one template. Its [`Program`] says what differs from frame to
-//! frame, its [`Transmission`] when frames leave.
+//! A stream makes its frames from one template. Its [`Program`] defines the changes from frame to
+//! frame, and its [`Transmission`] defines the departure times.
 //!
-//! # Every value follows from the frame's number
+//! # Values depend only on the frame number
 //!
-//! The value of a [`Variable`] is a function of the number of the frame in its stream, counted
-//! from 0, and of nothing else. Several workers can therefore share a stream, each taking every
-//! n-th frame, and send the same set of frames as one worker; a stream that is paused goes on
-//! where it was; and what was sent can be told from the plan alone. [`Variable::value`] is that
-//! function, written as it reads; the engine computes the same values step by step.
+//! The value of a [`Variable`] is a function of the number of the frame in its stream, from 0, and
+//! of nothing else. So several workers can share a stream: each takes every n-th frame, and
+//! together they send the same frames as one worker. A paused stream continues where it stopped.
+//! The plan alone determines what was sent.
+//!
+//! [`Variable::value`] is the reference implementation. The engine computes the same values step by
+//! step.
 
 mod program;
 mod transmission;
@@ -22,23 +24,23 @@ pub use variable::{Advance, Values, Variable, draw};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a stream sends, and when.
+/// A stream: its frames and their departure times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
-    /// Its name in the plan, for results and messages.
+    /// Name in the plan, for results and messages.
     pub name: String,
-    /// The template: the first frame before its program ran, without FCS.
+    /// Template: the first frame before the program runs, without FCS.
     pub template: Vec<u8>,
-    /// What differs from frame to frame.
+    /// Changes from frame to frame.
     pub program: Program,
-    /// When frames leave.
+    /// Departure times.
     pub transmission: Transmission,
-    /// Whether each frame carries a signature in its last 18 bytes, by which it is recognised
-    /// where it arrives. The template has zeros there, so that checksums in it are right for any
-    /// signature; a checksum that is made right covers the signature whole or not at all.
+    /// Whether the last 18 bytes of each frame are a signature, by which the receiver recognises
+    /// the frame. The template has zeros there, so that its checksums are valid for any signature.
+    /// A corrected checksum covers either the whole signature or none of it.
     pub is_measured: bool,
-    /// Whether frames are counted where they arrive by a mark in their IP header, because they
-    /// have no room for a signature: see [`wirestorm_wire::mark`]. The template has mark 0; a stream gets
-    /// its own when it is sent. No stream is both measured and marked.
+    /// Whether the receiver counts frames by a mark in the IP header, because they have no room for
+    /// a signature; see [`wirestorm_wire::mark`]. The template has mark 0, and the engine assigns the mark
+    /// of the stream. `is_measured` and `is_marked` exclude each other.
     pub is_marked: bool,
 }

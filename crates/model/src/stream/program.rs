@@ -1,47 +1,45 @@
-//! What a stream does to its template for each frame.
+//! Changes that a stream makes to its template for each frame.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::variable::Variable;
 
-/// Variables, and what is done with them, in this order, for every frame.
+/// Variables and the steps that use them, executed in this order for every frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The values that change.
+    /// Variables.
     pub variables: Vec<Variable>,
-    /// What is written where. Lengths and checksums come last, so that they see the rest.
+    /// Steps. Lengths and checksums come last, so that they cover the other changes.
     pub steps: Vec<Step>,
 }
 
-/// One thing done to a frame.
+/// One change of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Writes a variable.
+    /// Writes a variable to a field.
     Write(Write),
-    /// Makes the frame as long as a variable says, in bytes without FCS; at most as long as the
-    /// template, and at least 14.
+    /// Sets the frame length to a variable, in bytes without FCS. The length is at least 14 and at
+    /// most that of the template.
     Length {
-        /// Its index.
+        /// Index of the variable.
         variable: usize,
     },
-    /// Writes the length of the frame less `less` as 16 bits in network order: what IP and UDP
-    /// headers hold.
+    /// Writes the frame length minus `less` as 16 bits in network order, as in IP and UDP headers.
     WriteLength {
-        /// Where.
+        /// Offset of the field.
         offset: usize,
-        /// Bytes of the frame that do not count.
+        /// Bytes of the frame to subtract.
         less: usize,
     },
-    /// Makes a checksum right.
+    /// Computes and writes a checksum.
     Checksum(Checksum),
-    /// Makes a checksum wrong in every frame: as if the sum were one more, or all bits of the CRC
-    /// inverted.
+    /// Writes a wrong checksum to every frame: the sum plus one, or the inverted CRC.
     WrongChecksum(Checksum),
 }
 
 impl Step {
-    /// The bytes of the frame that it writes; none for a length of the frame itself.
+    /// Returns the bytes of the frame that the step writes; empty for [`Step::Length`].
     pub fn target(&self) -> Range<usize> {
         match self {
             Self::Write(write) => write.target(),
@@ -52,34 +50,34 @@ impl Step {
     }
 }
 
-/// A variable's way into the frame: `field = (field & !mask) | ((value + add) << shift & mask)`,
-/// with `shift` to the right where it is negative.
+/// A write of a variable to a field: `field = (field & !mask) | ((value + add) << shift & mask)`. A
+/// negative `shift` shifts right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Write {
-    /// The variable's index.
+    /// Index of the variable.
     pub variable: usize,
-    /// Where the field begins.
+    /// Offset of the field.
     pub offset: usize,
-    /// Bytes of the field, 1 to 16.
+    /// Width of the field in bytes, 1 to 16.
     pub width: usize,
-    /// What is added to the value before; wraps.
+    /// Addend; wraps.
     pub add: u128,
-    /// By how much the sum is moved to the left, or to the right where negative.
+    /// Left shift of the sum; negative shifts right.
     pub shift: i32,
-    /// The bits of the field that are written.
+    /// Bits of the field to write.
     pub mask: u128,
-    /// The order of its bytes.
+    /// Byte order of the field.
     pub order: ByteOrder,
 }
 
 impl Write {
-    /// The bytes of its field.
+    /// Returns the bytes of the field.
     pub const fn target(&self) -> Range<usize> {
         self.offset..self.offset.saturating_add(self.width)
     }
 
-    /// Writes a value to a frame, as the definition reads; nothing where the field is not all in
-    /// it.
+    /// Writes a value to a frame, as the type defines it. Does nothing if the field exceeds the
+    /// frame.
     pub fn put(&self, value: u128, frame: &mut [u8]) {
         let Some(field) = frame.get_mut(self.target()) else { return };
         let is_little = self.order == ByteOrder::Little;
@@ -103,44 +101,43 @@ impl Write {
     }
 }
 
-/// The order of the bytes of a field.
+/// Byte order of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteOrder {
-    /// The most significant first, as in all Internet protocols.
+    /// Most significant byte first, as in all Internet protocols.
     #[default]
     Network,
-    /// The least significant first.
+    /// Least significant byte first.
     Little,
 }
 
-/// A checksum to be made right.
+/// A checksum to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Checksum {
-    /// Of 16 bits (RFC 1071): over `start` to `end` and a pseudo header.
+    /// Internet checksum (RFC 1071): 16 bits over `start` to `end` and a pseudo-header.
     Internet {
-        /// Where it stands.
+        /// Offset of the checksum.
         offset: usize,
-        /// The first byte that it covers.
+        /// Offset of the first covered byte.
         start: usize,
-        /// The byte behind the last one; `None`: the end of the frame.
+        /// Offset behind the last covered byte; `None` means the end of the frame.
         end: Option<usize>,
-        /// What it covers beside.
+        /// Pseudo-header that the checksum covers too.
         pseudo_header: PseudoHeader,
-        /// Whether a result of zero is written as all ones, because zero means that there is none
-        /// (UDP, RFC 768).
+        /// Whether to write all ones instead of zero, since zero means no checksum (UDP, RFC 768).
         never_zero: bool,
     },
-    /// SCTP's CRC32c over `start` to the end of the frame (RFC 9260 appendix A).
+    /// SCTP's CRC32c from `start` to the end of the frame (RFC 9260 appendix A).
     Crc32c {
-        /// Where it stands.
+        /// Offset of the checksum.
         offset: usize,
-        /// The first byte that it covers.
+        /// Offset of the first covered byte.
         start: usize,
     },
 }
 
 impl Checksum {
-    /// Where it is written.
+    /// Returns the bytes of the checksum.
     pub const fn target(&self) -> Range<usize> {
         match *self {
             Self::Internet { offset, .. } => offset..offset + 2,
@@ -149,23 +146,23 @@ impl Checksum {
     }
 }
 
-/// What a transport checksum covers beside its segment.
+/// Pseudo-header of a transport checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PseudoHeader {
-    /// Nothing.
+    /// No pseudo-header.
     None,
-    /// That of IPv4 with the header at this offset.
+    /// The IPv4 pseudo-header.
     Ipv4 {
-        /// Where the header begins.
+        /// Offset of the IP header.
         header: usize,
-        /// The protocol number.
+        /// Protocol number.
         protocol: u8,
     },
-    /// That of IPv6 with the fixed header at this offset.
+    /// The IPv6 pseudo-header.
     Ipv6 {
-        /// Where the header begins.
+        /// Offset of the IP header.
         header: usize,
-        /// The protocol number behind all extension headers.
+        /// Protocol number behind all extension headers.
         protocol: u8,
     },
 }

@@ -1,32 +1,32 @@
-//! When the frames of a stream leave.
+//! Departure times of the frames of a stream.
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
 
-/// When the frames of a stream leave.
+/// Departure times of the frames of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transmission {
-    /// How many frames, in which groups.
+    /// Number of frames and their grouping.
     pub mode: Mode,
-    /// How fast within a group.
+    /// Rate within a group.
     pub speed: Speed,
     /// Distribution of inter-departure times.
     pub departures: Departures,
-    /// Time from the stream's start to its first frame, each time it starts.
+    /// Time from each start of the stream to its first frame.
     pub start_delay: Duration,
-    /// Whether it starts by itself, or only when another one ends that names it.
+    /// Whether the stream starts by itself. If not, it starts when a stream that names it in `next`
+    /// ends.
     pub self_start: bool,
-    /// Whether it waits to be resumed before its first frame.
+    /// Whether the stream waits for a resume before its first frame.
     pub start_paused: bool,
-    /// The stream, by its index in the plan, that starts when this one ends.
+    /// Index in the plan of the stream to start when this one ends.
     pub next: Option<usize>,
-    /// How often this stream may start, by itself and by being named as the next one; 0: without
-    /// limit.
+    /// Largest number of starts, by itself and as the next stream; 0 means no limit.
     pub starts_max: u32,
 }
 
 impl Transmission {
-    /// Frames at an even distance from the start on, until it is stopped.
+    /// Returns a transmission that sends at a constant rate until it is stopped.
     pub const fn continuous(speed: Speed) -> Self {
         Self {
             mode: Mode::Continuous,
@@ -41,55 +41,56 @@ impl Transmission {
     }
 }
 
-/// How many frames a stream sends.
+/// Number of frames that a stream sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Until it is stopped.
+    /// Sends until it is stopped.
     Continuous,
-    /// Those that are due before so much time has passed since the first, then it ends.
+    /// Sends frames that are due within a time after the first frame, then ends.
     Time {
-        /// The time; more than zero.
+        /// Time limit; more than zero.
         lasts: Duration,
     },
-    /// So many, then it ends.
+    /// Sends a number of frames, then ends.
     Burst {
-        /// Frames; at least 1.
+        /// Number of frames; at least 1.
         frames: u64,
     },
-    /// Several bursts, then it ends.
+    /// Sends several bursts, then ends.
     Bursts {
-        /// Frames of each; at least 1.
+        /// Frames per burst; at least 1.
         frames: u64,
-        /// Bursts; at least 1.
+        /// Number of bursts; at least 1.
         count: u64,
-        /// From the last frame of a burst to the first of the next.
+        /// Time from the last frame of a burst to the first of the next.
         gap: Duration,
     },
 }
 
-/// How fast frames of a group follow each other.
+/// Rate within a group of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
-    /// As fast as the port takes them.
+    /// As fast as the port accepts frames.
     Max,
     /// Frames per second.
     Frames(Rate),
-    /// Bits a second.
+    /// Bits per second, counted at this layer.
     Bits(Rate, Layer),
 }
 
-/// How the gaps between frames are distributed about their mean.
+/// Distribution of the gaps between frames about their mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Departures {
-    /// All alike.
+    /// Constant gaps.
     #[default]
     Constant,
-    /// Exponentially: a Poisson process, drawn by this seed.
+    /// Exponentially distributed gaps: a Poisson process.
     Poisson {
-        /// What the draws follow from.
+        /// Seed of the draws.
         seed: u64,
     },
-    /// For `on` at the rate that makes the stream's own the mean over both, then none for `off`.
+    /// Alternates between `on` with frames and `off` without. The rate during `on` is higher, so
+    /// that the mean over both is the stream's rate.
     OnOff {
         /// Duration with frames.
         on: Duration,

@@ -1,4 +1,4 @@
-//! Values that change from frame to frame.
+//! Variables of a stream.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -6,82 +6,82 @@ use core::num::NonZeroU64;
 /// A value that changes from frame to frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Which values, in which order.
+    /// Sequence of values.
     pub values: Values,
-    /// What makes it go on to the next value.
+    /// Event that advances the variable to its next value.
     pub advance: Advance,
-    /// The sequence begins again after so many values.
+    /// Number of values after which the sequence restarts.
     pub restart_after: Option<NonZeroU64>,
 }
 
-/// What makes a variable go on to its next value.
+/// Event that advances a variable to its next value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advance {
     /// Every frame.
     #[default]
     EveryFrame,
-    /// Another variable, by its index in the program, having passed through all its values:
-    /// those of its cycle, or the draws after which it begins again.
+    /// The wrap of another variable, by its index in the program. A variable wraps at the end of
+    /// its cycle; a random one wraps when it restarts.
     WhenWraps(usize),
 }
 
-/// A sequence of values; the n-th follows from n.
+/// A sequence of values; each value is a function of its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// `start`, then on by `step` within `min` to `max`, upwards or downwards; beyond the end it
-    /// goes on at the other end.
+    /// Counts from `start` by `step` between `min` and `max`, upwards or downwards, and wraps at
+    /// the end.
     Counter {
-        /// The first value; within the bounds.
+        /// First value, within the bounds.
         start: u128,
-        /// Minimum.
+        /// Smallest value.
         min: u128,
-        /// Maximum.
+        /// Largest value.
         max: u128,
-        /// The distance between values; not zero, and `max - min + 1` is a multiple of it.
+        /// Step; not zero, and a divisor of `max - min + 1`.
         step: u128,
-        /// Whether values fall.
+        /// Whether to count down.
         downwards: bool,
     },
-    /// These, in their order; at least one.
+    /// A list of values in this order; at least one.
     List(Vec<u128>),
-    /// Any value from `min` to `max`, all equally likely, drawn by `seed` and the number alone.
+    /// Uniformly distributed values from `min` to `max`, a function of `seed` and the position.
     Random {
-        /// Minimum.
+        /// Smallest value.
         min: u128,
-        /// Maximum.
+        /// Largest value.
         max: u128,
-        /// What the draw follows from.
+        /// Seed of the draws.
         seed: u64,
     },
-    /// One of these, as often as its weight says, drawn by `seed` and the number alone.
+    /// Weighted choice between values, a function of `seed` and the position.
     Weighted {
         /// Values with their weights; at least one weight is not zero.
         choices: Vec<(u128, u32)>,
-        /// What the draw follows from.
+        /// Seed of the draws.
         seed: u64,
     },
 }
 
 impl Variable {
-    /// A variable that goes on with every frame and never restarts.
+    /// Creates a variable that advances with every frame and never restarts.
     pub const fn new(values: Values) -> Self {
         Self { values, advance: Advance::EveryFrame, restart_after: None }
     }
 
-    /// The value in frame `number` of a stream with these variables, of which this is one.
+    /// Returns the value in frame `number`; `variables` are those of the stream, this one included.
     ///
-    /// The definition; the engine is tested against it.
+    /// This is the reference implementation, and tests compare the engine with it.
     pub fn value(&self, number: u64, variables: &[Self]) -> u128 {
         self.values.nth(self.position(number, variables))
     }
 
-    /// How many values it has gone past before frame `number`, since it last began again.
+    /// Returns the position in the sequence at frame `number`, since the last restart.
     pub fn position(&self, number: u64, variables: &[Self]) -> u64 {
         let passed = self.passed(number, variables);
         self.restart_after.map_or(passed, |after| passed % after)
     }
 
-    /// How many values it has gone past before frame `number` in all.
+    /// Returns how many times the variable advanced before frame `number`.
     fn passed(&self, number: u64, variables: &[Self]) -> u64 {
         match self.advance {
             Advance::EveryFrame => number,
@@ -91,14 +91,14 @@ impl Variable {
         }
     }
 
-    /// How often it has gone through all its values before frame `number`.
+    /// Returns how many times the variable wrapped before frame `number`.
     fn wraps(&self, number: u64, variables: &[Self]) -> u64 {
         match (self.values.cycle(), self.restart_after) {
             (Some(cycle), _) => {
                 let past = self.position(number, variables);
                 past.saturating_add(self.values.lead_in()) / cycle
             }
-            // Draws have no order, but they have an end where they begin again.
+            // Random values have no cycle, so they wrap when they restart.
             (None, Some(after)) => self.passed(number, variables) / after,
             (None, None) => 0,
         }
@@ -106,19 +106,19 @@ impl Variable {
 }
 
 impl Values {
-    /// The value at position `n`, from 0.
+    /// Returns the value at position `n`, from 0.
     pub fn nth(&self, n: u64) -> u128 {
         match self {
             Self::Counter { start, min, max, step, downwards } => {
                 let distance = if *downwards { max - start } else { start - min };
-                // Values keep the distance from the end that the first one has.
+                // All values have the same remainder modulo `step` from the end of the range.
                 let (begin, rest) = (distance / step, distance % step);
                 let place = match ((max - min) / step).checked_add(1) {
                     Some(span) => {
                         let n = u128::from(n) % span;
                         if begin >= span - n { begin - (span - n) } else { begin + n }
                     }
-                    // All of 128 bits.
+                    // All 2^128 values: the wrap-around is that of the type.
                     None => begin.wrapping_add(u128::from(n)),
                 };
                 let past = place * step + rest;
@@ -143,8 +143,7 @@ impl Values {
         }
     }
 
-    /// How many different positions there are before the sequence begins again; `None` for
-    /// draws, which have no order.
+    /// Returns the number of positions before the sequence repeats; `None` for random values.
     pub fn cycle(&self) -> Option<u64> {
         match self {
             Self::Counter { min, max, step, .. } => {
@@ -156,7 +155,7 @@ impl Values {
         }
     }
 
-    /// How many values lie before the first one in the order of the cycle.
+    /// Returns how many values precede the first one in the order of the cycle.
     pub fn lead_in(&self) -> u64 {
         match self {
             Self::Counter { start, min, max, step, downwards } => {
@@ -168,8 +167,8 @@ impl Values {
     }
 }
 
-/// 64 bits that follow from a seed and a number, and look as if they did not: `SplitMix64`'s
-/// output function (Steele, Lea, Flood 2014) over both.
+/// Returns 64 pseudo-random bits for a seed and a number: the output function of `SplitMix64`
+/// (Steele, Lea, Flood 2014) over both.
 #[inline]
 pub const fn draw(seed: u64, number: u64) -> u64 {
     const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -184,8 +183,9 @@ fn draw128(seed: u64, number: u64) -> u128 {
     u128::from(low) | u128::from(draw(!seed, number)) << 64
 }
 
-/// Brings a draw into a range: all of it for the whole width, else by multiplication, whose bias
-/// is below one in 2^64 for ranges up to 2^64 and not more than one in 2^(128 - width) above.
+/// Maps a draw to the range `min` to `max`. The full width needs no change. Up to 2^64 values use
+/// multiplication, with a bias below 2^-64. Wider ranges use the remainder, with a bias of at most
+/// 2^-(128 - width).
 fn within(bits: u128, min: u128, max: u128) -> u128 {
     let width = max - min;
     if width == u128::MAX {

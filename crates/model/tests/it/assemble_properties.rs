@@ -1,4 +1,4 @@
-//! What holds of every frame that is assembled.
+//! Properties of every assembled frame.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 use wirestorm_wire::checksum::{combine, crc32c, sum};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 
-/// A program, run as its words say: the frame that the template becomes with these values.
+/// Runs a program by the definition of its steps and returns the frame for these values.
 fn run(template: &[u8], steps: &[Step], values: &[u128]) -> Vec<u8> {
     let mut frame = template.to_vec();
     for step in steps {
@@ -83,7 +83,7 @@ fn with_items(name: &str, items: &[&str]) -> Header {
     })
 }
 
-/// Packets of all kinds, each of at most 200 bytes with its headers.
+/// Packets of all kinds, each with headers of at most 200 bytes.
 fn stacks() -> Vec<Vec<Header>> {
     let names = |names: &[&str]| names.iter().map(|name| header(name)).collect::<Vec<_>>();
     let mut gre = names(&["ethernet", "ipv4", "gre", "ipv6", "udp"]);
@@ -109,7 +109,7 @@ fn stacks() -> Vec<Vec<Header>> {
     wrong[6] = header("tcp").with("checksum", Value::Bad);
     let mut wrong_sctp = names(&["ethernet", "ipv4", "sctp", "sctp_data"]);
     wrong_sctp[2] = header("sctp").with("checksum", Value::Bad);
-    // What is behind it begins at an odd byte.
+    // The headers behind it begin at an odd offset.
     let mut odd = names(&["custom", "ipv4", "udp"]);
     odd[0] = header("custom").with("bytes", vec![1, 2, 3]);
     vec![
@@ -134,7 +134,8 @@ fn stacks() -> Vec<Vec<Header>> {
     ]
 }
 
-/// Header number and path of every field that has a size, a place and no say in the structure.
+/// Returns header number and path of every field with a size and a position that does not change
+/// the structure.
 fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
     fn walk(header: &Header, path: &str, found: &mut impl FnMut(String, &'static Field)) {
         for field in header.layout.fields {
@@ -157,7 +158,7 @@ fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
     fields
 }
 
-/// Gives a value to a field by its path, in place of the one that it has.
+/// Sets a field by its path and replaces its earlier value.
 fn give(header: &mut Header, path: &str, value: u128) {
     match path.split('.').collect::<Vec<_>>()[..] {
         [name] => {
@@ -185,7 +186,7 @@ fn payloads() -> impl Strategy<Value = Payload> {
     ]
 }
 
-/// Whether a layout is found in a frame by what is before it, and no other.
+/// Returns whether protocol numbers alone identify a layout.
 fn is_told_by_numbers(layout: &Layout) -> bool {
     !["custom", "sctp_data"].contains(&layout.name)
         && !["igmpv2", "igmpv3_report", "icmpv6_neighbor_solicitation"].contains(&layout.name)
@@ -198,10 +199,10 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Some fields of a packet vary, its length too; then every frame is the one that is
-    /// assembled with those values.
+    /// A program that varies some fields and the length creates the frame that is assembled with
+    /// those values.
     #[test]
-    fn a_program_makes_what_assembling_anew_does(
+    fn a_program_equals_a_new_assembly(
         headers in select(stacks()),
         payload in payloads(),
         is_padded in prop::bool::weighted(0.2),
@@ -216,7 +217,7 @@ proptest! {
         for (pick, value) in picks {
             let (index, path, field) = pick.get(&fields);
             let Ok(write) = template.write(*index, path, values.len()) else {
-                // A tag's own number where no header is before it that has it.
+                // The tag's own number, without a header before it to hold it.
                 prop_assert!(matches!(field.role, Role::OwnNumber(_)));
                 continue;
             };
@@ -237,7 +238,7 @@ proptest! {
         };
         let steps = template.program_steps(variable, &writes, false);
         prop_assert_eq!(run(&template.frame, &steps, &values), &expected.frame[..]);
-        // All steps do the same, where none of what they compute was picked.
+        // All steps together have the same effect if no computed field was picked.
         if expected.steps == template.steps {
             let mut all = steps.clone();
             all.truncate(usize::from(variable.is_some()) + writes.len());
@@ -246,7 +247,7 @@ proptest! {
         }
     }
 
-    /// A field holds the value that it was given, and changes no other field.
+    /// A field holds its given value and changes no other field.
     #[test]
     fn values_are_read_back(
         layout in select(layout::all()),
@@ -299,9 +300,9 @@ proptest! {
         }
     }
 
-    /// Whatever is asked for is a frame with all its steps within it, or an error in words.
+    /// Any input results in a frame whose steps lie within it, or in an error message.
     #[test]
-    fn nothing_that_is_asked_for_panics(
+    fn arbitrary_input_never_panics(
         headers in vec(any_header(2), 0..6),
         payload in prop_oneof![payloads(), Just(Payload::Padding)],
         length in prop_oneof![0..300_usize, Just(65_535), any::<usize>()],
@@ -384,7 +385,7 @@ fn words(result: Result<Assembled, AssembleError>) -> String {
 }
 
 #[test]
-fn errors_say_where_what_was_found_and_what_was_expected() {
+fn errors_have_location_found_and_expected_values() {
     let assembled = |headers: &[Header], length| words(assemble(headers, &Payload::Zeros, length));
     let ethernet = || header("ethernet");
     let ipv4 = || header("ipv4");
@@ -412,11 +413,11 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
     );
     assert_eq!(
         assembled(&[ethernet(), ipv4().with("dscp", 1).with("priority", 2)], 100),
-        "header 1 (ipv4), priority: has the bits that dscp was given for; give one of them"
+        "header 1 (ipv4), priority: dscp already sets these bits; give only one of them"
     );
     assert_eq!(
         assembled(&[ethernet(), ipv4().with("dscp", 1).with("dscp", 2)], 100),
-        "header 1 (ipv4), dscp: has the bits that dscp was given for; give one of them"
+        "header 1 (ipv4), dscp: dscp already sets these bits; give only one of them"
     );
     assert_eq!(
         assembled(&[ethernet(), ipv4(), header("gre").with("key", 1).with("key_present", 0)], 100),
@@ -425,7 +426,7 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
     let mss = header("tcp").layout.item("mss").unwrap();
     assert_eq!(
         assembled(&[ethernet(), ipv4().item(Header::new(mss))], 100),
-        "header 1 (ipv4), options.0: mss is no item of it; expected router_alert, timestamp, \
+        "header 1 (ipv4), options.0: mss is not allowed here; expected router_alert, timestamp, \
          record_route, no_operation, end_of_options, custom"
     );
     let mss = Header::new(mss).with("value", 70_000);
@@ -436,32 +437,32 @@ fn errors_say_where_what_was_found_and_what_was_expected() {
     let custom = item(&ipv4(), "custom").with("value", vec![0; 41]);
     assert_eq!(
         assembled(&[ethernet(), ipv4().item(custom)], 100),
-        "header 1 (ipv4), header_length: the right value, 16, does not fit its 4 bits; at most 15"
+        "header 1 (ipv4), header_length: the computed value 16 does not fit its 4 bits; at most 15"
     );
     assert_eq!(
         assembled(&[ethernet(), header("udp")], 100),
-        "header 1 (udp), checksum: covers the addresses of an IP header, and there is none \
-         before; give it a value"
+        "header 1 (udp), checksum: covers the addresses of an IP header, but none precedes \
+         it; give it a value"
     );
     assert_eq!(
         assembled(&[header("vlan").with("tpid", 0x8100)], 100),
-        "header 0 (vlan), tpid: the header before it has no field for it"
+        "header 0 (vlan), tpid: the header before it has no field for this number"
     );
     assert_eq!(
         assembled(&[ethernet().with("ether_type", 1), header("vlan").with("tpid", 0x8100)], 100),
-        "header 1 (vlan), tpid: has the bits that ether_type was given for; give one of them"
+        "header 1 (vlan), tpid: ether_type already sets these bits; give only one of them"
     );
     let automatic = header("vlan").with("tpid", Value::Auto);
     assert!(assemble(&[ethernet().with("ether_type", 1), automatic], &Payload::Zeros, 60).is_ok());
     let segment = with_items("ipv6_routing", &["segment"]).with("segments_left", 1);
     assert_eq!(
         assembled(&[ethernet(), header("ipv6"), segment, header("udp")], 200),
-        "header 3 (udp), checksum: covers the last address of the routing header before it; \
+        "header 3 (udp), checksum: covers the final address in the routing header before it; \
          give it a value"
     );
     assert_eq!(
         words(assemble(&[ethernet(), ipv4(), header("sctp")], &Payload::Padding, 60)),
-        "header 2 (sctp), checksum: covers all to the end of the frame: it cannot be padded; \
+        "header 2 (sctp), checksum: covers the rest of the frame, so there can be no padding; \
          give it a payload"
     );
     let long = [ethernet(), ipv4(), header("udp")];
@@ -504,16 +505,16 @@ fn a_write_fits_a_field_of_any_bits() {
     let error = |header, field| assembled.write(header, field, 0).unwrap_err().to_string();
     assert_eq!(
         error(0, "key"),
-        "header 0 (gre), key: this header does not have it, as it was not given"
+        "header 0 (gre), key: the header has no such field, since no value is given"
     );
     assert_eq!(
         error(1, "bytes"),
-        "header 1 (custom), bytes: has 136 bits, expected 1 to 128 for values that vary"
+        "header 1 (custom), bytes: has 136 bits, expected 1 to 128 for a variable"
     );
 }
 
 #[test]
-fn only_steps_that_are_needed_are_in_a_program() {
+fn a_program_has_only_the_needed_steps() {
     let headers = ["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp"].map(header);
     let assembled = assemble(&headers, &Payload::Zeros, 120).unwrap();
     let count = |length, fields: &[(usize, &str)]| {
@@ -526,19 +527,18 @@ fn only_steps_that_are_needed_are_in_a_program() {
     assert_eq!(count(None, &[(0, "src")]), 0);
     assert_eq!(count(None, &[(1, "identification")]), 1);
     assert_eq!(count(None, &[(1, "src")]), 2);
-    // The inner header's own, and the outer UDP's, which covers both.
+    // The checksum of the inner IPv4 header, and of the outer UDP header, which covers it.
     assert_eq!(count(None, &[(5, "identification")]), 2);
     assert_eq!(count(None, &[(5, "src")]), 3);
     assert_eq!(count(None, &[(5, "src"), (5, "header_checksum")]), 2);
-    // The length, four fields for it, and four checksums.
+    // The length, four length fields and four checksums.
     assert_eq!(count(Some(0), &[]), 9);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The headers of a frame that was assembled are found in it, and are kept right by the same
-    /// steps.
+    /// The headers of an assembled frame are recognised, with the same steps.
     #[test]
     fn headers_are_recognised(
         headers in select(stacks()),
@@ -567,16 +567,16 @@ proptest! {
         if told == headers.len() && !assembled.steps.iter().any(is_wrong) {
             prop_assert_eq!(&found.steps, &assembled.steps);
         }
-        // What is right stays as it is.
+        // Correct values stay unchanged.
         let mut repaired = found.clone();
         repaired.repair(&found.steps);
         let is_right = !assembled.steps.iter().any(is_wrong);
         prop_assert!(!is_right || repaired.frame == assembled.frame);
     }
 
-    /// Any bytes have headers, or none, and what keeps them right is within the frame.
+    /// Arbitrary bytes have headers or none, and all steps lie within the frame.
     #[test]
-    fn any_bytes_can_be_looked_through(
+    fn arbitrary_bytes_never_break_recognition(
         headers in select(stacks()),
         changes in vec((any::<Index>(), any::<u8>()), 0..8),
         length in 0..260_usize,

@@ -1,4 +1,4 @@
-//! Assembled frames, as tshark dissects them.
+//! Assembled frames compared with tshark's dissection.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,14 +12,14 @@ use wirestorm_testkit::pcap::{Resolution, Writer};
 use wirestorm_testkit::require::require_tool;
 use wirestorm_wire::layout::{self, Layout};
 
-/// A frame, and which of its fields tshark knows by which name.
+/// A frame and the names of its fields in tshark.
 struct Case {
     name: &'static str,
     headers: Vec<Header>,
     payload: Payload,
     length: usize,
-    /// A field as `HEADER.FIELD`, tshark's name for it with `#` and the number of the occurrence
-    /// where there are several, and how many of tshark's units one of its own is.
+    /// `HEADER.FIELD`, tshark's name, and the size of its unit in tshark's units. `#` and a number
+    /// select one of several occurrences in tshark.
     fields: Vec<(&'static str, &'static str, u128)>,
 }
 
@@ -44,9 +44,9 @@ fn filled(layout: &'static Layout, values: &[(&'static str, u128)]) -> Header {
 }
 
 trait With: Sized {
-    /// With an item by its name.
+    /// Adds an item with values.
     fn has(self, name: &str, values: &[(&'static str, u128)]) -> Self;
-    /// With an item that has bytes.
+    /// Adds an item with values and a field of bytes.
     fn has_bytes(
         self,
         name: &str,
@@ -54,7 +54,7 @@ trait With: Sized {
         field: &'static str,
         bytes: &[u8],
     ) -> Self;
-    /// With another item in the last one.
+    /// Adds an item to the last item.
     fn within(self, name: &str, values: &[(&'static str, u128)]) -> Self;
 }
 
@@ -511,7 +511,7 @@ fn cases() -> Vec<Case> {
         ], &[
             ("0.ether_type", "eth.type", 1), ("1.code", "pppoe.code", 1),
             ("1.length", "pppoe.payload_length", 1),
-            // Found where type and length of both tags are right.
+            // tshark only finds it if type and length of both tags are correct.
             ("1.tags.1.value", "pppoed.tags.host_uniq", 1),
         ]),
         case("framed ppp in gre", 100, &[
@@ -578,7 +578,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// tshark's rows for the frames, with all checksums verified.
+/// Returns tshark's rows for the frames, with all checksums verified.
 fn dissect(frames: &[Vec<u8>], fields: &[String]) -> Vec<Vec<Vec<String>>> {
     let scratch = Scratch::new().unwrap();
     let path = scratch.file("frames.pcap");
@@ -628,7 +628,7 @@ fn tshark(path: &Path, fields: &[String]) -> Vec<Vec<Vec<String>>> {
     rows.lines().map(|line| line.split('\t').map(split).collect()).collect()
 }
 
-/// The number that tshark shows.
+/// Parses a number as tshark prints it.
 fn number(text: &str) -> Option<u128> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Some(u32::from(address).into());
@@ -647,10 +647,10 @@ fn number(text: &str) -> Option<u128> {
     }
 }
 
-/// Fields that tshark shows as hexadecimal digits only.
+/// Fields that tshark prints only as hexadecimal digits.
 const BYTES: [&str; 2] = ["ipv6.routing.srh.tag", "pppoed.tags.host_uniq"];
 
-/// The headers whose checksum tshark verifies, and the field that says how that ended.
+/// Status fields of the checksums that tshark verifies, with the headers that have them.
 const STATUS: [(&str, &[&str]); 9] = [
     ("ip.checksum.status", &["ipv4"]),
     ("udp.checksum.status", &["udp"]),
@@ -677,7 +677,7 @@ const GOOD: &str = "1";
 const BAD: &str = "0";
 
 #[test]
-fn every_field_is_where_tshark_finds_it() {
+fn every_field_has_the_value_that_tshark_finds() {
     if !require_tool("tshark") {
         return;
     }
@@ -716,7 +716,7 @@ fn every_field_is_where_tshark_finds_it() {
 }
 
 #[test]
-fn checksums_are_good_and_nothing_is_malformed() {
+fn checksums_are_valid_and_no_frame_is_malformed() {
     if !require_tool("tshark") {
         return;
     }
@@ -745,13 +745,13 @@ fn checksums_are_good_and_nothing_is_malformed() {
 }
 
 #[test]
-fn a_bad_checksum_is_bad_and_no_other_is() {
+fn a_bad_checksum_is_the_only_bad_one() {
     if !require_tool("tshark") {
         return;
     }
     let mut bad = Vec::new();
     for case in cases() {
-        // Where one is covered by another the outer one must be right for what the inner one is.
+        // An outer checksum that covers a bad inner one must still be correct.
         for index in 0..case.headers.len() {
             let Some(status) = STATUS
                 .iter()
@@ -787,7 +787,7 @@ fn a_bad_checksum_is_bad_and_no_other_is() {
 }
 
 #[test]
-fn every_layout_is_looked_at() {
+fn every_layout_has_a_case() {
     let mut seen = BTreeSet::new();
     let mut every = BTreeSet::new();
     let mut headers: Vec<Header> = cases().into_iter().flat_map(|case| case.headers).collect();

@@ -1,4 +1,4 @@
-//! Addresses of a port as a host of its own.
+//! Addresses and gateways of a port that acts as a host.
 
 use std::net::IpAddr;
 
@@ -7,14 +7,14 @@ use wirestorm_wire::prefix::Prefix;
 use super::error::PlanError;
 use super::place::Place;
 
-/// What may be written for an address.
+/// Accepted notation of an address, for error messages.
 pub(crate) const ADDRESS: &str =
     "an address with the length of its network's prefix, such as 10.0.0.1/24 or 2001:db8::1/64";
 
 pub(crate) const GATEWAY: &str = "the address of a router, such as 10.0.0.254";
 
-/// Reads an address with the length of its network's prefix, such as `10.0.0.1/24`; without
-/// one, it is alone in its network.
+/// Parses an address with its prefix length, such as `10.0.0.1/24`. Without a length, the prefix
+/// covers the whole address (32 or 128 bits).
 pub fn parse_address(text: &str) -> Option<Prefix> {
     let (address, length) = match text.split_once('/') {
         Some((address, length)) => (address, Some(length.parse().ok()?)),
@@ -26,14 +26,14 @@ pub fn parse_address(text: &str) -> Option<Prefix> {
     (length <= longest).then_some(Prefix { address, length })
 }
 
-/// The port's own addresses: one, or a list.
+/// Reads a port's own addresses: one, or a list.
 pub(crate) fn read_addresses(place: &Place<'_>) -> Result<Vec<Prefix>, PlanError> {
     one_or_many(place, |place| {
         parse_address(place.text(ADDRESS)?).ok_or_else(|| place.wrong(ADDRESS))
     })
 }
 
-/// Its routers: one, or one of each family.
+/// Reads a port's gateways: one, or a list.
 pub(crate) fn read_gateways(place: &Place<'_>) -> Result<Vec<IpAddr>, PlanError> {
     one_or_many(place, |place| place.text(GATEWAY)?.parse().map_err(|_| place.wrong(GATEWAY)))
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_the_length_of_their_networks_prefix() {
+    fn parses_addresses_with_and_without_prefix_length() {
         let address = parse_address("10.0.0.1/24").unwrap();
         assert_eq!((address.address, address.length), ("10.0.0.1".parse().unwrap(), 24));
         assert_eq!(parse_address("2001:db8::1/64").unwrap().length, 64);

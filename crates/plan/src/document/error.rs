@@ -1,33 +1,34 @@
-//! What is wrong with a plan.
+//! Errors in a plan.
 
 use std::fmt;
 
-/// What is wrong at one place of a plan.
+/// An error at one place of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct PlanError {
-    /// Where, such as `flows[0].packet[1].ipv4.src`; `plan` for the whole.
+    /// Path of the value, such as `flows[0].packet[1].ipv4.src`; `plan` for the whole document.
     pub path: String,
-    /// What was found there, and what was expected.
+    /// What the reader found there, and what it expected.
     pub message: String,
 }
 
-/// The path of the whole.
+/// Path of the whole document.
 pub(crate) const WHOLE: &str = "plan";
 
 impl PlanError {
-    /// Whether it is about the whole, of which a file's name says enough.
+    /// Returns whether the error concerns the whole document, so that the file name alone locates
+    /// it.
     pub fn is_of_whole(&self) -> bool {
         self.path == WHOLE
     }
 }
 
-/// All that is wrong with a plan, in its order; at least one thing.
+/// All errors of a plan, in document order; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanErrors(Vec<PlanError>);
 
 impl PlanErrors {
-    /// The single errors.
+    /// Iterates over the errors.
     pub fn iter(&self) -> impl Iterator<Item = &PlanError> {
         self.0.iter()
     }
@@ -51,27 +52,27 @@ impl fmt::Display for PlanErrors {
 
 impl std::error::Error for PlanErrors {}
 
-/// Collects errors, so that several can be mended at once.
+/// Collects errors, so that the user can fix several at once.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<PlanError>);
 
 impl Problems {
-    /// The value, or nothing and its error noted.
+    /// Returns the value, or records the error and returns `None`.
     pub(crate) fn take<T>(&mut self, outcome: Result<T, PlanError>) -> Option<T> {
         outcome.map_err(|error| self.0.push(error)).ok()
     }
 
-    /// The value, or nothing and its errors noted.
+    /// Returns the value, or records the errors and returns `None`.
     pub(crate) fn take_all<T>(&mut self, outcome: Result<T, PlanErrors>) -> Option<T> {
         outcome.map_err(|errors| self.0.extend(errors.0)).ok()
     }
 
-    /// The first of what was noted.
+    /// Returns the first recorded error.
     pub(crate) fn into_first(self) -> Option<PlanError> {
         self.0.into_iter().next()
     }
 
-    /// All of `value` where nothing was noted.
+    /// Returns `value` if no error was recorded, otherwise all errors.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, PlanErrors> {
         if self.0.is_empty() { Ok(value) } else { Err(PlanErrors(self.0)) }
     }

@@ -1,4 +1,4 @@
-//! Documents in YAML or JSON: values with the paths to them, and what is wrong with them.
+//! YAML and JSON documents: values with their paths, and their errors.
 
 pub(crate) mod address;
 pub(crate) mod error;
@@ -15,7 +15,8 @@ use serde_json::{Map, Value};
 
 use error::PlanError;
 
-/// Reads a document: JSON where it begins with a brace, or with a bracket and is JSON; else YAML.
+/// Parses a document. Text that starts with `{` is JSON; text that starts with `[` is JSON if it
+/// parses as such. Anything else is YAML.
 pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
     let begin = text.trim_start().chars().next();
     let json = matches!(begin, Some('{' | '[')).then(|| serde_json::from_str::<Unambiguous>(text));
@@ -28,19 +29,19 @@ pub(crate) fn read(text: &str) -> Result<Value, PlanError> {
         path: error::WHOLE.into(),
         message: match reason.split_once(DUPLICATE) {
             Some((before, after)) => told_twice(before, after),
-            None => format!("found no {form}: {reason}"),
+            None => format!("invalid {form}: {reason}"),
         },
     })
 }
 
-/// What both libraries' reasons have before a key that is there twice.
+/// Text that both libraries put before a duplicate key in their error.
 const DUPLICATE: &str = "duplicate mapping key: ";
 
-/// The key that a document has twice, and its place, from the text around [`DUPLICATE`].
+/// Formats the error for a duplicate key, from the text before and after [`DUPLICATE`].
 fn told_twice(before: &str, after: &str) -> String {
     let (line, context) = after.split_once('\n').unwrap_or((after, ""));
     let (key, at) = line.rsplit_once(" at ").unwrap_or((line, before.trim_end_matches([':', ' '])));
-    let mut message = format!("{at}: found the key {key:?} a second time, expected it once");
+    let mut message = format!("{at}: duplicate key {key:?}");
     if !context.is_empty() {
         message.push('\n');
         message.push_str(context);
@@ -49,16 +50,16 @@ fn told_twice(before: &str, after: &str) -> String {
 }
 
 fn read_yaml(text: &str) -> Result<Value, String> {
-    // The limits of the library are for texts of strangers; a plan may have 20,000 flows.
+    // The library's limits protect against untrusted input; a plan may have 20,000 flows.
     let mut options = serde_saphyr::Options::default();
     options.budget = None;
-    // A flow may be called `y`, and `on` is no answer.
+    // Only `true` and `false` are booleans, so a flow can have the name `y` or `on`.
     options.strict_booleans = true;
     serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| without_advice(&error.to_string()))
 }
 
-/// A value in which no object has a key twice, as in YAML: serde_json takes the last one.
+/// A value whose objects have no duplicate keys, as in YAML. Plain serde_json keeps the last one.
 struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
@@ -125,7 +126,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
     }
 }
 
-/// What the library says, without its words for programmers.
+/// Removes advice for programmers from a message of the YAML library.
 fn without_advice(reason: &str) -> String {
     reason
         .trim_start_matches("error: ")
@@ -138,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn yaml_and_json_are_the_same_to_a_plan() {
+    fn yaml_and_json_give_the_same_document() {
         let yaml = "flows:\n  - name: a   # the first\n    size: 64\n    packet: [{ipv4: {dst: 10.0.0.1}}]\n";
         let json =
             r#"{"flows": [{"name": "a", "size": 64, "packet": [{"ipv4": {"dst": "10.0.0.1"}}]}]}"#;
@@ -148,21 +149,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_told_with_its_line() {
+    fn syntax_errors_and_duplicate_keys_have_their_line() {
         let error = read("flows:\n  - a: [1\n").unwrap_err().to_string();
-        assert!(error.starts_with("plan: found no YAML:") && error.contains("line"), "{error}");
+        assert!(error.starts_with("plan: invalid YAML:") && error.contains("line"), "{error}");
         let error = read("{\"flows\": ").unwrap_err().to_string();
-        assert!(error.contains("no JSON") && error.contains("line 1"), "{error}");
+        assert!(error.contains("invalid JSON") && error.contains("line 1"), "{error}");
         let twice = read("flows: 1\nflows: 2\n").unwrap_err().to_string();
-        let first =
-            "plan: line 2 column 1: found the key \"flows\" a second time, expected it once";
+        let first = "plan: line 2 column 1: duplicate key \"flows\"";
         assert_eq!(twice.lines().next(), Some(first));
         let twice = read("{\"flows\": [{\"a\": 1,\n \"a\": 2}]}").unwrap_err().to_string();
-        let expected = "plan: line 2 column 4: found the key \"a\" a second time, expected it once";
+        let expected = "plan: line 2 column 4: duplicate key \"a\"";
         assert_eq!(twice, expected);
         let list = read("[{\"a\": 1, \"a\": 2}]").unwrap_err().to_string();
-        assert!(list.contains("found the key \"a\" a second time"), "{list}");
-        // No numbers to the base of sixty.
+        assert!(list.contains("duplicate key \"a\""), "{list}");
+        // YAML 1.1 base-60 integers do not apply.
         let address = read("a: 10:00:00:00:00:01").unwrap();
         assert_eq!(address, json!({"a": "10:00:00:00:00:01"}));
         let words = read("[y, no, on, true]").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_may_be_long() {
+    fn reads_a_document_of_20_000_items() {
         let text: String =
             (0..20_000).map(|n| format!("- name: f{n}\n  size: 64\n  list: [1, 2, 3]\n")).collect();
         assert_eq!(read(&text).unwrap().as_array().map(Vec::len), Some(20_000));

@@ -1,4 +1,4 @@
-//! A value in a document, with the path to it: what every error names.
+//! A value in a document with its path, which every error names.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::error::{PlanError, Problems, WHOLE};
 
-/// A value, and where it stands.
+/// A value and its path in the document.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     path: String,
@@ -14,42 +14,43 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The whole document.
+    /// Creates the place of the whole document.
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
-    /// Where it stands; `plan` for the whole.
+    /// Returns the path; `plan` for the whole document.
     pub(crate) fn path(&self) -> String {
         if self.path.is_empty() { WHOLE.to_owned() } else { self.path.clone() }
     }
 
-    /// The value itself.
+    /// Returns the value.
     pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
 
-    /// An error that says what is wrong here.
+    /// Creates an error at this place: describes the value as found, and names what was expected.
     pub(crate) fn wrong(&self, expected: impl Display) -> PlanError {
         self.error(describe(self.value), expected)
     }
 
-    /// An error with words of its own for what was found.
+    /// Creates an error at this place with a custom description of what was found.
     pub(crate) fn error(&self, found: impl Display, expected: impl Display) -> PlanError {
         self.says(format!("found {found}, expected {expected}"))
     }
 
-    /// An error with words of its own.
+    /// Creates an error at this place with a custom message.
     pub(crate) fn says(&self, message: impl Into<String>) -> PlanError {
         PlanError { path: self.path(), message: message.into() }
     }
 
-    /// Its fields, all of which have to be known.
+    /// Returns the fields of an object. An unknown field is an error.
     pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, PlanError> {
         self.fields_and(known, |_| false)
     }
 
-    /// Its fields, which are known or have one of the names that `is_other` tells.
+    /// Returns the fields of an object. A field that is neither in `known` nor accepted by
+    /// `is_other` is an error.
     pub(crate) fn fields_and(
         &self,
         known: &[&str],
@@ -63,7 +64,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// As [`fields_and`](Self::fields_and), but goes on with the others where some are not known.
+    /// Like [`fields_and`](Self::fields_and), but records unknown fields in `problems` and still
+    /// returns the fields. Returns `None` if the value is not an object.
     pub(crate) fn fields_noting(
         &self,
         known: &[&str],
@@ -83,13 +85,13 @@ impl<'a> Place<'a> {
         Some(Fields { place: self.clone(), map })
     }
 
-    /// All of its fields, whatever their names.
+    /// Returns all fields with their names, without checking the names.
     pub(crate) fn entries(&self, what: &str) -> Result<Vec<(&'a str, Self)>, PlanError> {
         let Value::Object(map) = self.value else { return Err(self.wrong(what)) };
         Ok(map.iter().map(|(name, value)| (name.as_str(), self.below(name, value))).collect())
     }
 
-    /// Its only field, with its name, of those known.
+    /// Returns the name and value of the only field, which must be in `known`.
     pub(crate) fn choice(&self, known: &[&str]) -> Result<(&'a str, Self), PlanError> {
         let fields = self.fields(known)?;
         let mut entries = fields.map.iter();
@@ -103,12 +105,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The same place with another value.
+    /// Returns the same path with another value.
     pub(crate) fn with<'b>(&self, value: &'b Value) -> Place<'b> {
         Place { path: self.path.clone(), value }
     }
 
-    /// Its items.
+    /// Returns the items of a list; `what` describes them in the error.
     pub(crate) fn items(&self, what: &str) -> Result<Vec<Self>, PlanError> {
         let Value::Array(items) = self.value else {
             return Err(self.wrong(format!("a list of {what}")));
@@ -117,30 +119,31 @@ impl<'a> Place<'a> {
         Ok(items.iter().enumerate().map(place).collect())
     }
 
-    /// A text.
+    /// Returns a string.
     pub(crate) fn text(&self, what: &str) -> Result<&'a str, PlanError> {
         self.value.as_str().ok_or_else(|| self.wrong(what))
     }
 
-    /// Any text. A number, `true` or `false` without quotes is none: the error shows the quotes.
+    /// Returns an arbitrary string. For an unquoted number or boolean, the error shows how to quote
+    /// it.
     pub(crate) fn free_text(&self, what: &str) -> Result<&'a str, PlanError> {
         let is_scalar = self.value.is_number() || self.value.is_boolean();
         self.text(what).map_err(|error| match is_scalar {
             true => PlanError {
-                message: format!("{}; a text needs quotes here: \"{}\"", error.message, self.value),
+                message: format!("{}; a string needs quotes: \"{}\"", error.message, self.value),
                 ..error
             },
             false => error,
         })
     }
 
-    /// A text that is not empty.
+    /// Returns a string that is not empty.
     pub(crate) fn name(&self, what: &str) -> Result<&'a str, PlanError> {
         let name = self.free_text(what)?;
         if name.is_empty() { Err(self.wrong(what)) } else { Ok(name) }
     }
 
-    /// A whole number within bounds.
+    /// Returns an integer from `min` to `max`, given as a number or a string.
     pub(crate) fn integer(&self, min: u64, max: u64) -> Result<u64, PlanError> {
         let number = match self.value {
             Value::String(text) => integer(text).and_then(|number| u64::try_from(number).ok()),
@@ -151,23 +154,23 @@ impl<'a> Place<'a> {
             .ok_or_else(|| self.wrong(format!("a whole number from {min} to {max}")))
     }
 
-    /// The seed of what is drawn here: its field `seed`, or one that follows from the path, so that
-    /// draws at two places of a plan have nothing to do with each other.
+    /// Returns the seed for random values of this place: its field `seed`, or a hash of the path.
+    /// Two places of a plan therefore draw independent values.
     pub(crate) fn seed(&self) -> Result<u64, PlanError> {
         if let Some(seed) = self.value.get("seed") {
             return self.below("seed", seed).integer(0, u64::MAX);
         }
-        // FNV-1a.
+        // FNV-1a over the path.
         let hash = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Ok(self.path.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
     }
 
-    /// Yes or no.
+    /// Returns a boolean.
     pub(crate) fn boolean(&self) -> Result<bool, PlanError> {
         self.value.as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
-    /// A number as it is written, for those who read decimals exactly.
+    /// Returns a number as text, for callers that parse decimals exactly.
     pub(crate) fn number_text(&self) -> Option<String> {
         match self.value {
             Value::Number(number) => Some(number.to_string()),
@@ -176,7 +179,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A place below this one.
+    /// Returns the place of a child field with this value.
     pub(crate) fn below(&self, name: &str, value: &'a Value) -> Self {
         let path = match self.path.as_str() {
             "" => name.to_owned(),
@@ -186,7 +189,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The fields of a value.
+/// The fields of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     place: Place<'a>,
@@ -194,18 +197,18 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// A field, if it is there.
+    /// Returns a field if it is present.
     pub(crate) fn get(&self, name: &str) -> Option<Place<'a>> {
         let value = self.map.get(name)?;
         Some(self.place.below(name, value))
     }
 
-    /// All fields, in the document's order or that of their names.
+    /// Iterates over all fields, in document order or sorted by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'a str, Place<'a>)> {
         self.map.iter().map(|(name, value)| (name.as_str(), self.place.below(name, value)))
     }
 
-    /// A field that has to be there.
+    /// Returns a required field.
     pub(crate) fn need(&self, name: &str, expected: &str) -> Result<Place<'a>, PlanError> {
         self.get(name).ok_or_else(|| {
             let place = self.place.below(name, &Value::Null);
@@ -214,9 +217,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A whole number, decimal, `0x` hexadecimal or `0b` binary, with `_` between digits.
+/// Parses an unsigned integer: decimal, `0x` hexadecimal or `0b` binary, with `_` between digits.
 pub(crate) fn integer(text: &str) -> Option<u128> {
-    // A sign is no digit.
+    // The `parse` functions of std would accept a sign.
     if text.contains('+') {
         return None;
     }
@@ -228,9 +231,9 @@ pub(crate) fn integer(text: &str) -> Option<u128> {
     }
 }
 
-/// What a value is, in few words.
+/// Describes a value briefly, for error messages.
 fn describe(value: &Value) -> String {
-    /// Longer texts are cut.
+    /// Maximum characters of a string; longer ones are truncated.
     const TEXT_MAX: usize = 40;
     match value {
         Value::Null => "nothing".into(),
@@ -252,9 +255,9 @@ fn list(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// The known name that is most like the unknown one, and all others.
+/// Lists the known names, and suggests the one most similar to `name`.
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    /// From 0 for nothing alike to 1 for the same.
+    /// Minimum Jaro-Winkler similarity of a suggestion: 0 is none, 1 is equal.
     const ALIKE: f64 = 0.7;
     let likeness = |known: &&str| strsim::jaro_winkler(name, known);
     let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));

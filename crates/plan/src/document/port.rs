@@ -1,4 +1,4 @@
-//! Ports, as they are written.
+//! Parses the `ports` of a plan.
 
 use std::net::IpAddr;
 
@@ -13,36 +13,35 @@ use super::error::{PlanError, Problems};
 use super::place::Place;
 use crate::{impairment, tunnels};
 
-/// A port: where frames leave or arrive.
+/// A port that sends or receives frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Name in the plan.
     pub name: String,
-    /// The interface, such as `eth1` or `netns/a:veth0`, where the plan says it.
+    /// Interface, such as `eth1` or `netns/a:veth0`, if the plan sets it.
     pub location: Option<String>,
-    /// Bits a second on its wire, where the plan says them.
+    /// Line rate in bits per second, if the plan sets it.
     pub speed: Option<Rate>,
-    /// Its addresses as a host of its own, which answers for them.
+    /// Addresses that the port owns as a host and answers ARP, neighbour discovery and pings for.
     pub addresses: Vec<Prefix>,
-    /// That host's routers.
+    /// Default gateways of the port's host.
     pub gateways: Vec<IpAddr>,
-    /// What is done to frames that it sends, where clients and servers live on it.
+    /// Impairment of the frames that the port sends; only for ports of clients and servers.
     pub impairment: Option<Impairment>,
-    /// What it does not answer, where clients and servers live on it.
+    /// Packets for no client or server that the port leaves unanswered.
     pub blackhole: Blackhole,
-    /// In which tunnels packets leave and arrive, where clients and servers live on it; `None`: in
-    /// none.
+    /// GTP-U tunnels of the clients; only for ports of clients and servers. `None`: no tunnels.
     pub tunnels: Option<Vec<ClientTunnels>>,
 }
 
 impl Port {
-    /// A port on an interface, which is no host of its own.
+    /// Creates a port on an interface, without addresses of its own.
     pub fn on(interface: String, name: String, speed: Option<Rate>) -> Self {
         let location = Some(interface);
         Self { location, speed, ..Self::named(name) }
     }
 
-    /// A port of which nothing but the name is known.
+    /// Creates a port with only a name.
     pub(crate) fn named(name: String) -> Self {
         Self {
             name,
@@ -59,16 +58,16 @@ impl Port {
 
 pub(crate) const PORT: [&str; 5] = ["name", "location", "speed", "addresses", "gateway"];
 
-/// The fields of a port of clients and servers.
+/// Fields of a port in a plan of clients and servers.
 pub(crate) const HOSTS_PORT: [&str; 8] =
     ["name", "location", "speed", "addresses", "gateway", "impair", "blackhole", "tunnels"];
 
-/// Reads ports with these fields.
+/// Reads the list of ports; `known` are the fields of a port.
 pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Problems) -> Vec<Port> {
     let Some(items) = problems.take(place.items("ports")) else { return Vec::new() };
     let mut ports: Vec<Port> = Vec::new();
     for item in items {
-        // Flows find one with which something is wrong, too.
+        // Keep a faulty port, so that flows can still refer to it without further errors.
         let wrong = || {
             let name = item.value()["name"].as_str()?.to_owned();
             let addresses = item.below("addresses", &item.value()["addresses"]);
@@ -77,7 +76,7 @@ pub(crate) fn read_ports(place: &Place<'_>, known: &[&str], problems: &mut Probl
         };
         let Some(port) = problems.take(read_port(&item, known)).or_else(wrong) else { continue };
         if ports.iter().any(|other| other.name == port.name) {
-            let error = item.error(format!("a second port {:?}", port.name), "a name of its own");
+            let error = item.error(format!("a second port {:?}", port.name), "a unique name");
             problems.take::<()>(Err(error));
         }
         ports.push(port);
@@ -115,8 +114,8 @@ fn read_port(place: &Place<'_>, known: &[&str]) -> Result<Port, PlanError> {
     Ok(Port { name, location, speed, addresses, gateways, impairment, blackhole, tunnels })
 }
 
-/// Whether a host with these addresses can ask for its routers. Over IPv6 the link-local address of
-/// one will do in any network (RFC 4861 section 5.1).
+/// Checks that each gateway is on-link for the port's own addresses. Any IPv6 address makes a
+/// link-local gateway reachable (RFC 4861 section 5.1).
 fn check_gateways(place: &Place<'_>, gateways: &[IpAddr], own: &[Prefix]) -> Result<(), PlanError> {
     let is_near = |gateway: &IpAddr| match gateway {
         IpAddr::V6(gateway) if gateway.is_unicast_link_local() => {
@@ -124,7 +123,7 @@ fn check_gateways(place: &Place<'_>, gateways: &[IpAddr], own: &[Prefix]) -> Res
         }
         gateway => own.iter().any(|own| own.contains(*gateway)),
     };
-    // Whoever has no addresses asks nobody.
+    // A port without addresses resolves no next hop.
     match gateways.iter().find(|gateway| !own.is_empty() && !is_near(gateway)) {
         None => Ok(()),
         Some(far) => {

@@ -1,11 +1,12 @@
-//! The pieces that JSON Schemas (2020-12) of plans are made of.
+//! Building blocks of the JSON Schemas (2020-12) of plans.
 
 use serde_json::{Map, Value, json};
 
 use super::port::PORT;
 use super::time::UNITS;
 
-/// What nothing fits: of a field that the reader knows and this file does not, which a test finds.
+/// Returns a schema that matches nothing, for a field that the reader knows but no schema
+/// describes. A test fails on it.
 pub(crate) fn unknown() -> Value {
     json!(false)
 }
@@ -15,7 +16,7 @@ pub(crate) fn described(text: &str, mut schema: Value) -> Value {
     schema
 }
 
-/// Fields of these names, of which some have to be there.
+/// Returns the schema of an object with these fields; `required` of them must be present.
 pub(crate) fn object(names: &[&str], required: &[&str], field: impl FnMut(&str) -> Value) -> Value {
     let mut schema = json!({"type": "object", "additionalProperties": false});
     schema["properties"] = properties(names, field);
@@ -25,7 +26,7 @@ pub(crate) fn object(names: &[&str], required: &[&str], field: impl FnMut(&str) 
     schema
 }
 
-/// One field of these names.
+/// Returns the schema of an object with exactly one of these fields.
 pub(crate) fn choice(names: &[&str], field: impl FnMut(&str) -> Value) -> Value {
     let mut schema = object(names, &[], field);
     schema["minProperties"] = 1.into();
@@ -53,14 +54,14 @@ pub(crate) fn pattern(pattern: &str) -> Value {
     json!({"type": "string", "pattern": format!("^({pattern})$")})
 }
 
-/// A whole number, or one as a text.
+/// Returns the schema of an integer, as a number or a string.
 pub(crate) fn integer(min: u64, max: u64) -> Value {
     any_of([json!({"type": "integer", "minimum": min, "maximum": max}), pattern(INTEGER)])
 }
 
 const INTEGER: &str = "0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9_]+";
 
-/// A number, or one as a text, which is read exactly.
+/// Returns the schema of a positive number. As a string it keeps its exact decimals.
 pub(crate) fn number() -> Value {
     any_of([json!({"type": "number", "exclusiveMinimum": 0}), pattern(NUMBER)])
 }
@@ -111,7 +112,7 @@ pub(crate) fn port() -> Value {
     })
 }
 
-/// Calls with every schema in a schema, and the path to it.
+/// Calls `see` with every nested schema and its path.
 #[cfg(test)]
 pub(crate) fn walk(schema: &Value, path: &str, see: &mut impl FnMut(&Value, &str)) {
     see(schema, path);
@@ -124,7 +125,7 @@ pub(crate) fn walk(schema: &Value, path: &str, see: &mut impl FnMut(&Value, &str
     }
 }
 
-/// How many objects with fields of their own there are, all described and closed.
+/// Counts the objects with properties. Panics if one is not closed or a field has no description.
 #[cfg(test)]
 pub(crate) fn closed_objects(schema: &Value) -> usize {
     let mut objects = 0;

@@ -1,4 +1,4 @@
-//! Times with their units.
+//! Durations with units.
 
 use wirestorm_base::rate::Decimal;
 use wirestorm_base::time::Duration;
@@ -6,7 +6,7 @@ use wirestorm_base::time::Duration;
 use super::error::PlanError;
 use super::place::Place;
 
-/// Units of times, with their nanoseconds; those first that end like others.
+/// Units with their length in nanoseconds. A unit that is a suffix of others comes after them.
 pub(crate) const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
     ("us", 1_000),
@@ -21,7 +21,8 @@ pub(crate) fn read_time(place: &Place<'_>) -> Result<Duration, PlanError> {
     parse_time(place.text(EXPECTED)?).ok_or_else(|| place.wrong(EXPECTED))
 }
 
-/// Reads a time with its unit, `1.5ms`; whole nanoseconds, exactly.
+/// Parses a duration with its unit, such as `1.5ms`. Returns `None` unless it is a whole number of
+/// nanoseconds.
 pub fn parse_time(text: &str) -> Option<Duration> {
     let text = text.trim();
     let (number, scale) =
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_units_and_are_exact() {
+    fn durations_need_a_unit_and_whole_nanoseconds() {
         assert_eq!(parse_time("1.5ms"), Some(Duration::from_micros(1_500)));
         assert_eq!(parse_time("2 min"), Some(Duration::from_secs(120)));
         assert_eq!(parse_time("250ns"), Some(Duration::from_nanos(250)));

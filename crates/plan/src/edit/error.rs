@@ -1,42 +1,42 @@
-//! What is wrong with an edit as it was written.
+//! Errors of edit options.
 
-/// Why edits cannot be understood.
+/// An invalid edit option, or options that conflict.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// A value that does not mean anything.
+    /// An invalid value.
     #[error("--{option}: found {found:?}, expected {expected}")]
     Malformed {
         /// The option's name.
         option: &'static str,
-        /// The part of the value that is wrong.
+        /// The invalid part of the value.
         found: String,
-        /// What should stand there.
+        /// The accepted notation.
         expected: &'static str,
     },
-    /// More values than an option takes.
+    /// More values than an option accepts.
     #[error("--{option}: found {found} values, expected {limit} at most")]
     TooMany {
         /// The option's name.
         option: &'static str,
-        /// Values that were given.
+        /// Number of values found.
         found: usize,
-        /// Values that it takes.
+        /// Maximum number of values.
         limit: usize,
     },
-    /// Two options of which each would undo the other.
+    /// Two options that are mutually exclusive.
     #[error("--{option} and --{other} exclude each other: leave one of them out")]
     Conflict {
-        /// The one.
+        /// First option.
         option: &'static str,
-        /// Second interface.
+        /// Second option.
         other: &'static str,
     },
-    /// An option that has no meaning without another one.
+    /// An option that requires another one.
     #[error("--{option} needs --{needs}: add that, or leave it out")]
     Needs {
-        /// The option that was given.
+        /// The option that is set.
         option: &'static str,
-        /// The one that is lacking.
+        /// The missing option.
         needs: &'static str,
     },
 }

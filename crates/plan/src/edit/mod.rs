@@ -1,8 +1,8 @@
-//! Edits of frames: the options of tcpreplay's editor, and a few more.
+//! Frame edits: the options of tcpreplay's editor, with additions.
 //!
-//! [`EditWords`] hold each option as it was written, [`EditOptions`] what it means;
-//! [`EditWords::meaning`] goes from the one to the other and says what is wrong, with the
-//! option's name, what it has and what it should have.
+//! [`EditWords`] hold each option as text, [`EditOptions`] the parsed values.
+//! [`EditWords::meaning`] parses them. Its errors name the option, the value found and the accepted
+//! notation.
 
 mod error;
 mod parse;

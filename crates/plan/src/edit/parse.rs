@@ -1,4 +1,4 @@
-//! From the words of one option to its meaning.
+//! Parsers for the values of single edit options.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,14 +9,14 @@ use wirestorm_wire::packet::MacAddress;
 use super::error::EditError;
 use super::{CapturedShort, MacSubstitution, PortMapping, Prefix, PrefixMapping, TimeToLiveEdit};
 
-/// The most entries of one list: they are searched for every packet.
+/// Maximum entries of a list: every packet searches it linearly.
 pub(super) const ENTRIES_MAX: usize = 1024;
 
 pub(super) fn malformed(option: &'static str, found: &str, expected: &'static str) -> EditError {
     EditError::Malformed { option, found: found.to_owned(), expected }
 }
 
-/// A number in `range`, decimal or, behind `0x`, hexadecimal.
+/// Parses a number in `range`: decimal, or hexadecimal with the prefix `0x`.
 pub(super) fn number<T>(
     option: &'static str,
     text: &str,
@@ -38,7 +38,7 @@ where
         .ok_or_else(|| malformed(option, text, expected))
 }
 
-/// Adds to a list, up to its bound.
+/// Appends to a list, up to [`ENTRIES_MAX`] entries.
 fn push<T>(option: &'static str, list: &mut Vec<T>, entry: T) -> Result<(), EditError> {
     if list.len() >= ENTRIES_MAX {
         return Err(EditError::TooMany { option, found: list.len() + 1, limit: ENTRIES_MAX });
@@ -47,10 +47,10 @@ fn push<T>(option: &'static str, list: &mut Vec<T>, entry: T) -> Result<(), Edit
     Ok(())
 }
 
-/// `80:8080`, `8000,8080:80`, `1-100:49148`, or several of them with commas between.
+/// Parses port mappings: `80:8080`, `8000,8080:80`, `1-100:49148`, or a comma-separated list.
 ///
 /// # Errors
-/// Where a port is not one, or ports at the end have no new port.
+/// Returns an error for an invalid port, or if the last ports have no new port.
 pub fn parse_port_map(option: &'static str, text: &str) -> Result<Vec<PortMapping>, EditError> {
     const EXPECTED: &str = "ports and their new port, as in 80:8080, 8000,8080:80 or 1-100:4000";
     let port = |text: &str| number(option, text, 0..=65_535, "a port, 0 to 65535");
@@ -79,10 +79,10 @@ pub fn parse_port_map(option: &'static str, text: &str) -> Result<Vec<PortMappin
     if waiting.is_empty() { Ok(mappings) } else { Err(malformed(option, text, EXPECTED)) }
 }
 
-/// `10.0.0.0/8`, `2001:db8::/32`, or an address alone. An IPv6 prefix may stand in brackets.
+/// Parses `10.0.0.0/8`, `2001:db8::/32`, or an address alone. IPv6 prefixes may have brackets.
 ///
 /// # Errors
-/// Where the address is not one, or the length longer than that.
+/// Returns an error for an invalid address, or a prefix length beyond that of the address.
 pub fn parse_prefix(option: &'static str, text: &str) -> Result<Prefix, EditError> {
     const EXPECTED: &str = "an address or a prefix, as in 10.0.0.0/8 or 2001:db8::/32";
     let bare = text.trim();
@@ -103,7 +103,7 @@ pub fn parse_prefix(option: &'static str, text: &str) -> Result<Prefix, EditErro
     Ok(Prefix { address, length })
 }
 
-/// Two prefixes with a colon between; IPv6 in brackets.
+/// Splits two prefixes at their colon; IPv6 needs brackets.
 fn split_pair<'a>(
     option: &'static str,
     text: &'a str,
@@ -117,11 +117,11 @@ fn split_pair<'a>(
     pair.ok_or_else(|| malformed(option, text, expected))
 }
 
-/// `10.0.0.0/8:172.16.0.0/12` or `[2001:db8:1::/48]:[2001:db8:2::/48]`, or several of them with
-/// commas between.
+/// Parses prefix mappings: `10.0.0.0/8:172.16.0.0/12`, `[2001:db8:1::/48]:[2001:db8:2::/48]`, or a
+/// comma-separated list.
 ///
 /// # Errors
-/// Where a prefix is not one, or the two are of different versions.
+/// Returns an error for an invalid prefix, or if the two differ in IP version.
 pub fn parse_prefix_mappings(
     option: &'static str,
     text: &str,
@@ -140,10 +140,11 @@ pub fn parse_prefix_mappings(
     Ok(mappings)
 }
 
-/// `10.10.0.1:10.10.0.2` or `[2001:db8::1]:[2001:db8::2]`: the client and the server.
+/// Parses the client's and the server's address: `10.10.0.1:10.10.0.2` or
+/// `[2001:db8::1]:[2001:db8::2]`.
 ///
 /// # Errors
-/// Where an address is not one, or the two are of different versions.
+/// Returns an error for an invalid address, or if the two differ in IP version.
 pub fn parse_endpoints(option: &'static str, text: &str) -> Result<[IpAddr; 2], EditError> {
     const EXPECTED: &str =
         "the client's and the server's address, as in 10.0.0.1:10.0.0.2 or [fd00::1]:[fd00::2]";
@@ -165,10 +166,11 @@ fn mac_address(option: &'static str, text: &str) -> Result<MacAddress, EditError
     })
 }
 
-/// `02:00:00:00:00:01`, or two with a comma between: for the primary and for the secondary side.
+/// Parses `02:00:00:00:00:01`, or two addresses with a comma: for the primary and the secondary
+/// side.
 ///
 /// # Errors
-/// Where one is not an address, or there are more.
+/// Returns an error for an invalid address, or for more than two.
 pub fn parse_mac_addresses(option: &'static str, text: &str) -> Result<[MacAddress; 2], EditError> {
     match text.split_once(',') {
         None => mac_address(option, text).map(|address| [address; 2]),
@@ -178,10 +180,10 @@ pub fn parse_mac_addresses(option: &'static str, text: &str) -> Result<[MacAddre
     }
 }
 
-/// `02:00:00:00:00:01,02:00:00:00:00:02`: an address and that which takes its place.
+/// Parses `02:00:00:00:00:01,02:00:00:00:00:02`: an address and its replacement.
 ///
 /// # Errors
-/// Where there are not two addresses.
+/// Returns an error unless there are exactly two addresses.
 pub fn parse_mac_substitution(
     option: &'static str,
     text: &str,
@@ -192,10 +194,10 @@ pub fn parse_mac_substitution(
     Ok(MacSubstitution { from: mac_address(option, from)?, to: mac_address(option, to)? })
 }
 
-/// `64`, `+1` or `-1`.
+/// Parses a TTL edit: `64` sets, `+1` adds, `-1` subtracts.
 ///
 /// # Errors
-/// Where the number is not one, or above 255.
+/// Returns an error for an invalid number, or one above 255.
 pub fn parse_time_to_live(option: &'static str, text: &str) -> Result<TimeToLiveEdit, EditError> {
     let value = |digits: &str| {
         let digits = if digits.is_empty() { text } else { digits };
@@ -211,10 +213,10 @@ pub fn parse_time_to_live(option: &'static str, text: &str) -> Result<TimeToLive
     }
 }
 
-/// `pad`, `trunc` or `del`.
+/// Parses `pad`, `trunc` or `del`.
 ///
 /// # Errors
-/// Where it is another word.
+/// Returns an error for any other word.
 pub fn parse_captured_short(option: &'static str, text: &str) -> Result<CapturedShort, EditError> {
     match text {
         "pad" => Ok(CapturedShort::Pad),

@@ -1,4 +1,4 @@
-//! The options as they were written, and what they mean together.
+//! The edit options as text, and their combined meaning.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,14 +11,14 @@ use super::parse::{
 };
 use super::{EditOptions, Fuzz, MacSeed, Prefix, PrefixMapping, VlanChange, VlanEdit, VlanTag};
 
-/// The options for edits, each as it was written.
+/// Values of the edit options, as given on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditWords {
-    /// `--portmap`, each time it was given.
+    /// `--portmap`, one entry per occurrence.
     pub portmap: Vec<String>,
     /// `--seed`.
     pub seed: Option<String>,
-    /// `--pnat`; the second time for the addresses of the other side.
+    /// `--pnat`; the second occurrence maps the addresses of the other side.
     pub pnat: Vec<String>,
     /// `--srcipmap`.
     pub srcipmap: Option<String>,
@@ -60,7 +60,7 @@ pub struct EditWords {
     pub enet_dmac: Option<String>,
     /// `--enet-smac`.
     pub enet_smac: Option<String>,
-    /// `--enet-subsmac`, each time it was given.
+    /// `--enet-subsmac`, one entry per occurrence.
     pub enet_subsmac: Vec<String>,
     /// `--enet-mac-seed`.
     pub enet_mac_seed: Option<String>,
@@ -79,16 +79,16 @@ pub struct EditWords {
 }
 
 const MTU_DEFAULT: u32 = 1500;
-/// The longest record of a capture.
+/// Maximum length of a capture record.
 const MTU_MAX: u64 = 262_144;
 const FUZZ_FACTOR_DEFAULT: u32 = 8;
 const SEED: &str = "a number of 0 to 4294967295";
 
 impl EditWords {
-    /// What the words mean.
+    /// Parses the options.
     ///
     /// # Errors
-    /// Where a value means nothing, or options contradict or lack each other.
+    /// Returns an error for an invalid value, or for options that conflict or need another one.
     pub fn meaning(&self) -> Result<EditOptions, EditError> {
         self.check_conflicts()?;
         let [source_addresses, destination_addresses] = self.addresses()?;
@@ -123,7 +123,7 @@ impl EditWords {
     }
 }
 
-/// Reads an option that may be there.
+/// Parses an optional value.
 fn read<T>(
     word: &Option<String>,
     option: &'static str,
@@ -166,7 +166,7 @@ impl EditWords {
         Ok(())
     }
 
-    /// The mappings of source and of destination addresses, each by side.
+    /// Returns the mappings of source and destination addresses, each by side.
     fn addresses(&self) -> Result<[[Vec<PrefixMapping>; 2]; 2], EditError> {
         if let Some([client, server]) = read(&self.endpoints, "endpoints", parse_endpoints)? {
             let (client, server) = (vec![all_to(client)], vec![all_to(server)]);
@@ -186,7 +186,7 @@ impl EditWords {
                 let all = pnat(all)?;
                 Ok([[all.clone(), all.clone()], [all.clone(), all]])
             }
-            // The first is for the clients' addresses, the second for the servers'.
+            // The first list maps client addresses, the second server addresses.
             [clients, servers] => {
                 let (clients, servers) = (pnat(clients)?, pnat(servers)?);
                 Ok([[clients.clone(), servers.clone()], [servers, clients]])
@@ -236,7 +236,7 @@ impl EditWords {
         })?;
         match (read(&self.fuzz_seed, "fuzz-seed", seed)?, factor) {
             (None, Some(_)) => Err(EditError::Needs { option: "fuzz-factor", needs: "fuzz-seed" }),
-            // Zero is how the option is switched off.
+            // As in tcpreplay, a seed of zero turns fuzzing off.
             (None | Some(0), _) => Ok(None),
             (Some(seed), factor) => {
                 Ok(Some(Fuzz { seed, factor: factor.unwrap_or(FUZZ_FACTOR_DEFAULT) }))
@@ -244,7 +244,7 @@ impl EditWords {
         }
     }
 
-    /// An MTU alone changes nothing.
+    /// Returns the length to truncate to. Without `--mtu-trunc` the MTU has no effect.
     fn mtu_truncate(&self) -> Result<Option<u32>, EditError> {
         let mtu = read(&self.mtu, "mtu", |option, text| {
             number(option, text, 1..=MTU_MAX, "a number of 1 to 262144")
@@ -298,7 +298,7 @@ impl EditWords {
         Ok(Some(edit))
     }
 
-    /// The first of the options that say something of a tag.
+    /// Returns the first VLAN tag option that is set.
     fn vlan_field(&self) -> Option<&'static str> {
         let fields = [
             ("enet-vlan-tag", &self.enet_vlan_tag),
@@ -329,7 +329,7 @@ impl EditWords {
     }
 }
 
-/// Every address of its version becomes this one.
+/// Maps every address of the same IP version to this one.
 fn all_to(address: IpAddr) -> PrefixMapping {
     let (unspecified, length) = match address {
         IpAddr::V4(_) => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 32),

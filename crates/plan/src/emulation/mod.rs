@@ -441,7 +441,7 @@ impl Taken {
         if self.names.insert(name.to_owned()) {
             return Ok(());
         }
-        Err(place.error(format!("a second template {name:?}"), "a name of its own"))
+        Err(place.error(format!("a second template {name:?}"), "a unique name"))
     }
 
     fn add_flows(

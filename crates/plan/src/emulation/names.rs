@@ -137,7 +137,7 @@ impl Names {
         let number = self.label(name);
         let (_, _, is_there) = &mut self.labels[number];
         if std::mem::replace(is_there, true) {
-            return Err(place.error(format!("a second label {name:?}"), "a name of its own"));
+            return Err(place.error(format!("a second label {name:?}"), "a unique name"));
         }
         Ok(Label(number as u32))
     }

@@ -53,7 +53,7 @@ mod tests {
     use std::path::PathBuf;
     use wirestorm_wire::capture::{LinkType, PcapWriter};
 
-    /// A capture of packets, as long on the wire as said.
+    /// Builds a capture from packets and their original lengths.
     fn capture(link: LinkType, packets: &[(&[u8], u32)]) -> Vec<u8> {
         let writer = PcapWriter::new(link);
         let mut file = Vec::new();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_found_by_its_number() {
+    fn packet_is_selected_by_number() {
         let first = [1; 60];
         let last = vec![2; 90_000];
         let file = capture(LinkType::EN10MB, &[(&first, 60), (&[7; 64], 1_514), (&last, 90_000)]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_without_an_ethernet_header_gets_one_without_addresses() {
+    fn packet_without_ethernet_header_gets_zero_addresses() {
         let packet = [0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         let file = capture(LinkType::RAW, &[(&packet, 20)]);
         let expected = [&[0; 12][..], &[8, 0], &packet].concat();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn unreadable_captures_are_reported() {
         let missing = frame(&NoFiles, Path::new("no/such.pcap"), 1).unwrap_err();
         assert!(missing.starts_with("no/such.pcap: cannot open:"), "{missing}");
         assert!(read(b"no capture at all", 1).unwrap_err().starts_with("a.pcap: "));

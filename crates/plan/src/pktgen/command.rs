@@ -1,11 +1,10 @@
-//! The commands of a device's file.
+//! Commands of a device's file.
 //!
-//! They are read as the kernel reads them (net/core/pktgen.c): a number ends where its digits
-//! end, has a greatest number of digits, and is 0 without any; a value that a field cannot hold
-//! loses its upper bits. Where what is read differs from what is written, the device remembers it
-//! as a note. In two points this is stricter or more lenient than the kernel: an address that is
-//! none is refused (the kernel sends to whatever its digits add up to), and `clone_skb` and
-//! `burst` are taken on every interface. A command that is refused changes nothing.
+//! The parser follows the kernel (net/core/pktgen.c). A number ends after its last digit, has a
+//! maximum number of digits, and is 0 without digits. A value loses the upper bits that its field
+//! cannot hold. The device keeps a note of each value that differs from the text. Two rules differ
+//! from the kernel. An invalid address is an error, while the kernel sends to an arbitrary one.
+//! `clone_skb` and `burst` work on every interface. A refused command changes nothing.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -16,11 +15,11 @@ use super::error::Problem;
 use super::flags::{Flag, flag_names};
 use super::scan::Scanner;
 
-/// What a refused command leaves behind.
+/// A refused command.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) problem: Problem,
-    /// The file's new result, where the kernel sets one.
+    /// New `Result:` of the file, if the kernel sets one.
     pub(super) result: Option<String>,
 }
 
@@ -30,7 +29,7 @@ impl From<Problem> for Refusal {
     }
 }
 
-/// The commands of a device's file.
+/// Names of the commands of a device's file.
 pub(super) const COMMANDS: [&str; 48] = [
     "min_pkt_size",
     "max_pkt_size",
@@ -82,20 +81,20 @@ pub(super) const COMMANDS: [&str; 48] = [
     "skb_priority",
 ];
 
-/// The least size that can be set: headers of Ethernet, IPv4 and UDP.
+/// Minimum size: headers of Ethernet, IPv4 and UDP.
 const SIZE_MIN: u64 = 14 + 20 + 8;
 const FLOWS_MAX: u64 = 65_536;
 const LABELS_MAX: usize = 16;
 const IMIX_MAX: usize = 20;
-/// The bit of an MPLS label stack entry that says that it is the last one.
+/// Bottom-of-stack bit of an MPLS label stack entry.
 pub(super) const BOTTOM_OF_STACK: u32 = 0x100;
 
 impl Device {
-    /// Does what a command says.
+    /// Executes a command.
     pub(super) fn command(&mut self, text: &str) -> Result<(), Refusal> {
         let mut scan = Scanner::new(text);
         scan.skip_separators();
-        // The kernel has room for so many bytes of a command's name.
+        // The kernel's buffer for the name of a command holds 15 bytes.
         let name = scan.word(15);
         scan.skip_separators();
         if let Some(result) = self.set(name, scan)? {
@@ -104,7 +103,7 @@ impl Device {
         Ok(())
     }
 
-    /// Sets what `name` names; returns the file's new result, if it gets one.
+    /// Sets the parameter `name`. Returns the new `Result:` of the file, if it changes.
     fn set(&mut self, name: &str, mut scan: Scanner<'_>) -> Result<Option<String>, Refusal> {
         let scan = &mut scan;
         let result = match name {
@@ -118,7 +117,7 @@ impl Device {
             }
             "pkt_size" => {
                 let size = self.size("pkt_size", scan);
-                // As in the kernel: a maximum that was set apart stays where the least one does.
+                // As in the kernel, a separately set maximum stays if the minimum does not change.
                 if size != self.size_min {
                     (self.size_min, self.size_max) = (size, size);
                 }
@@ -142,7 +141,8 @@ impl Device {
             }
             "rate" => {
                 let megabits = self.above_zero("rate", scan, "Mbit/s, 1 or more")?;
-                // Of the size as it is now, whatever it is at the start.
+                // As in the kernel, the delay follows the current size, even if the size changes
+                // later.
                 self.delay = u64::from(self.size_min) * 8 * 1000 / megabits;
                 self.pace = Pace::Megabits(megabits);
                 format!("OK: rate={megabits}")
@@ -320,8 +320,8 @@ impl Device {
         Ok(Some(result))
     }
 
-    /// A number, of which a field keeps the bits of `mask`; remembered where it is not what is
-    /// written.
+    /// Reads a number, of which the field keeps the bits of `mask`. Records a note if the value
+    /// differs from the text.
     fn number(
         &mut self,
         name: &'static str,
@@ -426,8 +426,8 @@ impl Device {
                 problem: Problem::Ignored {
                     found: word.to_owned(),
                     expected: format!(
-                        "one of {names}, or one with ! before it to unset it, as IPV6 only can be: \
-                         dst6 and src6 set it"
+                        "one of {names}, or one with a leading ! to unset it; IPV6 can only be \
+                         unset: dst6 and src6 set it"
                     ),
                 },
                 result: Some(format!(
@@ -452,7 +452,7 @@ impl Device {
 
     fn imix_weights(&self, scan: &mut Scanner<'_>) -> Result<Vec<(u64, u64)>, Problem> {
         const EXPECTED: &str =
-            "sizes and weights of 1 or more, as in 64,7 576,4 1518,1, one space between";
+            "sizes and weights of 1 or more, separated by one space: 64,7 576,4 1518,1";
         if self.clone_skb > 0 {
             return Err(Problem::Excluded { other: "clone_skb" });
         }
@@ -485,7 +485,7 @@ impl Device {
                 return Err(malformed("", "label stack entries in hexadecimal, as in 00010000"));
             }
             let (label, digits) = scan.hex(8);
-            // The way to turn MPLS off: an entry that is zero, or none.
+            // An entry of zero, or no entry, turns MPLS off.
             if digits == 0 || label == 0 {
                 labels.clear();
                 break;
@@ -507,7 +507,7 @@ impl Device {
         Ok(format!("OK: mpls={}", words.join(",")))
     }
 
-    /// Sets a tag, or takes both away where there can be no such tag.
+    /// Sets a VLAN tag. An invalid one removes both tags.
     fn vlan_id(&mut self, name: &str, scan: &mut Scanner<'_>) -> Option<String> {
         let id = scan.number(4) as u16;
         let is_service = name == "svlan_id";
@@ -531,7 +531,7 @@ fn ipv4(scan: &mut Scanner<'_>) -> Result<Ipv4Addr, Problem> {
     word.parse().map_err(|_| malformed(word, "an IPv4 address"))
 }
 
-/// Of a longer word the first 17 characters count.
+/// Parses a MAC address. Only the first 17 characters of the word count.
 fn mac(scan: &mut Scanner<'_>) -> Result<MacAddress, Problem> {
     let word = scan.word(31);
     let address = word.get(..17).filter(|address| !address.contains('-'));
@@ -540,7 +540,7 @@ fn mac(scan: &mut Scanner<'_>) -> Result<MacAddress, Problem> {
         .ok_or_else(|| malformed(word, "a MAC address, as in 02:00:00:00:00:01"))
 }
 
-/// A field of a VLAN tag that is set already: one digit.
+/// Reads a one-digit field of a VLAN tag that is already set.
 fn vlan_bits(
     name: &str,
     max: u64,

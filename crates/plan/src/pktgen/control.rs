@@ -1,4 +1,4 @@
-//! All files of `/proc/net/pktgen`: what writing to them does, and what they show.
+//! The files of `/proc/net/pktgen`: the effects of writes, and the contents.
 
 use std::collections::BTreeMap;
 
@@ -9,56 +9,55 @@ use super::result::Counters;
 use super::scan::Scanner;
 use super::show;
 
-/// Where the kernel has these files.
+/// Directory of these files in the kernel.
 pub const DIRECTORY: &str = "/proc/net/pktgen/";
 
-/// pktgen as the kernel has it: threads, the devices of each, and their settings.
+/// State of pktgen as in the kernel: threads, their devices, and the settings of each device.
 #[derive(Clone, Debug)]
 pub struct Pktgen {
     links: BTreeMap<String, Link>,
     threads: Vec<Thread>,
 }
 
-/// One thread.
+/// A thread.
 #[derive(Clone, Debug, Default)]
 struct Thread {
-    /// The last one that was added comes first.
+    /// Devices, the last added first.
     devices: Vec<Device>,
     result: String,
 }
 
-/// What the one who wrote has to do.
+/// What the caller must do after a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: a setting changed.
+    /// Nothing: the write changed a setting.
     Set,
-    /// There is a new file with this name.
+    /// A file with this name is new.
     Added(String),
-    /// The files with these names are gone.
+    /// The files with these names no longer exist.
     Removed(Vec<String>),
-    /// All devices start. The kernel's write returns when all have sent what they shall.
+    /// Start all devices. The kernel's write returns after all have finished.
     Start,
-    /// All devices stop.
+    /// Stop all devices.
     Stop,
 }
 
-/// Devices that there can be, of all threads together.
+/// Maximum number of devices of all threads.
 const DEVICES_MAX: usize = 256;
 
 impl Pktgen {
-    /// Nothing set, on a machine with so many CPUs (1 to 4096), one thread for each, and these
-    /// interfaces.
+    /// Creates the initial state: one thread per CPU (1 to 4096), and these interfaces.
     pub fn new(cpus: u32, links: BTreeMap<String, Link>) -> Self {
         let threads = vec![Thread::default(); cpus.clamp(1, 4096) as usize];
         Self { links, threads }
     }
 
-    /// The interfaces as they are now; devices keep what was known when they were added.
+    /// Updates the interfaces. Devices keep the state from when they were added.
     pub fn set_links(&mut self, links: BTreeMap<String, Link>) {
         self.links = links;
     }
 
-    /// The names of all files.
+    /// Returns the names of all files.
     pub fn files(&self) -> Vec<String> {
         let mut files = vec!["pgctrl".to_owned()];
         files.extend((0..self.threads.len()).map(|thread| format!("kpktgend_{thread}")));
@@ -66,13 +65,13 @@ impl Pktgen {
         files
     }
 
-    /// Does what was written to a file: to `pgctrl`, to a thread's, to a device's. The name may
-    /// have [`DIRECTORY`] before it; the text may end with a line feed, as `echo` makes it.
+    /// Executes a write to a file: `pgctrl`, a thread's or a device's. The name may start with
+    /// [`DIRECTORY`], and the text may end with a line feed, as from `echo`.
     ///
     /// # Errors
-    /// Where the kernel's write fails, or where it succeeds without any effect but a `Result:`
-    /// that is not `OK` ([`Problem::errno`] tells these apart). Nothing has changed then but the
-    /// file's result.
+    /// Returns an error if the kernel's write fails. Also returns one if the write succeeds, and
+    /// only sets a `Result:` that is not `OK`; [`Problem::errno`] distinguishes the two. In both
+    /// cases nothing but the file's result changes.
     pub fn write(&mut self, file: &str, text: &str) -> Result<Effect, PktgenError> {
         let file = file.strip_prefix(DIRECTORY).unwrap_or(file);
         let outcome = if file == "pgctrl" {
@@ -89,7 +88,7 @@ impl Pktgen {
         })
     }
 
-    /// What a file shows.
+    /// Returns the contents of a file.
     ///
     /// # Errors
     /// [`Problem::NoSuchFile`].
@@ -111,16 +110,16 @@ impl Pktgen {
         }
     }
 
-    /// What all devices send, thread by thread.
+    /// Lowers all devices to streams, thread by thread.
     ///
     /// # Errors
-    /// For a device whose settings cannot be followed.
+    /// Returns an error for a device with unsupported settings.
     pub fn lower(&self) -> Result<Vec<LoweredDevice>, LowerError> {
         let devices = self.devices().enumerate();
         devices.map(|(index, (cpu, device))| LoweredDevice::new(device, cpu, index)).collect()
     }
 
-    /// All devices are running.
+    /// Marks all devices as running.
     pub fn begin(&mut self) {
         for device in self.devices_mut() {
             device.clear_counters();
@@ -129,14 +128,14 @@ impl Pktgen {
         }
     }
 
-    /// How far a running device has come.
+    /// Updates the counters of a running device.
     pub fn progress(&mut self, name: &str, frames: u64, errors: u64) {
         if let Some(device) = self.devices_mut().find(|device| device.name == name) {
             device.progress(frames, errors);
         }
     }
 
-    /// No device is running after all: none could start.
+    /// Marks all devices as stopped, after none could start.
     pub fn abandon(&mut self) {
         for device in self.devices_mut() {
             device.result = "ERROR: not started".to_owned();
@@ -144,15 +143,15 @@ impl Pktgen {
         }
     }
 
-    /// A device has stopped: its file shows how it went. Returns what stands there behind
-    /// `Result: `; nothing where the device was removed meanwhile.
+    /// Marks a device as stopped, and stores its result. Returns the text after `Result: `, or an
+    /// empty string if the device was removed.
     pub fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) -> String {
         let device = self.devices_mut().find(|device| device.name == lowered.name);
         device.map(|device| device.finish(lowered, counters).to_owned()).unwrap_or_default()
     }
 
     fn control(&mut self, text: &str) -> Result<Effect, Problem> {
-        // Nothing but one line feed may stand behind the word.
+        // The kernel accepts only one line feed after the word.
         match text.strip_suffix('\n').unwrap_or(text) {
             "start" => Ok(Effect::Start),
             "stop" => Ok(Effect::Stop),
@@ -210,7 +209,7 @@ impl Pktgen {
         }
     }
 
-    /// Whether a device of this name can be added, and what is known of its interface.
+    /// Checks that a device of this name can be added. Returns the state of its interface.
     fn check_new(&self, name: &str) -> Result<Link, Problem> {
         let interface = interface_of(name);
         if self.devices().any(|(_, device)| device.name == name) {
@@ -245,16 +244,16 @@ impl Pktgen {
     fn thread_number(&self, file: &str) -> Option<usize> {
         let digits = file.strip_prefix("kpktgend_")?;
         let number: usize = digits.parse().ok()?;
-        // One name for each: neither `+1` nor `01`.
+        // Each thread has one name, so refuse `+1` and `01`.
         (number < self.threads.len() && number.to_string() == digits).then_some(number)
     }
 
     fn no_such_file(&self) -> Problem {
-        // There are 1 to 4096.
+        // The number of threads is 1 to 4096.
         Problem::NoSuchFile { last_thread: self.threads.len() as u32 - 1 }
     }
 
-    /// All devices, with the CPU of their thread.
+    /// Iterates over all devices, with the CPU of their thread.
     fn devices(&self) -> impl Iterator<Item = (u32, &Device)> {
         (0..)
             .zip(&self.threads)

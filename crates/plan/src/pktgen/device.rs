@@ -1,4 +1,4 @@
-//! A device: the settings of one instance of an interface, and how its last run went.
+//! A device: settings of one instance of an interface, and the state of its last run.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,20 +8,20 @@ use wirestorm_wire::packet::MacAddress;
 
 use super::flags::{Flag, Flags};
 
-/// What the kernel knows of an interface, and settings fall back to.
+/// State of an interface, which provides defaults for settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: MacAddress,
-    /// Whether it is up.
+    /// Whether the interface is up.
     pub is_up: bool,
-    /// Its first IPv4 address.
+    /// First IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
-    /// Its link-local IPv6 address.
+    /// Link-local IPv6 address.
     pub ipv6: Option<Ipv6Addr>,
 }
 
-/// One instance of an interface: `eth0`, or `eth0@1` where it has several.
+/// One instance of an interface: `eth0`, or `eth0@1` if it has several.
 #[derive(Clone, Debug)]
 pub(super) struct Device {
     pub(super) name: String,
@@ -66,32 +66,32 @@ pub(super) struct Device {
     pub(super) service_vlan_cfi: u8,
     pub(super) tos: u8,
     pub(super) traffic_class: u8,
-    /// Values that were not read as they were written, by their command.
+    /// Notes on values that differ from their text, by command.
     pub(super) readings: BTreeMap<&'static str, String>,
     pub(super) result: String,
     pub(super) is_running: bool,
     pub(super) current: Current,
 }
 
-/// An IPv4 address or two, as they were written.
+/// A range of IPv4 addresses; either bound may be unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) min: Option<Ipv4Addr>,
     pub(super) max: Option<Ipv4Addr>,
 }
 
-/// Which command set the pace.
+/// The pace, and the command that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// `delay`, or nothing.
+    /// `delay`, or none.
     Delay,
     /// `rate`, in Mbit/s.
     Megabits(u64),
-    /// `ratep`, in frames a second.
+    /// `ratep`, in frames per second.
     Frames(u64),
 }
 
-/// Where frames enter the kernel.
+/// Transmit mode: the point where frames enter the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum XmitMode {
     StartXmit,
@@ -99,10 +99,10 @@ pub(super) enum XmitMode {
     QueueXmit,
 }
 
-/// A delay that means that nothing is sent; written as 0x7fffffff.
+/// Delay that means never to send; written as 0x7fffffff.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// What the file shows below `Current:`.
+/// State that the file shows after `Current:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Current {
     pub(super) frames: u64,
@@ -124,7 +124,7 @@ pub(super) struct Current {
 }
 
 impl Device {
-    /// A device with the kernel's defaults.
+    /// Creates a device with the kernel's defaults.
     pub(super) fn new(name: &str, link: Link) -> Self {
         Self {
             name: name.to_owned(),
@@ -175,17 +175,17 @@ impl Device {
         }
     }
 
-    /// The interface: its name without what stands behind `@`.
+    /// Returns the interface: the name without `@` and what follows.
     pub(super) fn interface(&self) -> &str {
         interface_of(&self.name)
     }
 
-    /// The source address of frames, where it is always the same.
+    /// Returns the base source address of frames.
     pub(super) fn effective_source_mac(&self) -> MacAddress {
         if self.source_mac == MacAddress::default() { self.link.mac } else { self.source_mac }
     }
 
-    /// `clear_counters`, and the start of a run.
+    /// Clears the counters, as `clear_counters` and the start of a run do.
     pub(super) fn clear_counters(&mut self) {
         self.current.sequence = 1;
         self.current.idle = Duration::ZERO;
@@ -194,16 +194,16 @@ impl Device {
     }
 }
 
-/// The interface that a device is an instance of.
+/// Returns the interface of a device name.
 pub(super) fn interface_of(name: &str) -> &str {
     name.split('@').next().unwrap_or_default()
 }
 
-/// The port that discards (RFC 863).
+/// Discard port (RFC 863), the kernel's default.
 const DISCARD: u16 = 9;
 
 impl Current {
-    /// What it shows before the first run.
+    /// Returns the state before the first run.
     fn new() -> Self {
         Self {
             frames: 0,

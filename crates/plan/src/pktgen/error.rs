@@ -1,97 +1,96 @@
-//! Why a write to one of pktgen's files is refused, or a device's settings cannot be followed.
+//! Errors of writes to pktgen's files, and of unsupported settings.
 
 use wirestorm_base::rate::RateError;
 
-/// A command that was refused, and by which file.
+/// A refused command, and its file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {command:?}: {problem}")]
 pub struct PktgenError {
     /// The file, without `/proc/net/pktgen/`.
     pub file: String,
-    /// What was written, without white space at its ends.
+    /// The written text, without white space at its ends.
     pub command: String,
-    /// What is wrong with it.
+    /// Reason.
     pub problem: Problem,
 }
 
-/// What is wrong with a command.
+/// Reason why a command is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// There is no such file.
+    /// The file does not exist.
     #[error(
-        "no such file: expected pgctrl, kpktgend_0 to kpktgend_{last_thread}, or a device that \
-         was added to one of these"
+        "no such file: expected pgctrl, kpktgend_0 to kpktgend_{last_thread}, or an added device"
     )]
     NoSuchFile {
-        /// The number of the last thread.
+        /// Number of the last thread.
         last_thread: u32,
     },
-    /// The file does not know the command.
+    /// An unknown command.
     #[error("no such command: found {found:?}, expected one of {expected}")]
     NoSuchCommand {
-        /// The first word.
+        /// First word of the text.
         found: String,
-        /// The words that the file knows.
+        /// Commands of the file.
         expected: String,
     },
-    /// A value that means nothing.
+    /// An invalid value.
     #[error("found {found:?}, expected {expected}")]
     Malformed {
-        /// The value.
+        /// The value found.
         found: String,
-        /// What should stand there.
+        /// The accepted notation.
         expected: &'static str,
     },
-    /// As [`Problem::Malformed`], where the kernel takes the write all the same and tells of it
-    /// in the file's result only.
+    /// Like [`Problem::Malformed`], but the kernel's write succeeds, and only the file's result
+    /// shows the error.
     #[error("found {found:?}, expected {expected}")]
     Ignored {
-        /// The value.
+        /// The value found.
         found: String,
-        /// What should stand there.
+        /// The accepted notation.
         expected: String,
     },
-    /// More entries than a list holds.
+    /// Too many entries.
     #[error("found more than {limit} entries, expected {limit} at most")]
     TooMany {
-        /// What it holds.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// A setting that another one excludes.
-    #[error("not together with {other}: leave one of them out")]
+    /// A setting that conflicts with another one.
+    #[error("conflicts with {other}: remove one of them")]
     Excluded {
-        /// The other one.
+        /// The other setting.
         other: &'static str,
     },
-    /// A setting that a transmit mode excludes.
-    #[error("{setting} does not go with xmit_mode {mode}: leave one of them out")]
+    /// A setting that conflicts with a transmit mode.
+    #[error("{setting} conflicts with xmit_mode {mode}: remove one of them")]
     NotInMode {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// The mode.
+        /// Transmit mode.
         mode: &'static str,
     },
-    /// The interface is in use by a thread under this name.
-    #[error("added already: give it another name, as in {name}@1, or remove it first")]
+    /// A thread already has a device of this name.
+    #[error("already added: use another name, as in {name}@1, or remove it first")]
     Busy {
-        /// The name.
+        /// Name of the interface.
         name: String,
     },
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error("no such interface: {interface:?}")]
     NoSuchInterface {
-        /// File name.
+        /// Name of the interface.
         interface: String,
     },
     /// The interface is down.
     #[error("{interface} is down: bring it up with `ip link set {interface} up`")]
     InterfaceDown {
-        /// File name.
+        /// Name of the interface.
         interface: String,
     },
 }
 
-/// How the kernel's write would fail.
+/// Error numbers of the kernel's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
     /// `ENOENT`.
@@ -111,7 +110,8 @@ pub enum Errno {
 }
 
 impl Problem {
-    /// How the kernel's write fails; `None`: it succeeds, and only the file's result tells.
+    /// Returns the error of the kernel's write. `None`: the write succeeds, and only the file's
+    /// result shows the error.
     pub fn errno(&self) -> Option<Errno> {
         Some(match self {
             Self::NoSuchFile { .. } => Errno::NoSuchFile,
@@ -128,16 +128,16 @@ impl Problem {
     }
 }
 
-/// Why a device's settings cannot be followed.
+/// Unsupported settings of a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
     /// The flag IPSEC.
     #[error(
-        "{device}: flag IPSEC encrypts with the kernel's security associations, which are out of \
-         reach here: unset it, or capture such traffic and replay it"
+        "{device}: flag IPSEC encrypts with the kernel's security associations, which Wirestorm \
+         cannot use: unset it, or capture such traffic and replay it"
     )]
     Ipsec {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
     /// `xmit_mode netif_receive`.
@@ -146,34 +146,36 @@ pub enum LowerError {
          start_xmit on the other end of a veth pair instead"
     )]
     NetifReceive {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
-    /// Longer than the length fields of IP and UDP can say.
-    #[error("{device}: frames of {bytes} bytes: found more than the {limit} that IP and UDP allow")]
+    /// Frames too long for the length fields of IP and UDP.
+    #[error(
+        "{device}: found frames of {bytes} bytes, expected at most {limit}, the limit of IP and UDP"
+    )]
     TooLong {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The length that was asked for.
+        /// Requested length.
         bytes: u64,
-        /// The longest.
+        /// Maximum length.
         limit: u64,
     },
-    /// IPDST_RND over a range in which no host can be; the kernel would search for ever.
+    /// IPDST_RND on a range without possible hosts. The kernel would loop forever.
     #[error(
-        "{device}: flag IPDST_RND: between dst_min and dst_max are only addresses of 0.0.0.0/8, \
-         loopback, multicast and broadcast, which are never drawn"
+        "{device}: flag IPDST_RND: dst_min to dst_max contains only addresses of 0.0.0.0/8, \
+         loopback, multicast and broadcast, which it never picks"
     )]
     NoDestination {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
-    /// The rate is beyond what can be told.
+    /// A rate out of range.
     #[error("{device}: {error}")]
     Rate {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What is wrong.
+        /// Reason.
         error: RateError,
     },
 }

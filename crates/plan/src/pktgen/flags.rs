@@ -1,10 +1,10 @@
-//! The flags of a device, in the kernel's order, which is that of their bits.
+//! Flags of a device, in the kernel's bit order.
 
 /// A set of flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags(pub(super) u32);
 
-/// One flag.
+/// A flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flag {
     Ipv6,
@@ -28,7 +28,7 @@ pub(super) enum Flag {
     Shared,
 }
 
-/// All of them with their names.
+/// All flags with their names.
 pub(super) const FLAGS: [(Flag, &str); 19] = [
     (Flag::Ipv6, "IPV6"),
     (Flag::SourceRandom, "IPSRC_RND"),
@@ -70,25 +70,25 @@ impl Flag {
         1 << self as u32
     }
 
-    /// The flag that a word names, and what it is set to: `IPSRC_RND`, `!IPSRC_RND`.
+    /// Parses a flag and its new state: `IPSRC_RND`, `!IPSRC_RND`.
     pub(super) fn parse(word: &str) -> Option<(Self, bool)> {
         let (name, to) = match word.strip_prefix('!') {
             Some(name) => (name, false),
             None => (word, true),
         };
         let (flag, to) = match name {
-            // Of two ways to pick flows, what is not the one is the other.
+            // FLOW_RND is the opposite of FLOW_SEQ.
             "FLOW_RND" => (Self::FlowsInSequence, !to),
-            // The documentation's name of NODE, which the kernel does not know.
+            // The documentation's name of NODE; the kernel does not accept it.
             "NODE_ALLOC" => (Self::Node, to),
             _ => (FLAGS.iter().find(|(_, known)| *known == name)?.0, to),
         };
-        // IPv6 addresses set it; there is no other way.
+        // Only IPv6 addresses set this flag.
         (flag != Self::Ipv6 || !to).then_some((flag, to))
     }
 }
 
-/// The names of all flags, with commas between.
+/// Returns the names of all flags, separated by commas.
 pub(super) fn flag_names() -> String {
     FLAGS.map(|(_, name)| name).join(", ")
 }

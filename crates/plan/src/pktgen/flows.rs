@@ -1,22 +1,22 @@
-//! Destinations that change: drawn from a range, and kept for the length of a flow.
+//! Varying destinations: random within a range, and constant within a flow.
 
 use std::ops::RangeInclusive;
 
 use wirestorm_model::stream::draw;
 
-/// How flows begin.
+/// Mode of flows.
 #[derive(Clone, Debug)]
 pub(super) enum Flows {
-    /// There are none.
+    /// No flows.
     None,
-    /// One after another, with so many packets each.
+    /// One flow after another, each with this number of packets.
     InSequence(u64),
-    /// Any at a time.
+    /// A random flow for each packet.
     Random(RandomFlows),
 }
 
-/// IPv4 destinations from `min` to `max` (not itself where they are drawn), one after another or
-/// drawn; without those that no host has.
+/// IPv4 destinations from `min` to `max`, in sequence or random. Random ones exclude `max` and
+/// addresses that no host can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destinations {
     pub(super) min: u32,
@@ -25,17 +25,17 @@ pub(super) struct Destinations {
     pub(super) seed: u64,
 }
 
-/// What IPDST_RND draws from: neither `0.0.0.0/8` nor loopback, multicast and broadcast.
+/// Ranges of IPDST_RND: without `0.0.0.0/8`, loopback, multicast and broadcast.
 const HOSTS: [RangeInclusive<u32>; 3] =
     [0x0100_0000..=0x7eff_ffff, 0x8000_0000..=0xdfff_ffff, 0xf000_0000..=0xffff_fffe];
 
 impl Destinations {
-    /// Whether there is more than one.
+    /// Returns whether there is more than one destination.
     pub(super) fn vary(&self) -> bool {
         self.min < self.max
     }
 
-    /// The parts of the range that are drawn from.
+    /// Returns the parts of the range that contain random destinations.
     pub(super) fn parts(&self) -> Vec<RangeInclusive<u32>> {
         let last = self.max.saturating_sub(1);
         let within =
@@ -43,13 +43,13 @@ impl Destinations {
         HOSTS.into_iter().map(within).filter(|part| !part.is_empty()).collect()
     }
 
-    /// The n-th one, from 0.
+    /// Returns the n-th destination, from 0.
     pub(super) fn nth(&self, parts: &[RangeInclusive<u32>], n: u64) -> u32 {
         if !self.vary() {
             return self.min;
         }
         if !self.is_random {
-            // The kernel goes on before it sends, so the second one is the first.
+            // The kernel advances before it sends, so a sequence starts with the second value.
             let span = u64::from(self.max - self.min) + 1;
             return self.min + ((n % span + 1) % span) as u32;
         }
@@ -58,7 +58,7 @@ impl Destinations {
         let mut left = below(draw(self.seed, n), total);
         for part in parts {
             if left < size(part) {
-                // Less than the size of a part.
+                // `left` is less than the size of a 32-bit range.
                 return part.start() + left as u32;
             }
             left -= size(part);
@@ -67,23 +67,24 @@ impl Destinations {
     }
 }
 
-/// Flows of which each frame takes any: the kernel's way without FLOW_SEQ.
+/// Flows of which each frame picks one at random: the kernel's mode without FLOW_SEQ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RandomFlows {
-    /// How many there are at a time; at least 1.
+    /// Number of concurrent flows; at least 1.
     pub(super) flows: u32,
-    /// A flow has one frame more than this, then another one takes its place.
+    /// Length of a flow: after one frame more than this, a new flow replaces it.
     pub(super) length: u32,
     pub(super) seed: u64,
-    /// The sequence begins again after so many frames.
+    /// Number of frames after which the sequence repeats.
     pub(super) period: u64,
 }
 
-/// Frames after which the order of flows begins again, at most.
+/// Maximum number of frames after which the order of flows repeats.
 pub(super) const PERIOD_MAX: u64 = 1 << 17;
 
 impl RandomFlows {
-    /// Which flow the frames of one period belong to, numbered in the order in which they begin.
+    /// Returns the flow of each frame of one period. Flows are numbered in order of their first
+    /// frame.
     fn of_frames(&self) -> impl Iterator<Item = u64> {
         let mut places: Vec<(u64, u32)> = vec![(0, 0); self.flows as usize];
         let mut is_used = vec![false; self.flows as usize];
@@ -101,13 +102,13 @@ impl RandomFlows {
         })
     }
 
-    /// The destinations of the frames of one period.
+    /// Returns the destinations of the frames of one period.
     pub(super) fn destinations(&self, of: &Destinations) -> Vec<u128> {
         let parts = of.parts();
         self.of_frames().map(|flow| u128::from(of.nth(&parts, flow))).collect()
     }
 
-    /// How many flows have begun with the first so many frames.
+    /// Returns the number of flows that start within this number of frames.
     pub(super) fn begun(&self, frames: u64) -> u64 {
         let within = |frames: u64| {
             let flows = self.of_frames().take(usize::try_from(frames).unwrap_or(usize::MAX));
@@ -117,7 +118,7 @@ impl RandomFlows {
     }
 }
 
-/// Brings a draw into `0..bound`.
+/// Maps random bits to `0..bound`.
 fn below(bits: u64, bound: u64) -> u64 {
     ((u128::from(bits) * u128::from(bound)) >> 64) as u64
 }

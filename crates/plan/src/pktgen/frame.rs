@@ -1,9 +1,9 @@
-//! The frames of a device: template and program.
+//! Frames of a device: template and program.
 //!
-//! Ethernet, then MPLS or VLAN tags, IPv4 or IPv6, UDP, and 16 bytes: magic, sequence number,
-//! seconds, microseconds; zeros behind (net/core/pktgen.c, `fill_packet_ipv4`, `_ipv6`,
-//! `pktgen_finalize_skb`). The kernel steps its values before it builds a packet, so that a range
-//! that is passed through begins with its second value; so it does here.
+//! Layout: Ethernet, MPLS or VLAN tags, IPv4 or IPv6, UDP, then 16 bytes: magic, sequence number,
+//! seconds, microseconds; zeros after them (net/core/pktgen.c, `fill_packet_ipv4`, `_ipv6`,
+//! `pktgen_finalize_skb`). The kernel advances its values before it builds a packet, so a sequence
+//! starts with its second value. The program does the same.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -19,27 +19,27 @@ use super::error::LowerError;
 use super::flags::Flag;
 use super::flows::{Destinations, Flows, PERIOD_MAX, RandomFlows};
 
-/// What tells pktgen's packets from others.
+/// Magic number of pktgen's packets.
 const MAGIC: u32 = 0xbe9b_e955;
-/// Magic, sequence number, seconds, microseconds.
+/// Length of magic, sequence number, seconds and microseconds.
 const PKTGEN_BYTES: usize = 16;
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = 8;
 const TIME_TO_LIVE: u8 = 32;
 
-/// The time at which a frame was sent, which no variable can express: whoever sends writes it
-/// into each frame, seconds and then microseconds since 1970 as 32 bits each, in network order.
-/// The template has zeros there.
+/// Position of the transmit time, which no variable can express. The sender writes it into each
+/// frame: seconds and microseconds since 1970, 32 bits each, in network byte order. The template
+/// has zeros there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// Where the seconds begin; the microseconds follow.
+    /// Offset of the seconds; the microseconds follow.
     pub offset: usize,
-    /// Where the UDP checksum stands that covers them (UDPCSUM): the stream makes it right for a
-    /// time of zero, so it has to be updated with the stamp (RFC 1624). `None`: there is none.
+    /// Offset of the UDP checksum that covers the time (UDPCSUM). The stream computes it for a time
+    /// of zero, so the sender must update it (RFC 1624). `None`: no checksum.
     pub checksum: Option<usize>,
 }
 
-/// A field of which the file shows the current value.
+/// A field whose current value the file shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Source,
@@ -50,24 +50,24 @@ pub(super) enum Field {
     DestinationPort,
 }
 
-/// Template and program of a device, and what else is known of its frames.
+/// Template and program of a device, and other properties of its frames.
 #[derive(Debug)]
 pub(super) struct Frames {
     pub(super) template: Vec<u8>,
     pub(super) program: Program,
     pub(super) stamps: Option<Stamps>,
-    /// Least and greatest size as the kernel has them at its start.
+    /// Minimum and maximum size at the start, as in the kernel.
     pub(super) sizes: (u32, u32),
-    /// The shortest frame that has room for all headers.
+    /// Minimum frame length that holds all headers.
     pub(super) floor: u32,
-    /// How often each packet is sent.
+    /// Number of times that each packet is sent.
     pub(super) copies: u64,
-    /// Frames for each delay.
+    /// Number of frames per delay.
     pub(super) burst: u32,
     pub(super) flows: Flows,
-    /// Where destinations are a list that begins again: after how many packets.
+    /// Number of packets after which a list of destinations repeats.
     pub(super) repeats_after: Option<u64>,
-    /// The sizes of `imix_weights`, if these are followed.
+    /// Sizes of `imix_weights`, if they apply.
     pub(super) imix: Vec<u64>,
     pub(super) size_variable: Option<usize>,
     pub(super) held: Vec<(Field, Held)>,
@@ -77,11 +77,11 @@ pub(super) struct Frames {
     is_ipv6: bool,
 }
 
-/// Where the value of a field comes from.
+/// Source of a field's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Held {
     Constant(u128),
-    /// Of the template's `base` the bits of `mask` are replaced.
+    /// A variable replaces the bits of `mask` in `base`, the template's value.
     Variable {
         index: usize,
         base: u128,
@@ -99,7 +99,7 @@ impl Frames {
         let layer3 = ETHERNET_BYTES + 4 * (device.labels.len() + tags);
         let ip_bytes = if is_ipv6 { 40 } else { 20 };
         let payload = ip_bytes + UDP_BYTES + PKTGEN_BYTES;
-        // What the kernel takes if no size is set, tags and labels left out.
+        // The kernel's default size, which does not count tags and labels.
         let size_unset = (ETHERNET_BYTES + payload) as u32;
         let size_min = if device.size_min == 0 { size_unset } else { device.size_min };
         let mut frames = Self {
@@ -139,13 +139,13 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The sizes of frames, where they are not always the same.
+    /// Returns the sizes of frames.
     fn size_values(&mut self, device: &Device) -> Sizes {
         let (min, max) = self.sizes;
         let room = |size: u32| size.max(self.floor);
         if min < max {
             let is_random = device.flags.has(Flag::SizeRandom);
-            // What is drawn is below the maximum.
+            // A random size is below the maximum.
             let last = if is_random { max - 1 } else { max };
             let (first, last) = (room(min), room(last));
             let (start, longest) = (u128::from(room(min + 1)), u64::from(last));
@@ -160,7 +160,7 @@ impl Frames {
             return Sizes { longest: u64::from(room(min)), values: None };
         }
         self.imix = device.imix.iter().map(|(size, _)| (*size).max(self.floor.into())).collect();
-        // Ten digits are up to four times what a weight holds.
+        // A weight of ten digits is up to four times the maximum of 32 bits.
         let greatest = device.imix.iter().map(|(_, weight)| *weight).max().unwrap_or_default();
         let shift = if greatest > u64::from(u32::MAX) { 2 } else { 0 };
         let weights = device.imix.iter().map(|(_, weight)| (weight >> shift).max(1) as u32);
@@ -170,7 +170,7 @@ impl Frames {
     }
 
     fn checked_length(&self, device: &Device, sizes: &Sizes) -> Result<usize, LowerError> {
-        // IPv4 counts its own header, IPv6 does not, UDP its own; 16 bits each.
+        // The 16-bit lengths of IPv4 and UDP include their header, that of IPv6 does not.
         let limit = self.layer3 as u64 + 65_535;
         match usize::try_from(sizes.longest) {
             Ok(length) if sizes.longest <= limit => Ok(length),
@@ -201,7 +201,7 @@ impl Frames {
         self.mac_addresses(0, device.destination_mac, device.destination_macs, is_random);
     }
 
-    /// Adds 0 to `count - 1` to an address; its first byte stays.
+    /// Adds 0 to `count - 1` to an address. The first byte does not change.
     fn mac_addresses(&mut self, offset: usize, base: MacAddress, count: u32, is_random: bool) {
         if count < 2 {
             return;
@@ -303,7 +303,7 @@ impl Frames {
                 let (min, max) = ((*part.start()).into(), (*part.end()).into());
                 Some(Values::Random { min, max, seed: of.seed })
             }
-            // No variable leaves out the middle of a range.
+            // No variable can skip the middle of a range.
             _ => {
                 let drawn = (0..period).map(|number| of.nth(&parts, number).into());
                 Some(Values::List(drawn.collect()))
@@ -313,7 +313,7 @@ impl Frames {
             self.repeats_after = (packets > period).then_some(period);
         }
         if let (Flows::InSequence(2..), Some(_)) = (&self.flows, &values) {
-            // A destination stays for the length of a flow.
+            // A destination stays constant for the length of a flow.
             let last = u128::from(device.flow_length) - 1;
             self.program.variables.push(Variable {
                 values: counter(0, 0, last),
@@ -344,7 +344,8 @@ impl Frames {
             (0, _) => (device.destination6.into(), 0),
             // The kernel would clear all bits.
             (min, 0) => (min, 0),
-            // Bits that the maximum has and the minimum lacks are drawn, none is carried.
+            // As in the kernel, only the bits that are in the maximum and not in the minimum are
+            // random. There is no carry.
             (min, max) => (min & max, max & !min),
         };
         let values = (mask != 0).then(|| self.random(0, u128::MAX));
@@ -375,8 +376,8 @@ impl Frames {
         let offset = self.udp_offset() + UDP_BYTES;
         self.put(offset, &MAGIC.to_be_bytes());
         self.put(offset + 4, &1_u32.to_be_bytes());
-        // The kernel counts what was sent, copies too; its counter has 32 bits. Wider here, so
-        // that it wraps at a multiple of its step.
+        // The kernel's sequence number counts sent frames, including copies, in 32 bits. This
+        // counter is wider, so that it wraps at a multiple of its step.
         let copies = u128::from(self.copies);
         let values =
             Values::Counter { start: 1, min: 1, max: copies << 48, step: copies, downwards: false };
@@ -388,13 +389,13 @@ impl Frames {
         }
     }
 
-    /// What depends on the rest: in the template too, whose length is the longest.
+    /// Fills in lengths and checksums, also in the template, which has the maximum length.
     fn lengths_and_checksums(&mut self, device: &Device, sizes: Sizes) {
         let (ip, udp) = (self.layer3, self.udp_offset());
         let ip_length = if self.is_ipv6 { (ip + 4, ip + 40) } else { (ip + 2, ip) };
         let lengths = [ip_length, (udp + 4, udp)];
         for (offset, less) in lengths {
-            // Checked to fit.
+            // `checked_length` has checked that the length fits.
             let counted = (self.template.len() - less) as u16;
             self.put(offset, &counted.to_be_bytes());
         }
@@ -440,8 +441,8 @@ impl Frames {
         self.template[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The values from `min` to `max`, `None` for one only. A maximum that is exclusive, as all
-    /// are of what is drawn, is not itself among them.
+    /// Returns the values from `min` to `max`, or `None` for a single one. An exclusive or random
+    /// range does not include `max`.
     fn range(
         &mut self,
         min: u128,
@@ -457,7 +458,7 @@ impl Frames {
         }
     }
 
-    /// A field of which the file shows the current value; as wide as its mask.
+    /// Adds a field whose current value the file shows. Its mask covers its width.
     fn field(
         &mut self,
         field: Field,
@@ -478,21 +479,21 @@ impl Frames {
         self.held.push((field, held));
     }
 
-    /// Adds a variable and what writes it; returns its index.
+    /// Adds a variable and its write. Returns the index of the variable.
     fn write(&mut self, values: Values, write: Write) -> usize {
         let variable = self.variable(values);
         self.program.steps.push(Step::Write(Write { variable, ..write }));
         variable
     }
 
-    /// Adds a variable that goes on with every packet.
+    /// Adds a variable that advances with every packet.
     fn variable(&mut self, values: Values) -> usize {
         let advance = self.advance();
         self.program.variables.push(Variable { values, advance, restart_after: None });
         self.program.variables.len() - 1
     }
 
-    /// With every packet: with every frame, or when all copies have been sent.
+    /// Returns the advance with every packet: with every frame, or after all copies of a packet.
     fn advance(&self) -> Advance {
         if self.copies > 1 { Advance::WhenWraps(0) } else { Advance::EveryFrame }
     }
@@ -501,17 +502,18 @@ impl Frames {
         Values::Random { min, max, seed: self.next_seed() }
     }
 
-    /// One for each variable of each device: the same script always sends the same.
+    /// Returns a seed. Each variable of each device has its own, and a script always gives the same
+    /// frames.
     fn next_seed(&mut self) -> u64 {
         self.draws += 1;
         draw(self.seed, self.draws)
     }
 }
 
-/// The sizes of frames.
+/// Sizes of frames.
 struct Sizes {
     longest: u64,
-    /// Which, where they differ.
+    /// The values, if sizes vary.
     values: Option<Values>,
 }
 
@@ -519,7 +521,7 @@ fn counter(start: u128, min: u128, max: u128) -> Values {
     Values::Counter { start, min, max, step: 1, downwards: false }
 }
 
-/// A write in network order, of a variable that is filled in later.
+/// Returns a write in network byte order, whose variable is set later.
 fn whole(offset: usize, width: usize, mask: u128) -> Write {
     Write { variable: 0, offset, width, add: 0, shift: 0, mask, order: ByteOrder::Network }
 }

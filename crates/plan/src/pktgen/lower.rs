@@ -1,4 +1,4 @@
-//! From a device's settings to the stream that sends what the kernel would send.
+//! Lowers a device's settings to the stream that the kernel would send.
 
 use wirestorm_base::rate::{FRAME_CHECK_SEQUENCE_BYTES, Layer, PREAMBLE_AND_GAP_BYTES, Rate};
 use wirestorm_base::time::Duration;
@@ -11,26 +11,27 @@ use super::flows::Flows;
 use super::frame::{Field, Frames, Held, Stamps};
 use super::notes;
 
-/// What a device sends.
+/// A device lowered to streams.
 #[derive(Clone, Debug)]
 pub struct LoweredDevice {
-    /// The device: `eth0@1`.
+    /// Name of the device: `eth0@1`.
     pub name: String,
-    /// Its interface: `eth0`.
+    /// Name of the interface: `eth0`.
     pub interface: String,
-    /// The CPU of its thread.
+    /// CPU of its thread.
     pub cpu: u32,
-    /// What it sends: one stream, or none where its delay means never.
+    /// One stream, or none if the delay means never.
     pub streams: Vec<Stream>,
-    /// Where frames carry the time at which they were sent; `None` with NO_TIMESTAMP.
+    /// Position of the time stamp in frames; `None` with NO_TIMESTAMP.
     pub stamps: Option<Stamps>,
-    /// What differs from the kernel, what of it would surprise, and what has no effect.
+    /// Notes on differences from the kernel, on unexpected behaviour of the kernel, and on settings
+    /// without effect.
     pub notes: Vec<String>,
-    /// Least and greatest size, as the file shows them once the device has started.
+    /// Minimum and maximum size, as the file shows them after the start.
     pub(super) sizes: (u32, u32),
-    /// How often each packet is sent.
+    /// Number of times that each packet is sent.
     pub(super) copies: u64,
-    /// Whether source and destination MAC addresses are drawn.
+    /// Whether source and destination MAC addresses are random.
     pub(super) random_macs: (bool, bool),
     pub(super) flows: Flows,
     imix: Vec<u64>,
@@ -78,8 +79,8 @@ impl LoweredDevice {
         })
     }
 
-    /// How many of the first so many frames have each size of `imix_weights`, in that order;
-    /// empty without. Every frame is looked at.
+    /// Returns the number of frames of each size of `imix_weights` among the first `frames`, in
+    /// that order; empty without `imix_weights`. Takes time proportional to `frames`.
     pub fn imix_counts(&self, frames: u64) -> Vec<u64> {
         let mut counts = vec![0; self.imix.len()];
         let (Some(variable), Some(stream)) = (self.size_variable, self.streams.first()) else {
@@ -88,7 +89,7 @@ impl LoweredDevice {
         let variables = &stream.program.variables;
         for number in 0..frames {
             let size = variables[variable].value(number, variables);
-            // Of sizes that are alike the first one counts.
+            // Of equal sizes the first one counts.
             let index = self.imix.iter().position(|known| u128::from(*known) == size);
             if let Some(count) = index.and_then(|index| counts.get_mut(index)) {
                 *count += 1;
@@ -97,7 +98,7 @@ impl LoweredDevice {
         counts
     }
 
-    /// The value of a field in frame `number`.
+    /// Returns the value of a field in frame `number`.
     pub(super) fn value(&self, field: Field, number: u64) -> Option<u128> {
         let (_, held) = self.held.iter().find(|(known, _)| *known == field)?;
         match *held {
@@ -109,7 +110,7 @@ impl LoweredDevice {
         }
     }
 
-    /// How many flows the first so many frames belong to.
+    /// Returns the number of flows among the first `frames`.
     pub(super) fn flows_begun(&self, frames: u64) -> u64 {
         let packets = frames.div_ceil(self.copies);
         match &self.flows {
@@ -120,7 +121,7 @@ impl LoweredDevice {
     }
 }
 
-/// When frames leave; `None`: never.
+/// Returns the schedule of the frames; `None`: never.
 fn transmission(
     device: &Device,
     frames: &Frames,
@@ -153,8 +154,8 @@ fn transmission(
             let delay = frames.template.len() as u64 * 8 * 1000 / megabits;
             if device.delay != delay || frames.size_variable.is_some() {
                 note(format!(
-                    "rate {megabits}: the kernel makes a delay of {} ns of it, from the least \
-                     size as it was set then; here the rate holds for all frames",
+                    "rate {megabits}: the kernel converts it to a delay of {} ns, from the \
+                     minimum size at that time; here the rate holds for all frames",
                     device.delay
                 ));
             }
@@ -175,7 +176,7 @@ fn transmission(
     }
     if burst > 1 && !device.count.is_multiple_of(u64::from(burst)) {
         note(format!(
-            "count {}: is kept; the kernel would fill up the last burst of {burst}",
+            "count {}: is exact; the kernel would complete the last burst of {burst}",
             device.count
         ));
     }

@@ -1,13 +1,15 @@
 //! Scripts for the kernel's packet generator, pktgen.
 //!
-//! Such a script writes commands to files below `/proc/net/pktgen`: a thread gets devices, a
-//! device its settings, `pgctrl` the word to start; then it reads the results from the same files.
-//! [`Pktgen`] is what these files are: [`Pktgen::write`] reads a command as the kernel does,
-//! [`Pktgen::show`] gives what the kernel shows, [`Pktgen::lower`] what the devices send, as
-//! streams. A script can therefore be run by a shell whose files these are, or be read by
-//! [`Script`], which knows the simple form that most have.
+//! A script writes commands to files below `/proc/net/pktgen`. It adds devices to threads, sets
+//! parameters of devices, and starts them through `pgctrl`. It then reads the results from the same
+//! files.
 //!
-//! The reference for all of it is net/core/pktgen.c with Documentation/networking/pktgen.rst.
+//! [`Pktgen`] emulates these files. [`Pktgen::write`] parses a command like the kernel,
+//! [`Pktgen::show`] returns the kernel's output, and [`Pktgen::lower`] converts devices to streams.
+//! A shell can run a script on these files. [`Script`] reads the simple form of most scripts
+//! without a shell.
+//!
+//! Reference: net/core/pktgen.c and Documentation/networking/pktgen.rst.
 
 mod command;
 mod control;

@@ -1,4 +1,4 @@
-//! What a user of the kernel's pktgen should know of a device's settings.
+//! Notes on a device's settings for users of the kernel's pktgen.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use super::flags::Flag;
 use super::flows::Flows;
 use super::frame::Frames;
 
-/// Notes on everything but the pace.
+/// Returns the notes on all settings except the pace.
 pub(super) fn of_settings(device: &Device, frames: &Frames) -> Vec<String> {
     let mut notes: Vec<String> =
         device.readings.values().map(|reading| format!("{reading}, as in the kernel")).collect();
@@ -33,17 +33,17 @@ fn sizes(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     };
     if least < u64::from(floor) {
         notes.push(format!(
-            "size {least}: frames have {floor} bytes at least, for their headers; in the kernel \
-             too, whose bit rates count {least}"
+            "size {least}: frames have at least {floor} bytes for their headers, as in the kernel, \
+             whose bit rates count {least}"
         ));
     }
     if min < max && device.flags.has(Flag::SizeRandom) {
-        notes.push(format!("max_pkt_size {max}: is not drawn itself, as in the kernel"));
+        notes.push(format!("max_pkt_size {max}: random sizes stay below it, as in the kernel"));
     }
     if min < max && !device.imix.is_empty() {
         notes.push(
-            "imix_weights: not followed, because max_pkt_size is above min_pkt_size, as \
-             in the kernel"
+            "imix_weights: ignored, because max_pkt_size is above min_pkt_size, as in the \
+             kernel"
                 .to_owned(),
         );
     }
@@ -83,7 +83,7 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
         }
         (Some(min), Some(max)) if max < min => note("src_max: below src_min, so without effect"),
         (Some(min), Some(max)) if min < max && random(Flag::SourceRandom) => {
-            note("src_max: is not drawn itself, as in the kernel");
+            note("src_max: random addresses stay below it, as in the kernel");
         }
         _ => {}
     }
@@ -101,7 +101,7 @@ fn addresses(device: &Device, notes: &mut Vec<String>) {
             < destination.max.unwrap_or(Ipv4Addr::UNSPECIFIED)
     {
         note(
-            "dst_max: is not drawn itself, nor are addresses of 0.0.0.0/8, loopback, multicast \
+            "dst_max: random addresses stay below it, and exclude 0.0.0.0/8, loopback, multicast \
              and broadcast, as in the kernel",
         );
     }
@@ -123,8 +123,8 @@ fn addresses6(device: &Device, note: &mut impl FnMut(&str)) {
         }
         (false, false) => {
             note(
-                "dst6_min, dst6_max: no range, as in the kernel: the bits that dst6_max has and \
-                 dst6_min lacks are drawn, those of both are set",
+                "dst6_min, dst6_max: no range, as in the kernel: the bits in dst6_max but not in \
+                 dst6_min are random, those in both are set",
             );
         }
         (true, _) if device.destination6.is_unspecified() => {
@@ -152,7 +152,7 @@ fn addresses6(device: &Device, note: &mut impl FnMut(&str)) {
 
 fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     if let Some(packets) = frames.repeats_after {
-        notes.push(format!("destinations begin again after {packets} packets"));
+        notes.push(format!("destinations repeat after {packets} packets"));
     }
     let sources = device.source.min.is_some() && device.source.min < device.source.max;
     let ports = [device.source_port, device.destination_port].iter().any(|(min, max)| min < max);
@@ -164,8 +164,8 @@ fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
             return;
         }
         Flows::InSequence(length) => notes.push(format!(
-            "flows {}: one after another, each of {length} packets, as in the kernel: how many \
-             there are makes no difference",
+            "flows {}: one after another, each of {length} packets, as in the kernel: the number \
+             of flows has no effect",
             device.flows
         )),
         Flows::Random(_) => notes.push(format!(
@@ -175,8 +175,8 @@ fn destinations(device: &Device, frames: &Frames, notes: &mut Vec<String>) {
     }
     if sources || ports {
         notes.push(
-            "flows: keep their destination address only, as in the kernel; source \
-             addresses and ports go on with every packet"
+            "flows: keep only their destination address, as in the kernel; source \
+             addresses and ports change with every packet"
                 .to_owned(),
         );
     }
@@ -188,7 +188,7 @@ fn ports(device: &Device, notes: &mut Vec<String>) {
         if min < max {
             let last = max - 1;
             notes.push(format!(
-                "{name}_max {max}: is not sent itself, as in the kernel: ports are {min} to {last}"
+                "{name}_max {max}: is exclusive, as in the kernel: ports are {min} to {last}"
             ));
         } else if max < min {
             notes.push(format!("{name}_max {max}: below {name}_min {min}, so without effect"));
@@ -206,9 +206,9 @@ fn tags(device: &Device, notes: &mut Vec<String>) {
     }
     if device.flags.has(Flag::MplsRandom) && !device.labels.is_empty() {
         notes.push(
-            "flag MPLS_RND: the labels of entries with the bottom-of-stack bit are drawn; \
-             the kernel would draw 8 bits of each label, its traffic class and its time \
-             to live"
+            "flag MPLS_RND: the labels of entries with the bottom-of-stack bit are random; \
+             the kernel would randomise 8 bits of each label, its traffic class and its \
+             time to live"
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! How a device's run went, and the kernel's words for it.
+//! Counters of a device's run, in the format of the kernel.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,31 +8,31 @@ use super::device::Device;
 use super::frame::Field;
 use super::lower::LoweredDevice;
 
-/// How a device's run went.
+/// Counters of a device's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames that were sent.
+    /// Sent frames.
     pub frames: u64,
-    /// Their bytes, without FCS.
+    /// Sent bytes, without FCS.
     pub bytes: u64,
-    /// Frames that could not be sent.
+    /// Frames that failed to be sent.
     pub errors: u64,
-    /// When it started: the kernel counts from the start of the machine.
+    /// Start time. The kernel counts from boot.
     pub started: Instant,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed: Duration,
-    /// How much of that was waited.
+    /// Idle time within the duration.
     pub idle: Duration,
-    /// Frames of each size of `imix_weights`, in that order; empty without.
+    /// Frames of each size of `imix_weights`, in that order; empty without `imix_weights`.
     pub imix: Vec<u64>,
 }
 
 impl Counters {
-    /// The two lines behind `Result: `, of frames of `size` bytes, or of various sizes.
+    /// Returns the two lines after `Result: `. `size` is the frame size, or `None` if sizes vary.
     ///
-    /// Rates are whole numbers, rounded down, and a bit rate counts neither FCS nor preamble nor
-    /// gap. Where sizes vary, the kernel takes the last frame's for all; here the size is the
-    /// mean and the bit rate that of all bytes.
+    /// Rates are rounded down. Bit rates exclude FCS, preamble and gap. If sizes vary, the kernel
+    /// uses the size of the last frame for all. Here the size is the mean, and the bit rate counts
+    /// all bytes.
     pub fn result(&self, size: Option<u32>) -> String {
         let nanoseconds = u128::from(self.elapsed.as_nanos().max(1));
         let per_second = |things: u128| things * 1_000_000_000 / nanoseconds;
@@ -60,15 +60,15 @@ impl Counters {
 }
 
 impl Device {
-    /// It is on its way.
+    /// Updates the counters of a running device.
     pub(super) fn progress(&mut self, frames: u64, errors: u64) {
         self.current.frames = frames;
         self.current.errors = errors;
-        // The number that the next frame has; of 32 bits.
+        // 32-bit sequence number of the next frame.
         self.current.sequence = frames.wrapping_add(1) as u32;
     }
 
-    /// It stopped: what the last frame was made of, and the result, which is returned too.
+    /// Stores the values of the last frame and the result. Returns the result.
     pub(super) fn finish(&mut self, lowered: &LoweredDevice, counters: &Counters) -> &str {
         self.is_running = false;
         self.size_min = lowered.sizes.0;
@@ -81,10 +81,10 @@ impl Device {
         current.imix_counts.clone_from(&counters.imix);
         current.imix_counts.resize(self.imix.len(), 0);
         let last = counters.frames.saturating_sub(1);
-        // Each is as wide as its field.
+        // Each value has the width of its field.
         let value = |field| lowered.value(field, last).unwrap_or_default();
         let packets = counters.frames.div_ceil(lowered.copies);
-        // Below the count; addresses that are drawn leave it alone.
+        // The offset is below the count. Random addresses do not use it.
         let next_offset = |count: u32, is_random: bool| match count {
             2.. if !is_random => (packets % u64::from(count)) as u32,
             _ => 0,

@@ -1,12 +1,12 @@
-//! Words and numbers, read as the kernel reads them (net/core/pktgen.c).
+//! Scanner for words and numbers, as in the kernel (net/core/pktgen.c).
 
-/// What is left of a command.
+/// The rest of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanner<'a> {
     rest: &'a str,
 }
 
-/// What stands between words.
+/// Characters that separate words.
 const SEPARATORS: [char; 6] = ['"', '\n', '\r', '\t', ' ', '='];
 
 impl<'a> Scanner<'a> {
@@ -14,29 +14,29 @@ impl<'a> Scanner<'a> {
         Self { rest: text }
     }
 
-    /// Passes over what separates words.
+    /// Skips separators.
     pub(super) fn skip_separators(&mut self) {
         self.rest = self.rest.trim_start_matches(SEPARATORS);
     }
 
-    /// Passes over this, if it comes next.
+    /// Skips this character if it is next. Returns whether it was.
     pub(super) fn take(&mut self, expected: char) -> bool {
         let behind = self.rest.strip_prefix(expected);
         self.rest = behind.unwrap_or(self.rest);
         behind.is_some()
     }
 
-    /// The word that comes next, without passing over it.
+    /// Returns the next word without consuming it.
     pub(super) fn peek_word(&self) -> &'a str {
         self.rest.split(SEPARATORS).next().unwrap_or_default()
     }
 
-    /// Whether nothing is left.
+    /// Returns whether the text is at its end.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next word, of `bytes_max` bytes at most; what is longer is left for what comes next.
+    /// Consumes the next word, of at most `bytes_max` bytes. Longer words stay partly in the text.
     pub(super) fn word(&mut self, bytes_max: usize) -> &'a str {
         let word = self.peek_word();
         let mut end = word.len().min(bytes_max);
@@ -46,13 +46,15 @@ impl<'a> Scanner<'a> {
         self.split_at(end)
     }
 
-    /// The next decimal digits, `digits_max` at most (19 always fit): their value, 0 without any.
+    /// Consumes at most `digits_max` decimal digits (19 always fit). Returns their value, or 0
+    /// without digits.
     pub(super) fn number(&mut self, digits_max: usize) -> u64 {
         let digits = self.digits(digits_max, u8::is_ascii_digit);
         digits.bytes().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
     }
 
-    /// The next hexadecimal digits, `digits_max` at most (8 always fit), and how many there are.
+    /// Consumes at most `digits_max` hexadecimal digits (8 always fit). Returns their value and
+    /// their number.
     pub(super) fn hex(&mut self, digits_max: usize) -> (u32, usize) {
         let digits = self.digits(digits_max, u8::is_ascii_hexdigit);
         (u32::from_str_radix(digits, 16).unwrap_or(0), digits.len())

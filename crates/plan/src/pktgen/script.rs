@@ -1,70 +1,74 @@
-//! The simple form of a script, read without a shell.
+//! Parser for the simple form of scripts, without a shell.
 //!
-//! Understood are, one a line or with `;` between: assignments of words (`PGDEV=...`,
-//! `COUNT="count 100"`) and `$NAME` or `${NAME}` for them; `pgset`, `pg_ctrl`, `pg_thread`,
-//! `pg_set` as the kernel's samples define them; `echo ... > /proc/net/pktgen/...` and `cat` of
-//! such files; `exit`; comments. What neither configures nor runs anything (`modprobe`, `echo` to the
-//! terminal, `trap`, `set`, `sleep`, `export` of an assignment) and definitions of functions with
-//! these four names, or of their helper `proc_cmd`, are passed over. All else, such as loops,
-//! conditions and other functions, is told with its line: it needs a shell.
+//! Supported commands, one per line or separated by `;`:
+//!
+//! - assignments of words (`PGDEV=...`, `COUNT="count 100"`) and their use as `$NAME` or `${NAME}`
+//! - `pgset`, `pg_ctrl`, `pg_thread` and `pg_set`, as in the kernel's samples
+//! - `echo ... > /proc/net/pktgen/...`, and `cat` of such files
+//! - `exit`, and comments
+//!
+//! The parser ignores commands that do not affect pktgen: `modprobe`, `echo` to the terminal,
+//! `trap`, `set`, `sleep`, `export` of an assignment. It also ignores definitions of the functions
+//! `pgset`, `pg_ctrl`, `pg_thread`, `pg_set` and `proc_cmd`. Anything else, such as loops,
+//! conditions and other functions, needs a shell; the parser reports its line.
 
 use std::collections::BTreeMap;
 
 use super::control::DIRECTORY;
 
-/// What a script does, and what of it was not understood.
+/// A parsed script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// What it does, in order.
+    /// Actions of the script, in order.
     pub steps: Vec<Step>,
-    /// What was not understood: if there is anything, the steps are not all it does.
+    /// Unsupported lines. If there are any, the steps are incomplete.
     pub not_understood: Vec<NotUnderstood>,
 }
 
-/// One thing that a script does.
+/// One action of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Byte value.
+    /// The action.
     pub action: Action,
 }
 
-/// What is done to a file below [`DIRECTORY`], of which the names leave that out.
+/// An action on a file. File names are relative to [`DIRECTORY`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A text is written to it, with a line feed at its end.
+    /// Writes a text, with a line feed at its end.
     Write {
-        /// The file.
+        /// File name.
         file: String,
-        /// The text.
+        /// Text without the line feed.
         text: String,
     },
-    /// It is shown.
+    /// Shows the file.
     Show {
-        /// The file.
+        /// File name.
         file: String,
     },
 }
 
-/// A line that was not understood.
+/// An unsupported line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text}: {reason}")]
 pub struct NotUnderstood {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What it has.
+    /// Text of the line.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason.
     pub reason: String,
 }
 
-/// Bounds: what is beyond is not understood.
+/// Limits; the parser reports a script that exceeds them.
 const LINES_MAX: usize = 10_000;
 const COMMAND_BYTES_MAX: usize = 4096;
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse(text: &str) -> Self {
         let mut reader = Reader::default();
         let mut is_within_function = false;
@@ -77,7 +81,7 @@ impl Script {
                 break;
             }
             if is_within_function {
-                // A definition ends with a brace alone on its line.
+                // A closing brace alone on its line ends a definition.
                 is_within_function = text != "}";
             } else if let Some(name) = defined_function(text) {
                 if !HELPERS.contains(&name) && name != "proc_cmd" {
@@ -92,10 +96,10 @@ impl Script {
     }
 }
 
-/// The functions by which scripts write.
+/// Functions of the kernel's samples that write to the files.
 const HELPERS: [&str; 4] = ["pgset", "pg_ctrl", "pg_thread", "pg_set"];
 
-/// The name of the function whose definition begins in this line.
+/// Returns the name of the function whose definition starts in this line.
 fn defined_function(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("function ").map(str::trim_start);
     let name_end = |text: &str| text.find(|letter: char| !is_name(letter)).unwrap_or(text.len());
@@ -117,15 +121,15 @@ struct Reader {
     has_ended: bool,
 }
 
-/// What a command consists of.
+/// Part of a command.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
-    /// `>` or `>>`, which are the same to these files.
+    /// `>` or `>>`, which act the same on these files.
     Into,
 }
 
-/// A command on its way to tokens.
+/// Tokens of a command under construction.
 #[derive(Default)]
 struct Tokens {
     tokens: Vec<Token>,
@@ -144,7 +148,7 @@ impl Tokens {
         self.word.get_or_insert_default().push_str(text);
     }
 
-    /// As [`Tokens::push_str`], but white space ends a word.
+    /// Like [`Tokens::push_str`], but splits words at white space.
     fn push_words(&mut self, text: &str) {
         for (index, part) in text.split(char::is_whitespace).enumerate() {
             if index > 0 {
@@ -173,7 +177,7 @@ impl Reader {
     }
 
     fn line(&mut self, number: usize, line: &str) {
-        // Commands before a `;` may set what those behind it use.
+        // Execute each command before the next: it may set variables that the next one uses.
         let mut rest = line;
         loop {
             let outcome = self.tokens(rest).and_then(|(tokens, behind)| {
@@ -190,14 +194,14 @@ impl Reader {
         }
     }
 
-    /// Does one command.
+    /// Executes one command.
     fn command(&mut self, line: usize, mut tokens: Vec<Token>) -> Result<(), String> {
         let mut target = None;
         if let Some(into) = tokens.iter().position(|token| *token == Token::Into) {
             let mut behind = tokens.split_off(into).into_iter().skip(1);
             target = match (behind.next(), behind.next()) {
                 (Some(Token::Word(file)), None) => Some(file),
-                _ => return Err("expected one file behind >".to_owned()),
+                _ => return Err("expected one file after >".to_owned()),
             };
         }
         let words: Vec<String> = tokens
@@ -210,7 +214,7 @@ impl Reader {
         let Some((command, arguments)) = words.split_first() else { return Ok(()) };
         if let Some(target) = target {
             let Some(file) = file_name(&target) else {
-                return Err(format!("expected a file of {DIRECTORY} behind >, found {target:?}"));
+                return Err(format!("expected a file of {DIRECTORY} after >, found {target:?}"));
             };
             let arguments = match (command.as_str(), arguments) {
                 ("echo", [flag, rest @ ..]) if flag == "-n" => rest,
@@ -256,7 +260,7 @@ impl Reader {
             ("export", [assignment]) => self.assign(assignment),
             (_, []) if is_assignment(command) => self.assign(command),
             (helper, _) if HELPERS.contains(&helper) => {
-                Err(format!("{helper}: expected a command for pktgen behind it"))
+                Err(format!("{helper}: expected a pktgen command after it"))
             }
             _ => Err(format!("{command:?} needs a shell")),
         }
@@ -272,12 +276,13 @@ impl Reader {
                 self.variables.insert(name.to_owned(), value.to_owned());
                 Ok(())
             }
-            // `export NAME`: nothing changes for the script itself.
+            // `export NAME` has no effect on the script itself.
             _ => Ok(()),
         }
     }
 
-    /// The first command of a line, its variables filled in, and what is behind it.
+    /// Splits off the first command of a line, with its variables expanded. Returns its tokens and
+    /// the rest of the line.
     fn tokens<'a>(&self, line: &'a str) -> Result<(Vec<Token>, &'a str), String> {
         let mut tokens = Tokens::default();
         let mut quote = None;
@@ -291,13 +296,13 @@ impl Reader {
                     quote = Some(letter);
                     tokens.push_str("");
                 }
-                (_, '`') => return Err("commands within commands need a shell".to_owned()),
+                (_, '`') => return Err("command substitution needs a shell".to_owned()),
                 (_, '\\') => match rest.chars().next() {
                     Some(escaped) => {
                         rest = &rest[escaped.len_utf8()..];
                         tokens.push(escaped);
                     }
-                    None => return Err("a line that goes on in the next needs a shell".to_owned()),
+                    None => return Err("a continued line needs a shell".to_owned()),
                 },
                 (_, '$') => {
                     let (value, behind) = self.expand(rest)?;
@@ -314,7 +319,7 @@ impl Reader {
                 (None, '>') => {
                     match tokens.word.as_deref() {
                         Some("1") => tokens.word = None,
-                        Some("2") => return Err("of output only 1> is understood".to_owned()),
+                        Some("2") => return Err("only 1> is supported for output".to_owned()),
                         _ => tokens.end_word(),
                     }
                     rest = rest.strip_prefix('>').unwrap_or(rest);
@@ -331,14 +336,14 @@ impl Reader {
             }
         }
         match quote {
-            Some(_) => Err("a quote that does not end in its line".to_owned()),
+            Some(_) => Err("a quote that does not end on its line".to_owned()),
             None => Ok((tokens.finish(), "")),
         }
     }
 
-    /// The value of the variable that is named behind a `$`, and what is behind its name.
+    /// Expands the variable after a `$`. Returns its value and the rest of the text.
     fn expand<'a>(&self, behind: &'a str) -> Result<(&str, &'a str), String> {
-        const EXPECTED: &str = "of what begins with $, only $NAME and ${NAME} are understood";
+        const EXPECTED: &str = "only the expansions $NAME and ${NAME} are supported";
         let split = |text: &'a str| {
             text.split_at(text.find(|letter| !is_name(letter)).unwrap_or(text.len()))
         };
@@ -354,12 +359,12 @@ impl Reader {
         }
         match self.variables.get(name) {
             Some(value) => Ok((value, behind)),
-            None => Err(format!("${name} was not set before")),
+            None => Err(format!("${name} is not set")),
         }
     }
 }
 
-/// Whether a word is, or begins as, `NAME=...`.
+/// Returns whether a word starts with `NAME=`.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
@@ -367,7 +372,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The name of a file below [`DIRECTORY`].
+/// Returns the name of a file in [`DIRECTORY`].
 fn file_name(path: &str) -> Option<&str> {
     path.strip_prefix(DIRECTORY).filter(|name| !name.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What the files show, in the kernel's layout (net/core/pktgen.c), character by character.
+//! Contents of the files, in the kernel's exact format (net/core/pktgen.c).
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use super::device::{Device, XmitMode};
 use super::flags::{FLAGS, Flag};
 
-/// What `pgctrl` shows.
+/// Contents of `pgctrl`.
 pub(super) const VERSION: &str = "Packet Generator for packet performance testing. Version: 2.75\n";
 
-/// What a thread's file shows.
+/// Returns the contents of a thread's file.
 pub(super) fn thread(devices: &[Device], result: &str) -> String {
     let names = |is_running: bool| -> String {
         let devices = devices.iter().filter(|device| device.is_running == is_running);
@@ -19,7 +19,7 @@ pub(super) fn thread(devices: &[Device], result: &str) -> String {
     format!("Running: {}\nStopped: {}\nResult: {result}\n", names(true), names(false))
 }
 
-/// What a device's file shows.
+/// Returns the contents of a device's file.
 pub(super) fn device(device: &Device) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -113,7 +113,7 @@ fn parameters(text: &mut String, device: &Device) -> std::fmt::Result {
 
 fn addresses(text: &mut String, device: &Device) -> std::fmt::Result {
     if device.flags.has(Flag::Ipv6) {
-        // There is no command for the bounds of sources.
+        // No command sets the range of sources.
         writeln!(text, "     saddr: {}  min_saddr: ::  max_saddr: ::", device.source6)?;
         return writeln!(
             text,
@@ -184,6 +184,6 @@ fn current(text: &mut String, device: &Device) -> std::fmt::Result {
         "     cur_udp_dst: {}  cur_udp_src: {}",
         current.destination_port, current.source_port
     )?;
-    // Queues are the port's choice here.
+    // The port picks the queue, so the file always shows 0.
     writeln!(text, "     cur_queue_map: 0\n     flows: {}", current.flows)
 }

@@ -1,48 +1,48 @@
-//! What the parts of a replay need of each other.
+//! Consistency checks of a replay plan.
 
 use std::path::Path;
 
 use super::{ReplayPlan, SideChoice, Target};
 
-/// Parts of a replay that contradict each other. Options are named as the command line does.
+/// Conflicting parts of a replay. Messages name options as on the command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanConflict {
-    /// Sides without an effect.
+    /// Sides that have no effect.
     #[error(
-        "{option} tells two sides apart, and there is one output: add --intf2 for the second \
-         side, or edits that differ by side, such as --enet-dmac MAC,MAC"
+        "{option} separates two sides, but there is one output: add --intf2 for the second side, \
+         or edits that differ by side, such as --enet-dmac MAC,MAC"
     )]
     SidesUnused {
-        /// The option that tells sides apart.
+        /// The option that separates the sides.
         option: &'static str,
     },
-    /// Edits that depend on a side that no packet has.
+    /// Edits that depend on the side, while packets have none.
     #[error(
-        "these edits differ by side, and no option tells the sides apart: add --cachefile FILE \
-         or --split auto"
+        "these edits differ by side, but no option separates the sides: add --cachefile FILE or \
+         --split auto"
     )]
     SidesMissing,
-    /// A second output that gets nothing.
+    /// A second output that no packet uses.
     #[error(
-        "--intf2 sends the second side, and no option tells the sides apart: add --cachefile \
-         FILE, --dualfile or --split auto"
+        "--intf2 sends the second side, but no option separates the sides: add --cachefile FILE, \
+         --dualfile or --split auto"
     )]
     OutputUnused,
-    /// An odd number of captures that come in pairs.
-    #[error("--dualfile takes captures in pairs, and there are {captures}")]
+    /// An odd number of captures, while they come in pairs.
+    #[error("--dualfile takes captures in pairs, but there are {captures}")]
     OddCaptures {
-        /// How many there are.
+        /// Number of captures.
         captures: usize,
     },
-    /// Several workers where all packets keep their order.
+    /// Several workers, while all packets must keep their order.
     #[error("--workers {workers}: {option} keeps the order of all packets, which takes one worker")]
     Workers {
-        /// How many there should be.
+        /// Requested number of workers.
         workers: u16,
-        /// The option that takes one.
+        /// The option that requires one worker.
         option: &'static str,
     },
-    /// Frames that arrive nowhere.
+    /// A receiver, while nothing is sent on an interface.
     #[error("--rx {interface}: nothing arrives there, because {option} sends on no interface")]
     ReceivesNothing {
         /// The receiving interface.
@@ -50,21 +50,21 @@ pub enum PlanConflict {
         /// The option that sends on no interface.
         option: &'static str,
     },
-    /// Standard input is read by two.
+    /// Two readers of standard input.
     #[error("standard input (-) is {first} and {second}: it can be one of them only")]
     StandardInputTwice {
-        /// What reads it.
+        /// First reader.
         first: &'static str,
-        /// What reads it too.
+        /// Second reader.
         second: &'static str,
     },
 }
 
 impl ReplayPlan {
-    /// Checks what its parts need of each other.
+    /// Checks that the parts of the plan are consistent.
     ///
     /// # Errors
-    /// Where two of them contradict each other, or one has no effect without another.
+    /// Returns an error if two parts conflict, or one has no effect without another.
     pub fn check(&self) -> Result<(), PlanConflict> {
         let sides = match self.sides {
             SideChoice::One => None,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_have_a_second_output_or_edits_that_differ() {
+    fn sides_need_a_second_output_or_edits_that_differ_by_side() {
         for target in outputs(1).into_iter().chain(outputs(2)) {
             let is_single = target.outputs() == 1;
             for sides in [SideChoice::Pairs, SideChoice::Cache("sides".into())] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_by_side_needs_sides() {
+    fn outputs_and_edits_by_side_need_sides() {
         let edited = ReplayPlan { edits: by_side(), ..plan() };
         assert_eq!(edited.check(), Err(PlanConflict::SidesMissing));
         for target in outputs(2) {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_all_packets_takes_one_worker() {
+    fn a_total_packet_order_needs_one_worker() {
         let workers = |plan| ReplayPlan { workers: 2, ..plan }.check();
         let file = ReplayPlan { target: Target::File("out.pcap".into()), ..plan() };
         assert!(matches!(workers(file), Err(PlanConflict::Workers { option: "--write", .. })));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_received_from_a_target_that_is_no_interface() {
+    fn a_receiver_needs_an_interface_target() {
         let receive = || Some(ReceivePlan { interface: "b".into(), verify: false });
         for target in [Target::File("out.pcap".into()), Target::Memory { by_side: false }] {
             let outcome = ReplayPlan { target, receive: receive(), ..plan() }.check();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_input_is_one_thing() {
+    fn standard_input_has_one_reader() {
         let twice = ReplayPlan { captures: vec!["-".into(), "-".into()], ..plan() };
         let answers = ReplayPlan { captures: vec!["-".into()], asks: true, ..plan() };
         for plan in [twice, answers] {

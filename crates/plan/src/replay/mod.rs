@@ -1,5 +1,4 @@
-//! A replay of captures: every value has its unit, and [`ReplayPlan::check`] finds values that
-//! contradict each other.
+//! Plan of a capture replay: every value has its unit. [`ReplayPlan::check`] finds conflicts.
 
 mod check;
 mod words;
@@ -18,28 +17,28 @@ pub use words::{
     WordError, parse_catch_up, parse_packet_list, parse_passes_milli, parse_percent, parse_seconds,
 };
 
-/// Where frames go.
+/// Destination of the frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Out of one interface, or of two: the second takes the server side. Written as
-    /// `veth0` or `netns/NAME:veth0`.
+    /// One interface, or two: the second sends the server side. Written as `veth0` or
+    /// `netns/NAME:veth0`.
     Interfaces {
-        /// The interface for everything, or for the client side.
+        /// Interface for all packets, or for the client side.
         primary: String,
-        /// The interface for the server side.
+        /// Interface for the server side.
         secondary: Option<String>,
     },
-    /// Into a capture file.
+    /// A capture file.
     File(PathBuf),
-    /// Nowhere.
+    /// Memory: frames are built, then discarded.
     Memory {
-        /// Whether each side has a port of its own.
+        /// Whether each side has its own port.
         by_side: bool,
     },
 }
 
 impl Target {
-    /// How many ports frames leave through: one for everything, or one for each side.
+    /// Returns the number of output ports: one for all packets, or one per side.
     pub fn outputs(&self) -> usize {
         match self {
             Self::Interfaces { secondary: Some(_), .. } | Self::Memory { by_side: true } => 2,
@@ -48,109 +47,109 @@ impl Target {
     }
 }
 
-/// How packets get their side: the first interface sends the client's, the second the server's.
-/// Where there is one output, both leave through it, and edits can differ by side.
+/// Assignment of packets to sides. The first interface sends the client side, the second the server
+/// side. With one output both leave through it, and edits can differ by side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SideChoice {
-    /// All through the first.
+    /// No sides: all packets leave through the first output.
     #[default]
     One,
-    /// As a file of tcpprep says.
+    /// From a cache file of tcpprep.
     Cache(PathBuf),
-    /// The captures come in pairs: the first of each is the client's side.
+    /// Captures come in pairs: the first of each pair is the client side.
     Pairs,
-    /// Decided on the fly.
+    /// By rules, during the replay.
     Rules(SidesOptions),
 }
 
-/// How packets are shown while they are sent.
+/// Display of packets while they are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// A line for each.
+    /// One line per packet.
     Lines,
-    /// Through tcpdump, with these arguments.
+    /// Piped through tcpdump with these arguments.
     Tcpdump(String),
 }
 
-/// Which addresses change from pass to pass.
+/// Addresses that change from pass to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniquePlan {
-    /// Whether the ports change too.
+    /// Whether the TCP and UDP ports change too.
     pub ports: bool,
-    /// Passes with the same addresses, in thousandths; 1,000 or more.
+    /// Passes with the same addresses, in thousandths; at least 1,000.
     pub passes_milli: u64,
 }
 
-/// What looks at what arrives.
+/// The receiver of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivePlan {
-    /// The interface, written as a target's.
+    /// Receiving interface, in the notation of [`Target::Interfaces`].
     pub interface: String,
-    /// Whether content and order are compared with what was sent.
+    /// Whether to compare content and order with the sent frames.
     pub verify: bool,
 }
 
-/// When sending ends.
+/// Limits after which the replay ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Passes over all captures; `u64::MAX`: until interrupted.
     pub passes: u64,
-    /// Stop after N frames.
+    /// Maximum frames; `u64::MAX`: no limit.
     pub packets: u64,
-    /// Time from the first frame on.
+    /// Maximum time since the first frame.
     pub duration: Duration,
 }
 
-/// How flows are counted.
+/// Settings of flow statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowPlan {
-    /// Idle time, by the capture's clock, after which the same key is a new flow.
+    /// Idle time in capture time after which the same key starts a new flow.
     pub expiry: Option<Duration>,
-    /// Flows told apart at most.
+    /// Maximum number of tracked flows.
     pub flows_max: usize,
 }
 
-/// A replay.
+/// A replay of captures.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
     /// Captures, directories of captures, `-` for standard input.
     pub captures: Vec<PathBuf>,
-    /// Where frames go.
+    /// Destination of the frames.
     pub target: Target,
-    /// Which interface for which packet.
+    /// Assignment of packets to sides.
     pub sides: SideChoice,
-    /// What is changed in every frame.
+    /// Edits of every frame.
     pub edits: EditOptions,
-    /// Whether every packet is shown.
+    /// Display of each packet, if any.
     pub show: Option<Show>,
-    /// Whether the user says how many packets come next.
+    /// Whether the user enters how many packets to send next (`--oneatatime`).
     pub asks: bool,
-    /// How fast.
+    /// Pace of the frames.
     pub pace: Pace,
-    /// What becomes of late frames.
+    /// Handling of late frames.
     pub policy: DeparturePolicy,
-    /// When it ends.
+    /// Limits after which the replay ends.
     pub limits: Limits,
     /// Pause between passes.
     pub pass_delay: Duration,
-    /// Whether the captures are read before the first frame leaves.
+    /// Whether to read all captures before the first frame leaves.
     pub preload: bool,
-    /// Whether flows are counted, and how.
+    /// Flow statistics, if any.
     pub flows: Option<FlowPlan>,
-    /// Other addresses in every pass.
+    /// Address changes from pass to pass, if any.
     pub unique: Option<UniquePlan>,
-    /// Only these packets of each file, by number from 1.
+    /// Packets of each file to send, by number from 1. `None`: all.
     pub only: Option<Vec<RangeInclusive<u64>>>,
-    /// Not these.
+    /// Packets of each file to skip, by number from 1.
     pub except: Vec<RangeInclusive<u64>>,
-    /// Frames as long as they were on the wire, zeros for what the capture lacks.
+    /// Whether to pad truncated packets with zeros to their original length.
     pub original_length: bool,
-    /// What looks at what arrives.
+    /// The receiver, if any.
     pub receive: Option<ReceivePlan>,
-    /// Threads that send.
+    /// Number of sending threads.
     pub workers: u16,
-    /// How far the achieved rate may be off before the run counts as short, in millionths.
+    /// Tolerance of the achieved rate in millionths. A lower rate counts as a shortfall.
     pub tolerance_ppm: u32,
-    /// Whether an interface with the default route may be used.
+    /// Whether to allow an interface that carries the default route.
     pub force_interface: bool,
 }

@@ -1,4 +1,4 @@
-//! How the values of a replay's options are written.
+//! Parsers for the values of replay options.
 
 use std::ops::RangeInclusive;
 
@@ -6,13 +6,13 @@ use wirestorm_base::departure::{CatchUp, DeparturePolicy};
 use wirestorm_base::rate::{Decimal, RateError};
 use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
 
-/// Why a value means nothing.
+/// An invalid option value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WordError {
-    /// A list of packets.
+    /// An invalid packet list.
     #[error("{found:?}: expected packet numbers from 1 and ranges, such as 1-5,9,72-")]
     PacketList {
-        /// The entry that is none.
+        /// The invalid entry.
         found: String,
     },
     /// A range that ends before it begins.
@@ -24,43 +24,43 @@ pub enum WordError {
     /// Too many entries.
     #[error("{found} entries; expected {ENTRIES_MAX} at most")]
     TooMany {
-        /// Number of datagrams.
+        /// Number of entries.
         found: usize,
     },
-    /// A policy.
+    /// An unknown catch-up policy.
     #[error(
         "{found:?}: expected bounded, bounded:MILLISECONDS, bounded:unlimited, strict, \
              strict:MILLISECONDS or stretch"
     )]
     CatchUp {
-        /// What was written.
+        /// The value found.
         found: String,
     },
-    /// A number.
+    /// An invalid number.
     #[error("{found:?}: {reason}")]
     Number {
-        /// What was written.
+        /// The value found.
         found: String,
-        /// Why it is none.
+        /// Reason from the parser.
         reason: RateError,
     },
-    /// A number that is too small.
+    /// A number out of range.
     #[error("{found:?}: expected {expected}")]
     Range {
-        /// What was written.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The accepted range.
         expected: &'static str,
     },
 }
 
-/// Entries of a list of packets: it is searched for every packet.
+/// Maximum entries of a packet list: every packet searches it linearly.
 const ENTRIES_MAX: usize = 1024;
 
-/// Reads packet numbers from 1, alone or as ranges: `1-5,9,72-`.
+/// Parses packet numbers from 1, single or as ranges: `1-5,9,72-`.
 ///
 /// # Errors
-/// Where an entry is neither.
+/// Returns an error for an invalid entry, an empty range, or more than 1024 entries.
 pub fn parse_packet_list(text: &str) -> Result<Vec<RangeInclusive<u64>>, WordError> {
     let entries = text.split(',').count();
     if entries > ENTRIES_MAX {
@@ -86,10 +86,11 @@ fn parse_packets(entry: &str) -> Result<RangeInclusive<u64>, WordError> {
     Ok(range)
 }
 
-/// Reads what becomes of late frames: `bounded`, `bounded:5`, `strict`, `stretch`.
+/// Parses a catch-up policy: `bounded`, `bounded:5`, `strict`, `stretch`. The number is the maximum
+/// backlog in milliseconds.
 ///
 /// # Errors
-/// Where it is none of these.
+/// Returns an error for any other text.
 pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, WordError> {
     let malformed = || WordError::CatchUp { found: text.to_owned() };
     let (name, backlog) = match text.split_once(':') {
@@ -112,19 +113,19 @@ pub fn parse_catch_up(text: &str) -> Result<DeparturePolicy, WordError> {
     Ok(DeparturePolicy { catch_up, backlog })
 }
 
-/// Reads a number of seconds, with decimals.
+/// Parses seconds with decimals.
 ///
 /// # Errors
-/// Where it is none.
+/// Returns an error unless the text is a decimal number.
 pub fn parse_seconds(text: &str) -> Result<Duration, WordError> {
     let nanoseconds = scaled(text, NANOSECONDS_PER_SECOND)?;
     Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)))
 }
 
-/// Reads a percentage as millionths.
+/// Parses a percentage, and returns millionths.
 ///
 /// # Errors
-/// Where it is none, or more than 100.
+/// Returns an error unless the text is a number from 0 to 100.
 pub fn parse_percent(text: &str) -> Result<u32, WordError> {
     match u32::try_from(scaled(text, 10_000)?) {
         Ok(millionths) if millionths <= 1_000_000 => Ok(millionths),
@@ -132,10 +133,10 @@ pub fn parse_percent(text: &str) -> Result<u32, WordError> {
     }
 }
 
-/// Reads a number of passes, 1 or more, as thousandths.
+/// Parses a number of passes, and returns thousandths.
 ///
 /// # Errors
-/// Where it is none, or less than 1.
+/// Returns an error unless the text is a number of at least 1.
 pub fn parse_passes_milli(text: &str) -> Result<u64, WordError> {
     match u64::try_from(scaled(text, 1_000)?) {
         Ok(milli) if milli >= 1_000 => Ok(milli),
@@ -154,12 +155,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_lists_have_numbers_ranges_and_open_ends() {
+    fn parses_packet_numbers_and_ranges() {
         assert_eq!(parse_packet_list("1-5,9,72-").unwrap(), [1..=5, 9..=9, 72..=u64::MAX]);
     }
 
     #[test]
-    fn what_is_no_packet_list_is_named() {
+    fn invalid_packet_lists_are_errors() {
         for text in ["", "0", "a", "1,,2", "-5", "1-2-3", "1 "] {
             let error = parse_packet_list(text).unwrap_err();
             assert!(matches!(error, WordError::PacketList { .. }), "{text}: {error}");
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_have_a_backlog_in_milliseconds() {
+    fn parses_policies_with_a_backlog_in_milliseconds() {
         let policy = |catch_up, backlog| DeparturePolicy { catch_up, backlog };
         assert_eq!(parse_catch_up("bounded"), Ok(DeparturePolicy::default()));
         let quarter = Duration::from_micros(250);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_decimals() {
+    fn parses_numbers_with_decimals() {
         assert_eq!(parse_seconds("0.000000001"), Ok(Duration::from_nanos(1)));
         assert_eq!(parse_percent("0.5"), Ok(5_000));
         assert_eq!(parse_passes_milli("1.5"), Ok(1_500));

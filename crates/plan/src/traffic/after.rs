@@ -1,15 +1,15 @@
-//! Fields that wait for others: which variable makes which one go on.
+//! Order of fields: each `after` becomes the variable that advances another one.
 
 use wirestorm_model::stream::Advance;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// What is told where a field waits for one that there is not.
+/// Accepted value of `after`, for error messages.
 const EXPECTED: &str = "a field that varies, such as ipv4.src, or packet[2].src";
 
-/// What makes each variable go on, by where it is written for whom it waits; `find` tells a
-/// variable by what was written.
+/// Returns how each variable advances. `afters` has the `after` field of each variable; `find`
+/// returns the index of the variable that it names.
 pub(super) fn advances(
     afters: &[Option<Place<'_>>],
     find: impl Fn(&str) -> Option<usize>,
@@ -26,7 +26,7 @@ pub(super) fn advances(
     }
     for (start, after) in afters.iter().enumerate() {
         let mut at = start;
-        // A way without an end is longer than there are variables.
+        // A chain longer than the number of variables is a cycle.
         for _ in 0..afters.len() {
             match advances[at] {
                 Advance::EveryFrame => break,
@@ -34,7 +34,7 @@ pub(super) fn advances(
             }
         }
         if let (Some(place), Advance::WhenWraps(_)) = (after, advances[at]) {
-            return Err(place.says("fields that wait for each other would never go on"));
+            return Err(place.says("fields that wait for each other never advance"));
         }
     }
     Ok(advances)

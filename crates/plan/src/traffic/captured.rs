@@ -1,4 +1,4 @@
-//! A flow's packet out of a capture: a frame as it was seen, and what is to differ from it.
+//! Packets of flows from a capture: a captured frame and its changes.
 
 use std::num::NonZeroU64;
 
@@ -14,16 +14,16 @@ use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES}
 use crate::document::error::PlanError;
 use crate::document::place::{Place, suggestion};
 
-/// Gives the frame of this number, from 1, of a capture that is named as in the plan: an Ethernet
-/// frame without FCS, or why there is none.
+/// Returns the frame with this number, from 1, of the capture with this name in the plan. Returns
+/// an Ethernet frame without FCS, or the reason why there is none.
 pub(super) type Load<'a> = dyn FnMut(&str, u64) -> Result<Vec<u8>, String> + 'a;
 
 pub(super) const CAPTURE: [&str; 3] = ["file", "number", "fields"];
 
-/// Bytes of an Ethernet header, without which nothing is a frame.
+/// Bytes of an Ethernet header, the shortest frame that is accepted.
 const ETHERNET_BYTES: usize = 14;
 
-/// Reads what is said of a captured frame.
+/// Reads the `capture` item of a packet.
 pub(super) fn read(
     place: &Place<'_>,
     size: &Size,
@@ -57,14 +57,14 @@ pub(super) fn read(
     changes.finish(size, is_resized)
 }
 
-/// The frame with the length that is asked for: cut, or with zeros behind it.
+/// Returns the frame with its new length: truncated, or extended with zeros.
 fn resized(
     mut frame: Vec<u8>,
     place: &Place<'_>,
     size: &Size,
     is_measured: bool,
 ) -> Result<Assembled, PlanError> {
-    // Lengths follow that of the frame where the packet goes to its end.
+    // Without padding behind the packet, its length fields follow the frame's length.
     let assembled = recognise(frame);
     let packet_end = assembled.packet_end();
     frame = assembled.frame;
@@ -95,11 +95,11 @@ fn resized(
     Ok(assembled)
 }
 
-/// What is to differ from a captured frame.
+/// Changes of a captured frame.
 struct Changes<'a> {
     assembled: Assembled,
     is_measured: bool,
-    /// What holds another value than it did.
+    /// Fields with a new constant value.
     constant: Vec<Write>,
     varying: Vec<Varying<'a>>,
 }
@@ -113,7 +113,7 @@ struct Varying<'a> {
     after: Option<Place<'a>>,
 }
 
-/// A field, and how it is written.
+/// A field and its write.
 struct Target {
     kind: Kind,
     bits: u32,
@@ -126,7 +126,7 @@ impl<'a> Changes<'a> {
         let Target { kind, bits, is_checksum, write } = self.target(name, place)?;
         let others = self.constant.iter().chain(self.varying.iter().map(|other| &other.write));
         if others.into_iter().any(|other| share_bits(other, &write)) {
-            return Err(place.says("has bits that were given a value before: give one of both"));
+            return Err(place.says("overlaps a field that already has a value: remove one of them"));
         }
         match pattern::read(place, kind, bits, is_checksum)? {
             Pattern::Value(value) => {
@@ -148,12 +148,12 @@ impl<'a> Changes<'a> {
                 let target = write.target();
                 let mut steps = self.assembled.steps.iter_mut();
                 let Some(step) = steps.find(|step| step.target() == target) else {
-                    return Err(place.wrong("a value: what would be right here cannot be told"));
+                    return Err(place.wrong("a value: Wirestorm cannot compute this field"));
                 };
                 if let (Pattern::Bad, Step::Checksum(sum)) = (pattern, &*step) {
                     *step = Step::WrongChecksum(*sum);
                 }
-                // With what is around it: that is why it counts as changed.
+                // Outer checksums and lengths depend on this field, so repair them too.
                 let step = step.clone();
                 self.assembled.repair(&[step]);
                 let around =
@@ -164,8 +164,8 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// The field of this name: `ipv4.src`, the second of such headers `ipv4[1].src`, or any bytes
-    /// of the frame, `bytes[42..44]`.
+    /// Finds a field by name: `ipv4.src`, `ipv4[1].src` for the second IPv4 header, or
+    /// `bytes[42..44]` for any bytes of the frame.
     fn target(&self, name: &str, place: &Place<'_>) -> Result<Target, PlanError> {
         if name.starts_with("bytes[") {
             let length = self.assembled.frame.len();
@@ -206,7 +206,7 @@ impl<'a> Changes<'a> {
     fn finish(mut self, size: &Size, is_resized: bool) -> Result<Packet, PlanError> {
         let writes: Vec<Write> = self.varying.iter().map(|it| it.write.clone()).collect();
         let written = [self.constant.as_slice(), &writes].concat();
-        // The template is a frame of its own: all that follows from what was written is right.
+        // The template is a valid frame: repair all that depends on the written fields.
         let steps = self.assembled.program_steps(is_resized.then_some(0), &written, false);
         self.assembled.repair(&steps);
 
@@ -242,7 +242,7 @@ fn overlap(a: &std::ops::Range<usize>, b: &std::ops::Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Whether two fields have bits in common.
+/// Returns whether two fields share bits.
 fn share_bits(a: &Write, b: &Write) -> bool {
     let bits = |write: &Write, byte: usize| {
         let behind = (write.target().end - 1 - byte) as u32;

@@ -1,4 +1,4 @@
-//! How long a flow is sent, as it is written.
+//! Parses the `duration` of a flow.
 
 use wirestorm_base::time::Duration;
 
@@ -6,22 +6,22 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::time::{parse_time, read_time};
 
-/// How long a flow is sent.
+/// Duration of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Until it is stopped.
+    /// Until stopped.
     Continuous,
     /// Number of frames.
     Packets(u64),
-    /// For so long.
+    /// For this time.
     Time(Duration),
-    /// So many bursts of so many frames.
+    /// Bursts of frames.
     Bursts {
-        /// Bursts.
+        /// Number of bursts; `u64::MAX`: no end.
         bursts: u64,
         /// Frames per burst.
         packets: u64,
-        /// From the last frame of a burst to the first of the next.
+        /// Time from the last frame of a burst to the first frame of the next one.
         gap: Duration,
     },
 }
@@ -55,7 +55,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Extent, PlanError> {
         }
         _ => {
             let fields = value.fields(&BURST)?;
-            // As in Open Traffic Generator, no bursts are bursts without end.
+            // As in Open Traffic Generator, zero bursts means no end.
             let bursts = match fields.get("bursts").map_or(Ok(1), |it| it.integer(0, u64::MAX))? {
                 0 => u64::MAX,
                 bursts => bursts,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_lasts_for_a_number_a_time_or_bursts() {
+    fn parses_frames_time_and_bursts() {
         assert_eq!(extent(json!("continuous")), Ok(Extent::Continuous));
         assert_eq!(extent(json!("30s")), Ok(Extent::Time(Duration::from_secs(30))));
         assert_eq!(extent(json!({"fixed_packets": 7})), Ok(Extent::Packets(7)));

@@ -1,4 +1,4 @@
-//! Flows, as they are written.
+//! Parses the `flows` of a plan.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::stream::{Departures, Mode, Speed, Stream, Transmission};
@@ -13,30 +13,31 @@ use crate::document::place::{Fields, Place};
 use crate::document::port::Port;
 use crate::document::time::read_time;
 
-/// A flow: frames of one kind from one port.
+/// A flow: a stream of frames from one port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// The port that it leaves, by its place in the plan.
+    /// Index of the sending port in the plan.
     pub transmit: usize,
-    /// Ports that receive the flow.
+    /// Indices of the receiving ports in the plan.
     pub receive: Vec<usize>,
-    /// How fast.
+    /// Rate of the flow.
     pub rate: AskedRate,
-    /// How long it is to be sent, where that is a time.
+    /// Duration of the flow, if the plan gives a time.
     pub time: Option<Duration>,
-    /// Where its payload begins in the template, if all frames have the same one there: what no
-    /// device on the way should change.
+    /// Offset of the payload in the template, if it is the same in every frame. No device on the
+    /// path should change the payload.
     pub payload: Option<usize>,
-    /// Which Ethernet addresses are found out when it is sent.
+    /// Ethernet addresses that are resolved before sending.
     pub found: FoundAddresses,
-    /// What is sent; its speed is that of `rate` where no port is needed to tell.
+    /// The stream. For a rate in percent, its speed is a placeholder until the port's speed is
+    /// known.
     pub stream: Stream,
-    /// Where it stands in the plan.
+    /// Path of the flow in the plan, for messages.
     pub path: String,
 }
 
 impl Flow {
-    /// A flow of a stream with nothing to be found out: it leaves port `transmit` as it is.
+    /// Creates a flow that sends this stream unchanged from port `transmit`.
     pub fn of(stream: Stream, transmit: usize, receive: Vec<usize>, path: String) -> Self {
         Self {
             transmit,
@@ -72,11 +73,11 @@ pub(super) const DEPARTURES: [&str; 2] = ["poisson", "on_off"];
 pub(super) const POISSON: [&str; 1] = ["seed"];
 pub(super) const ON_OFF: [&str; 2] = ["on", "off"];
 
-/// How a flow may start: whether by itself, and whether it waits to be resumed then.
+/// Values of `start`: whether the flow starts by itself, and whether it then waits to be resumed.
 pub(super) const STARTS: [(&str, (bool, bool)); 3] =
     [("immediate", (true, false)), ("paused", (true, true)), ("triggered", (false, false))];
 
-/// A flow whose `next` is still a name.
+/// A flow whose `next` is a name and not yet an index.
 pub(super) struct Unlinked {
     flow: Flow,
     next: Option<(String, PlanError)>,
@@ -91,7 +92,7 @@ pub(super) fn read_flows(
     let Some(items) = problems.take(place.items("flows")) else { return Vec::new() };
     let read: Vec<Option<Unlinked>> =
         items.iter().map(|item| read_flow(item, ports, load, problems)).collect();
-    // Also of those with which something is wrong.
+    // Include faulty flows, so that `next` can refer to them without further errors.
     let names: Vec<_> = items.iter().map(|item| item.value()["name"].as_str()).collect();
     let mut flows: Vec<Flow> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
@@ -99,7 +100,7 @@ pub(super) fn read_flows(
         let Some(Unlinked { mut flow, next }) = unlinked else { continue };
         if !seen.insert(flow.stream.name.clone()) {
             let found = format!("a second flow {:?}", flow.stream.name);
-            problems.take::<()>(Err(item.error(found, "a name of its own")));
+            problems.take::<()>(Err(item.error(found, "a unique name")));
         }
         if let Some((name, error)) = next {
             let position = names.iter().position(|other| *other == Some(name.as_str()));
@@ -110,7 +111,7 @@ pub(super) fn read_flows(
     flows
 }
 
-/// Reads a flow; nothing where something is wrong with it, all of which is noted.
+/// Reads a flow. Records all errors, and returns `None` if there are any.
 fn read_flow(
     place: &Place<'_>,
     ports: &[Port],
@@ -129,19 +130,19 @@ fn read_flow(
     let is_measured = fields.get("metrics").map_or(Ok(false), |metrics| read_metrics(&metrics));
     let is_measured = problems.take(is_measured);
     let packet = problems.take(fields.need("packet", "a list of headers")).and_then(|packet| {
-        // Headers are looked at also where it is not known how long the frame is to be.
+        // Check the headers even if the size is invalid.
         let size = size.as_ref().unwrap_or(&size::Size::AsBuilt);
         problems.take_all(packet::read(&packet, size, is_measured.unwrap_or(false), load))
     });
     let rate = match fields.get("rate") {
-        // Open Traffic Generator's default.
+        // The default of Open Traffic Generator.
         None => rate::parse("1000pps").ok_or_else(|| place.wrong(rate::EXPECTED)),
         Some(rate) => rate::read(&rate),
     };
     let rate = problems.take(rate);
     let extent = fields.get("duration").map_or(Ok(Extent::Continuous), |it| duration::read(&it));
     let extent = problems.take(extent);
-    // What is said beside the rate and the duration is looked at also where these make no sense.
+    // Check the other transmission fields even if the rate or duration is invalid.
     let (any_rate, any_extent) = (AskedRate::Speed(Speed::Max), Extent::Packets(1));
     let (transmission, next) = read_transmission(
         &fields,
@@ -218,12 +219,12 @@ fn read_transmission(
     (transmission, next)
 }
 
-/// The flow behind another one.
+/// The `next` of a flow.
 struct Next {
     name: String,
-    /// How often the one before it starts at most; 0: any number of times.
+    /// Maximum starts of the flow that has this `next`; 0: no limit.
     times: u32,
-    /// What is to be said where there is no flow of this name.
+    /// Error for the case that no flow has this name.
     unknown: PlanError,
 }
 
@@ -268,12 +269,12 @@ fn read_departures(place: &Place<'_>) -> Result<Departures, PlanError> {
         return Ok(Departures::Poisson { seed: value.seed()? });
     }
     let fields = value.fields(&ON_OFF)?;
-    let on = fields.need("on", "how long frames are sent")?;
+    let on = fields.need("on", "the length of a period with frames")?;
     let on_time = read_time(&on)?;
     if on_time == Duration::ZERO {
         return Err(on.wrong("more than 0"));
     }
-    let off = read_time(&fields.need("off", "how long none are")?)?;
+    let off = read_time(&fields.need("off", "the length of a period without frames")?)?;
     Ok(Departures::OnOff { on: on_time, off })
 }
 
@@ -281,7 +282,7 @@ fn read_port_name(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError>
     let expected = || {
         let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
         match names.as_slice() {
-            [] => "the name of a port, of which there is none".to_owned(),
+            [] => "the name of a port, but there are no ports".to_owned(),
             names => format!("the name of a port: {}", names.join(", ")),
         }
     };

@@ -1,5 +1,5 @@
-//! Plans of streams: what flows of frames are sent from which port, as it is written in YAML or
-//! JSON with Open Traffic Generator's words, and as it was understood.
+//! Traffic plans: flows of frames and their ports, in YAML or JSON with the vocabulary of Open
+//! Traffic Generator.
 
 mod after;
 mod bytes;
@@ -37,34 +37,35 @@ use wirestorm_model::stream::{Mode, Stream};
 
 const PLAN: [&str; 2] = ["ports", "flows"];
 
-/// A plan, understood.
+/// A parsed traffic plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficPlan {
-    /// Ports that send and receive.
+    /// Ports that send or receive.
     pub ports: Vec<Port>,
     /// Flows of frames.
     pub flows: Vec<Flow>,
 }
 
-/// A plan in YAML or JSON as values, not yet understood.
+/// Parses YAML or JSON to a generic value, without reading it as a plan.
 ///
 /// # Errors
-/// Where the text is neither.
+/// Returns an error if the text is neither YAML nor JSON.
 pub fn read_document(text: &str) -> Result<Value, PlanError> {
     document::read(text)
 }
 
 impl TrafficPlan {
-    /// Reads a plan in YAML or JSON, without frames out of captures.
+    /// Reads a plan in YAML or JSON. A flow from a capture is an error.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its path.
+    /// Returns all errors of the plan, each with its path.
     pub fn parse(text: &str) -> Result<Self, PlanErrors> {
-        Self::parse_with(text, |_, _| Err("frames of captures cannot be had here".to_owned()))
+        Self::parse_with(text, |_, _| Err("this reader cannot load captures".to_owned()))
     }
 
-    /// Reads a plan in YAML or JSON. `load` gives the Ethernet frame, without FCS, of this number,
-    /// from 1, out of the capture of this name, as the plan has it; or why there is none.
+    /// Reads a plan in YAML or JSON. `load` returns a frame of a capture: an Ethernet frame without
+    /// FCS, or the reason why there is none. Its arguments are the file name as in the plan and the
+    /// packet number from 1.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -84,12 +85,15 @@ impl TrafficPlan {
         problems.finish(Self { ports, flows })
     }
 
-    /// The streams of a port with a wire of so many bits a second, each with the place of its
-    /// flow in the plan; `next` is among them. Flows that last for a time do so at any multiplier.
+    /// Returns the streams of a port, each with the index of its flow in the plan. `next` of a
+    /// stream indexes the returned list.
+    ///
+    /// The plan's `speed` takes precedence over `bits_per_second`, the line rate of the port. A
+    /// multiplier does not change the duration of flows that last for a time.
     ///
     /// # Errors
-    /// Where a rate or the multiplier needs the speed, which is not known, the next flow leaves
-    /// another port, or a product is no rate.
+    /// Returns an error if the multiplier or a rate needs the unknown line rate, or if a multiplied
+    /// rate is out of range. The next flow must leave the same port.
     pub fn streams(
         &self,
         port: usize,

@@ -1,20 +1,21 @@
-//! What a multiplier makes of a port's streams.
+//! Applies a multiplier to the streams of a port.
 
 use wirestorm_base::rate::{Layer, Rate, RateError};
 use wirestorm_model::stream::{Speed, Step, Stream};
 
 use crate::multiplier::Multiplier;
 
-/// Frames whose lengths are looked at for their mean.
+/// Number of frames over which the mean length is computed.
 const LENGTHS_MAX: u64 = 10_000;
 
-/// Multiplies the speeds of all streams of a port; those that are sent as fast as it goes stay so.
+/// Multiplies the speeds of all streams of a port. Streams at maximum speed stay unchanged.
 ///
-/// Where the multiplier says what all are to send together, streams that another one starts do
-/// not count for the sum: they send in its place.
+/// If the multiplier sets a total, triggered streams do not count towards the sum: they send in
+/// place of the stream that starts them.
 ///
 /// # Errors
-/// In words: the port's speed is not known, no stream has a rate, or one becomes no rate.
+/// Returns a message if the line rate is unknown, no stream has a rate, or a product is out of
+/// range.
 pub(super) fn multiply(
     streams: &mut [(usize, Stream)],
     multiplier: Multiplier,
@@ -40,7 +41,7 @@ pub(super) fn multiply(
         .map(|stream| load(stream, layer))
         .sum();
     if together <= 0.0 {
-        return Err("no flow of this port has a rate that could be multiplied".into());
+        return Err("no flow of this port has a rate to multiply".into());
     }
     scale(streams, |rate| {
         let product = rate.per_second() * (asked / together);
@@ -64,7 +65,7 @@ fn scale(
     Ok(())
 }
 
-/// What a stream sends in a second: frames, or bits counted at a layer.
+/// Returns the load of a stream per second: frames, or bits counted at a layer.
 fn load(stream: &Stream, layer: Option<Layer>) -> f64 {
     let bits = |layer: Layer| (mean_length(stream) + layer.overhead() as f64) * 8.0;
     match (stream.transmission.speed, layer) {
@@ -76,7 +77,7 @@ fn load(stream: &Stream, layer: Option<Layer>) -> f64 {
     }
 }
 
-/// Bytes of a frame without FCS, in the mean of the first ones.
+/// Returns the mean length of the first frames, in bytes without FCS.
 fn mean_length(stream: &Stream) -> f64 {
     let program = &stream.program;
     let variable = program.steps.iter().rev().find_map(|step| match step {

@@ -1,5 +1,4 @@
-//! A flow's packet: a list of headers as they are written, or a captured frame, made into a
-//! template and a program.
+//! Packets of flows: lowers a list of headers, or a captured frame, to a template and a program.
 
 use std::mem;
 
@@ -17,7 +16,7 @@ use super::template::{FRAME_LENGTH_MIN, FoundAddresses, Packet, SIGNATURE_BYTES}
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::{Fields, Place};
 
-/// What stands in a packet beside headers.
+/// Items of a packet that are not headers.
 pub(super) const OTHERS: [&str; 2] = ["payload", "capture"];
 
 pub(super) const PAYLOADS: [&str; 6] =
@@ -41,11 +40,11 @@ pub(super) fn read(
             if items.len() == 1 {
                 return Ok(captured::read(&value, size, is_measured, load)?);
             }
-            let error = value.error("a capture among headers", "it alone: it has its own");
+            let error = value.error("a capture among headers", "the capture alone");
             reader.problems.take::<()>(Err(error));
         } else if name == "payload" {
             if position + 1 != items.len() {
-                let error = value.error("a payload in the middle", "it behind all headers");
+                let error = value.error("a payload in the middle", "the payload last");
                 reader.problems.take::<()>(Err(error));
             }
             payload = reader.problems.take(read_payload(&value));
@@ -62,9 +61,9 @@ pub(super) fn read(
 
 /// A field that varies.
 struct Varying<'a> {
-    /// The header, by its place in the list.
+    /// Index of the header in the packet.
     header: usize,
-    /// The field, with the path of its item.
+    /// Name of the field, with the path of its item.
     field: String,
     values: Values,
     restart_after: Option<std::num::NonZeroU64>,
@@ -75,10 +74,10 @@ struct Varying<'a> {
 #[derive(Default)]
 struct Reader<'a> {
     headers: Vec<Header>,
-    /// Where each header stands in the plan.
+    /// Place of each header in the plan.
     places: Vec<Place<'a>>,
     varying: Vec<Varying<'a>>,
-    /// What is wrong with them.
+    /// Errors of the headers.
     problems: Problems,
 }
 
@@ -89,8 +88,8 @@ impl<'a> Reader<'a> {
         self.places.push(place.clone());
     }
 
-    /// Reads the fields and items of a header, or of an item below `path`; those with which
-    /// something is wrong are noted, and left out.
+    /// Reads the fields and items of a header, or of an item below `path`. Records errors, and
+    /// skips the faulty fields.
     fn fields(&mut self, layout: &'static Layout, place: &Place<'a>, path: &str) -> Header {
         let mut header = Header::new(layout);
         if place.value().is_null() {
@@ -121,7 +120,8 @@ impl<'a> Reader<'a> {
         header
     }
 
-    /// Reads a field of a header, or of an item below `path`; of one that varies its first value.
+    /// Reads a field of a header, or of an item below `path`. Returns the first value of a field
+    /// that varies.
     fn field(
         &mut self,
         field: &Field,
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads bytes of which nothing is known, some of which may have values of their own.
+    /// Reads the `custom` header: raw bytes, of which ranges can vary.
     fn raw(&mut self, layout: &'static Layout, given: &Fields<'a>) -> Result<Header, PlanError> {
         let mut raw = given.get("bytes").map_or(Ok(Vec::new()), |bytes| read_bytes(&bytes))?;
         for (name, place) in given.all().filter(|(name, _)| *name != "bytes") {
@@ -225,14 +225,14 @@ impl<'a> Reader<'a> {
             )));
         }
         let payload = match payload {
-            // Nothing was said of a payload: what is beyond the headers in a frame that is only
-            // as long as Ethernet wants it is padding, and belongs to no packet.
+            // Without a payload, the bytes up to Ethernet's minimum length are padding and belong
+            // to no packet.
             None if *size == Size::AsBuilt && !is_measured => Payload::Padding,
             None => Payload::Zeros,
             Some(payload) => payload,
         };
         let assembled = match assemble::assemble(&self.headers, &payload, length) {
-            // Some packets cannot end before their frame does.
+            // Some packets have no length field and extend to the end of the frame.
             Err(AssembleError { problem: Problem::Padded, .. }) if payload == Payload::Padding => {
                 assemble::assemble(&self.headers, &Payload::Zeros, length)
             }
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         Ok(Packet { template: assembled.frame, program, payload, found })
     }
 
-    /// Which addresses of the first header are `auto`.
+    /// Returns which addresses of the first header are `auto`.
     fn found(&self) -> Result<FoundAddresses, PlanError> {
         let (Some(header), Some(place)) = (self.headers.first(), self.places.first()) else {
             return Ok(FoundAddresses::default());
@@ -265,14 +265,15 @@ impl<'a> Reader<'a> {
             return Err(PlanError {
                 path: format!("{}.dst", place.path()),
                 message: "auto is the Ethernet address of the next hop to an IP destination; \
-                          expected an ipv4 or ipv6 header right behind, or an address here"
+                          expected an ipv4 or ipv6 header next, or an address here"
                     .into(),
             });
         }
         Ok(found)
     }
 
-    /// The same frame with zeros where its signature will be: to checksums a signature is zero.
+    /// Reassembles the frame with zeros in place of its signature: a signature is neutral to
+    /// checksums.
     fn with_room(
         &self,
         place: &Place<'a>,
@@ -287,7 +288,7 @@ impl<'a> Reader<'a> {
         assemble::assemble(&self.headers, &Payload::Bytes(payload), length).map_err(error)
     }
 
-    /// Where the first IP header begins.
+    /// Returns the offset of the first IP header.
     fn ip_offset(&self, place: &Place<'a>) -> Result<usize, PlanError> {
         let assembled = assemble::assemble(&self.headers, &Payload::Zeros, 4_096)
             .map_err(|error| self.error(place, &error))?;
@@ -332,8 +333,8 @@ impl<'a> Reader<'a> {
         Ok(Program { steps: assembled.program_steps(length, &writes, is_measured), variables })
     }
 
-    /// The varying field of this name: `ipv4.src`, or with several such headers
-    /// `packet[2].src`.
+    /// Finds a varying field by name: `ipv4.src`, or `packet[2].src` if there are several such
+    /// headers.
     fn find(&self, text: &str) -> Option<usize> {
         let (header, field) = text.split_once('.')?;
         let number = header.strip_prefix("packet[").and_then(|rest| rest.strip_suffix(']'));

@@ -1,4 +1,4 @@
-//! What a field of a header holds, as it is written.
+//! Parses the values of a header field.
 
 use std::num::NonZeroU64;
 
@@ -8,50 +8,50 @@ use wirestorm_wire::layout::Kind;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place, integer};
 
-/// What a field holds.
+/// Values of a field.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern<'a> {
     /// Computed from the rest of the frame.
     Auto,
-    /// A checksum that is wrong on purpose.
+    /// A deliberately wrong checksum.
     Bad,
-    /// The same in every frame.
+    /// A constant.
     Value(u128),
-    /// Another one in every frame, or whenever another field has passed through its values.
+    /// Values that advance with every frame, or when another field wraps.
     Varies {
         /// The values.
         values: Values,
         /// Restart after this many values.
         restart_after: Option<NonZeroU64>,
-        /// Where the other field is written.
+        /// Name of the other field, with its place in the plan.
         after: Option<Place<'a>>,
-        /// The bits of the field that they are written to, where that is not all of it.
+        /// Bits of the field that vary. `None`: all.
         part: Option<Part>,
     },
 }
 
-/// Bits of a field: it holds `field & !mask | value << shift & mask`.
+/// Bits of a field that vary. The field holds `field & !mask | value << shift & mask`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// What the other bits hold, where that is given.
+    /// Value of the other bits, if the plan sets it.
     pub(super) base: Option<u128>,
     mask: u128,
-    /// To the right where negative.
+    /// Bits to the left; to the right if negative.
     shift: i32,
 }
 
-/// Of a field: one of these.
+/// Forms of a field's values, of which a field has one.
 pub(super) const FORMS: [&str; 6] =
     ["value", "values", "increment", "decrement", "random", "weighted"];
 
-/// What may stand beside a form.
+/// Options beside a form.
 pub(super) const BESIDE: [&str; 4] = ["after", "restart_after", "mask", "shift"];
 
 pub(super) const RANDOM: [&str; 4] = ["min", "max", "seed", "count"];
 pub(super) const COUNTER: [&str; 3] = ["start", "step", "count"];
 pub(super) const WEIGHTED: [&str; 2] = ["choices", "seed"];
 
-/// Reads a field of so many bits.
+/// Reads the values of a field with this notation and width.
 pub(super) fn read<'a>(
     place: &Place<'a>,
     notation: Kind,
@@ -69,7 +69,7 @@ pub(super) fn read<'a>(
     }
     let fields = place.fields(&[&FORMS[..], &BESIDE].concat())?;
     let part = reader.part(&fields)?;
-    // Beside a part, `value` is what the other bits hold.
+    // With `mask` or `shift`, `value` sets the other bits and is no form.
     let forms = if part.is_some() { &FORMS[1..] } else { &FORMS };
     let given: Vec<_> = forms.iter().filter_map(|name| Some((*name, fields.get(name)?))).collect();
     let [(form, value)] = given.as_slice() else {
@@ -100,9 +100,7 @@ pub(super) fn read<'a>(
             }
             if let Some(count) = fields.get("count") {
                 if restart.is_some() {
-                    return Err(
-                        count.says("count and restart_after say the same: give one of both")
-                    );
+                    return Err(count.says("count and restart_after are the same option: set one"));
                 }
                 restart_after = NonZeroU64::new(count.integer(1, u64::MAX)?);
             }
@@ -114,13 +112,13 @@ pub(super) fn read<'a>(
 }
 
 impl Part {
-    /// The write of a whole field, kept to these bits of it.
+    /// Restricts the write of a whole field to these bits.
     pub(super) fn of(self, whole: Write) -> Write {
         let place = whole.shift as u32;
         Write { mask: whole.mask & self.mask << place, shift: whole.shift + self.shift, ..whole }
     }
 
-    /// What a field that held `base` holds with a value.
+    /// Returns the field's value for a variable value, given its other bits in `base`.
     pub(super) fn with(self, base: u128, value: u128) -> u128 {
         let distance = self.shift.unsigned_abs();
         let shifted = match self.shift {
@@ -137,7 +135,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The greatest value of the field.
+    /// Returns the maximum value of the field.
     fn most(&self) -> u128 {
         u128::MAX >> (128 - self.bits.clamp(1, 128))
     }
@@ -162,7 +160,7 @@ impl Reader {
         }
     }
 
-    /// Steps may be written as numbers or as addresses (`0.0.1.0`).
+    /// Reads a step, as a number or in the field's notation (`0.0.1.0`).
     fn step(&self, place: &Place<'_>) -> Result<u128, PlanError> {
         let number = match place.value().as_str() {
             Some(text) => integer(text),
@@ -178,7 +176,7 @@ impl Reader {
         Ok(step)
     }
 
-    /// Which bits are written, where that is said.
+    /// Reads `mask` and `shift`. Returns `None` if both are absent.
     fn part(&self, fields: &Fields<'_>) -> Result<Option<Part>, PlanError> {
         let (mask, shift) = (fields.get("mask"), fields.get("shift"));
         if mask.is_none() && shift.is_none() {
@@ -208,7 +206,7 @@ impl Reader {
         let count = fields.get("count").map_or(Ok(1), |count| count.integer(1, u64::MAX))?;
         let too_far = || place.error("more values than 128 bits have", "a smaller step or count");
         let span = step.checked_mul(u128::from(count)).ok_or_else(too_far)?;
-        // Values beyond the field's width lose what does not fit: they go on at its other end.
+        // The write truncates values to the field's width, so that they wrap around.
         if downwards {
             let round = self.most().checked_add(1);
             let mut max = start;
@@ -251,7 +249,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// What is read: a number, or values and the field that they wait for.
+    /// Result of a read: a constant, or values and the field that they wait for.
     #[derive(Debug, PartialEq)]
     enum Found {
         Value(u128),
@@ -269,7 +267,7 @@ mod tests {
         }
     }
 
-    /// The first values, as the field holds them.
+    /// Returns the first values, truncated to the field's width.
     fn first(value: Value, notation: Kind, bits: u32, count: u64) -> Vec<u128> {
         match pattern(value, notation, bits) {
             Ok(Found::Varies(values, _)) => {
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_in_the_notation_of_their_field() {
+    fn parses_scalars_in_the_notation_of_the_field() {
         assert_eq!(pattern(json!(80), Kind::Uint, 16), Ok(Found::Value(80)));
         assert_eq!(pattern(json!("0x1_0"), Kind::Uint, 16), Ok(Found::Value(16)));
         let address = pattern(json!("10.0.0.1"), Kind::Ipv4, 32);
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_begin_again_after_their_count() {
+    fn counters_restart_after_their_count() {
         let up = json!({"increment": {"start": 5, "step": 3, "count": 3}});
         assert_eq!(first(up, Kind::Uint, 8, 5), [5, 8, 11, 5, 8]);
         let down = json!({"decrement": {"start": 5, "step": 2, "count": 3}});
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn random_and_weighted_values_stay_within_what_was_asked() {
+    fn random_and_weighted_values_stay_in_range() {
         let random = json!({"random": {"min": 10, "max": 12, "seed": 4, "count": 100}});
         assert!(first(random, Kind::Uint, 8, 50).iter().all(|it| (10..=12).contains(it)));
         let weighted = json!({"weighted": [[1, 1], [2, 0], [3, 5]]});
@@ -315,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_may_wait_for_another_one() {
+    fn a_field_can_wait_for_another_field() {
         let nested = json!({"values": [1, 2], "after": "ipv4.src"});
         let Ok(Found::Varies(_, after)) = pattern(nested, Kind::Uint, 16) else {
             panic!("a pattern")
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told_with_its_path() {
+    fn invalid_patterns_have_their_path() {
         let error = pattern(json!({"increment": {"strat": 1}}), Kind::Uint, 8).unwrap_err();
         assert!(error.starts_with("increment.strat: found an unknown field, expected start?"));
         let error = pattern(json!({"after": "x.y"}), Kind::Uint, 8).unwrap_err();

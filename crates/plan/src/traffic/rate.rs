@@ -1,4 +1,4 @@
-//! How fast a flow is to be sent, as it is written.
+//! Parses the `rate` of a flow.
 
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_model::stream::Speed;
@@ -6,28 +6,29 @@ use wirestorm_model::stream::Speed;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// What may be written for a rate.
-pub(super) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (all of the wire), 10G-l2 (frames with \
+/// Accepted notation of a rate, for error messages.
+pub(super) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (with preamble and gap), 10G-l2 (with \
                                    FCS), 50% (of the port's speed) or max; or one of the fields \
                                    pps, bps, kbps, mbps, gbps, bps_l1, bps_l2, percentage";
 
 pub(super) const UNITS: [&str; 8] =
     ["pps", "bps", "kbps", "mbps", "gbps", "bps_l1", "bps_l2", "percentage"];
 
-/// A rate as it was asked for.
+/// A requested rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedRate {
-    /// As the schedule takes it.
+    /// An absolute speed.
     Speed(Speed),
-    /// So many percent of the port's speed, counted on the wire (layer 1).
+    /// A percentage of the port's speed, counted at layer 1.
     Percentage(Decimal),
 }
 
 impl AskedRate {
-    /// The speed on a port of so many bits a second.
+    /// Converts the rate to a speed on a port with this line rate.
     ///
     /// # Errors
-    /// In words: a percentage of a speed that is not known, or too much for exact arithmetic.
+    /// Returns a message if a percentage needs the unknown line rate, or has too many decimals for
+    /// exact arithmetic.
     pub fn on_port(self, bits_per_second: Option<Rate>) -> Result<Speed, &'static str> {
         let percentage = match self {
             Self::Speed(speed) => return Ok(speed),
@@ -55,8 +56,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
     let bits = |scale, layer| rate(scale).map(|rate| Speed::Bits(rate, layer));
     let speed = match unit {
         "pps" => rate(1).map(Speed::Frames),
-        // Open Traffic Generator counts the wire: its least rate, 672, is a 64-byte frame with
-        // preamble and gap.
+        // Open Traffic Generator counts bits at layer 1: its minimum rate, 672, is one 64-byte
+        // frame with preamble and gap.
         "bps" | "bps_l1" => bits(1, Layer::Wire),
         "kbps" => bits(1_000, Layer::Wire),
         "mbps" => bits(1_000_000, Layer::Wire),
@@ -67,7 +68,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
     speed.map(AskedRate::Speed).map_err(|error| value.wrong(error.to_string()))
 }
 
-/// Reads a rate in one word: `1Mpps`, `10G-l1`, `10Gbps-l2`, `50%`, `max`.
+/// Parses a rate in one word: `1Mpps`, `10G-l1`, `10Gbps-l2`, `50%`, `max`.
 pub fn parse(text: &str) -> Option<AskedRate> {
     let text = text.trim();
     if text == "max" {
@@ -84,7 +85,7 @@ pub fn parse(text: &str) -> Option<AskedRate> {
         Some((number, "l1" | "L1")) => (number, Layer::Wire),
         Some((number, "l2" | "L2")) => (number, Layer::FrameWithFcs),
         Some(_) => return None,
-        // Which bits it means has to be said: the two differ by a quarter for small frames.
+        // The layer is mandatory: for small frames the two differ by a quarter.
         None => return None,
     };
     let number = number.strip_suffix("bps").unwrap_or(number);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_says_number_unit_and_layer() {
+    fn parses_number_unit_and_layer() {
         assert_eq!(speed("1.5Mpps"), Some(Speed::Frames(rate("1.5M"))));
         assert_eq!(speed("10G-l1"), Some(Speed::Bits(rate("10G"), Layer::Wire)));
         assert_eq!(speed("10Gbps-l1"), Some(Speed::Bits(rate("10G"), Layer::Wire)));
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_of_the_ports_speed_on_the_wire() {
+    fn percentages_refer_to_the_layer_1_speed_of_the_port() {
         let half = parse("50%").unwrap();
         assert_eq!(half.on_port(Some(rate("10G"))), Ok(Speed::Bits(rate("5G"), Layer::Wire)));
         assert!(half.on_port(None).is_err());
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_those_of_open_traffic_generator() {
+    fn parses_the_fields_of_open_traffic_generator() {
         let read = |value| read(&Place::root(&value)).map_err(|error| error.to_string());
         assert_eq!(read(json!({"pps": 1000})), Ok(parse("1000pps").unwrap()));
         assert_eq!(read(json!({"gbps": 2})), Ok(parse("2G-l1").unwrap()));

@@ -1,9 +1,8 @@
-//! The form of plans as a JSON Schema (2020-12), made of the tables and lists that plans are read
-//! by: what is a field here is a field to the reader, and no other is.
+//! JSON Schema (2020-12) of traffic plans, built from the tables that the reader uses. Schema and
+//! reader therefore know the same fields.
 //!
-//! A schema cannot say all that the reader checks: that names are unique and known, that values
-//! fit together. So a plan that the reader takes keeps to the schema, and not always the other
-//! way round.
+//! The schema does not check everything that the reader checks, such as unique names. Every plan
+//! that the reader accepts matches the schema, but not always the reverse.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use crate::document::schema::{
     unknown,
 };
 
-/// The schema, without name and address.
+/// Returns the schema, without `$id` and `title`.
 pub fn schema() -> Value {
     let mut definitions = Definitions::default();
     let packet = packet(&mut definitions);
@@ -194,7 +193,7 @@ fn size() -> Value {
     any_of([with_fcs_number(), mix(), forms])
 }
 
-/// The length by itself is a number: a text is the name of a mix.
+/// Returns the schema of a bare length. It is a number, because a string is the name of a mix.
 fn with_fcs_number() -> Value {
     let (min, max) = (size::FRAME_WITH_FCS_MIN, size::FRAME_WITH_FCS_MAX);
     let number = json!({"type": "integer", "minimum": min, "maximum": max});
@@ -263,12 +262,12 @@ fn capture(definitions: &mut Definitions) -> Value {
     })
 }
 
-/// What several places of the schema have in common, by its name.
+/// Shared definitions, by name.
 #[derive(Default)]
 struct Definitions(BTreeMap<String, Value>);
 
 impl Definitions {
-    /// What is defined once under a name.
+    /// Returns a reference to the definition `name`, and creates it on first use.
     fn once(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.0.contains_key(name) {
             let definition = make(self);
@@ -277,7 +276,7 @@ impl Definitions {
         json!({"$ref": format!("#/$defs/{name}")})
     }
 
-    /// A header, or an item of one, whose path is `path`.
+    /// Returns the schema of a header, or of a header's item, at `path`.
     fn header(&mut self, layout: &'static Layout, path: &str) -> Value {
         self.once(path, |definitions| {
             let fields: Vec<_> = layout.fields.iter().map(|field| field.name).collect();
@@ -298,13 +297,13 @@ impl Definitions {
                 let ranges = json!({r"^bytes\[[0-9]+\.\.[0-9]+\]$": definitions.field_of_bytes()});
                 schema["patternProperties"] = ranges;
             }
-            // Nothing said of a header is nothing given.
+            // A header without fields may be null.
             schema["type"] = json!(["object", "null"]);
             described(layout.description, schema)
         })
     }
 
-    /// What a field of a header may be.
+    /// Returns the schema of a header field.
     fn field(&mut self, field: &Field) -> Value {
         let is_checksum = matches!(field.role, Role::Checksum(_));
         match field.kind {
@@ -322,7 +321,7 @@ impl Definitions {
         described("Bytes at these offsets, 16 at most, as a number.", field)
     }
 
-    /// A value, or how values follow each other.
+    /// Returns the schema of a constant, `auto` or a pattern of values.
     fn pattern(&mut self, kind: Kind, bits: usize) -> Value {
         let scalar_name = match kind {
             Kind::Uint => format!("uint{bits}"),
@@ -360,7 +359,7 @@ fn scalar(kind: Kind, bits: usize) -> Value {
 }
 
 impl Definitions {
-    /// How the values of a field follow each other.
+    /// Returns the schema of a pattern of values.
     fn forms(&mut self, scalar: &Value) -> Value {
         let weight = self.once("weight", |_| integer(0, u32::MAX.into()));
         let seed = self.once("seed", |_| seed());
@@ -442,8 +441,8 @@ impl Definitions {
     }
 }
 
-/// That one form is given: a value stands alone, or beside another form as what a mask leaves of
-/// the field.
+/// Requires exactly one form. `value` is a form by itself; beside another form it sets the bits
+/// outside the mask.
 fn one_form() -> Value {
     let given = |name: &str| json!({"required": [name]});
     let part = [given("mask"), given("shift")];
@@ -455,7 +454,7 @@ fn one_form() -> Value {
     json!({"oneOf": varying.chain([constant]).collect::<Vec<_>>()})
 }
 
-/// What a field is, and what it holds where nothing is said of it.
+/// Describes a field and its default.
 fn meaning(field: &Field) -> String {
     let what = match field.role {
         Role::Plain if field.kind == Kind::Bytes => return "Any bytes.".to_owned(),
@@ -482,13 +481,13 @@ mod tests {
     use crate::document::schema::{closed_objects, walk};
 
     #[test]
-    fn every_field_of_the_reader_is_there_and_no_other_is_allowed() {
+    fn describes_every_field_and_allows_no_other() {
         let objects = closed_objects(&schema());
         assert!(objects > 100, "{objects}");
     }
 
     #[test]
-    fn what_is_referred_to_is_defined() {
+    fn every_reference_has_a_definition() {
         let schema = schema();
         let mut count = 0;
         walk(&schema, "", &mut |value, path| {

@@ -1,42 +1,42 @@
-//! How long a flow's frames are, as it is written.
+//! Parses the `size` of a flow's frames.
 
 use wirestorm_model::stream::Values;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Lengths of frames, in bytes without FCS.
+/// Frame lengths, in bytes without FCS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// As long as their headers, and the payload that was given.
+    /// Headers and payload, at least the Ethernet minimum.
     AsBuilt,
-    /// All alike.
+    /// One length.
     Fixed(usize),
-    /// What the first IP header tells as the length of its packet.
+    /// Length of the first IP packet in the frame.
     IpPacket(usize),
-    /// From `start` on by `step`, at most to `end`, then again.
+    /// From `start` to at most `end` by `step`, repeated.
     Increment {
         /// The first length.
         start: usize,
-        /// No frame is longer.
+        /// Maximum length.
         end: usize,
-        /// How much longer the next one is; at least 1.
+        /// Difference between two lengths; at least 1.
         step: usize,
     },
-    /// Any length in between, all equally likely.
+    /// Uniformly distributed from `min` to `max`.
     Random {
         /// Minimum.
         min: usize,
         /// Maximum.
         max: usize,
-        /// What the draws follow from.
+        /// Seed of the random lengths.
         seed: u64,
     },
-    /// Lengths that are drawn, as often as their weights say.
+    /// Random lengths with weights.
     Weighted {
-        /// Lengths with weights; at least one is not zero.
+        /// Lengths with weights; at least one weight is not zero.
         choices: Vec<(usize, u32)>,
-        /// What the draws follow from.
+        /// Seed of the random lengths.
         seed: u64,
     },
 }
@@ -54,8 +54,8 @@ pub(super) const FRAME_WITH_FCS_MAX: u64 = 16_384;
 const EXPECTED: &str = "the length of a frame with its FCS, such as 64; or one of the fields \
                         fixed, frame, ip, increment, random, weight_pairs";
 
-/// Mixes of frame lengths with FCS that have a name: lengths with weights in hundredths. The
-/// names and lengths are Open Traffic Generator's.
+/// Named mixes of frame lengths with FCS. Weights are relative. The names and lengths are those of
+/// Open Traffic Generator.
 pub(super) const MIXES: [(&str, &[(usize, u32)]); 5] = [
     ("imix", &[(64, 700), (570, 400), (1518, 100)]),
     ("ipsec_imix", &[(90, 5867), (92, 200), (594, 2366), (1418, 1567)]),
@@ -131,7 +131,7 @@ fn with_fcs(place: &Place<'_>) -> Result<usize, PlanError> {
     Ok(length as usize - FCS)
 }
 
-/// The mix of this name; it is drawn, so that its order has no pattern of its own.
+/// Returns the mix with this name. Lengths are random, so that their order has no pattern.
 fn mix(name: &str, place: &Place<'_>) -> Result<Option<Size>, PlanError> {
     let Some((_, list)) = MIXES.iter().find(|(known, _)| *known == name) else { return Ok(None) };
     let choices = list.iter().map(|(size, weight)| (size - FCS, *weight)).collect();
@@ -144,7 +144,7 @@ fn names() -> String {
 }
 
 impl Size {
-    /// What lengths differ by, where they do.
+    /// Returns the values of the length, or `None` if all frames have one length.
     pub(super) fn values(&self) -> Option<Values> {
         match self {
             Self::AsBuilt | Self::IpPacket(_) | Self::Fixed(_) => None,
@@ -164,7 +164,7 @@ impl Size {
         }
     }
 
-    /// The shortest frame, where it does not follow from the headers.
+    /// Returns the minimum length, or `None` if it follows from the headers.
     pub fn min(&self) -> Option<usize> {
         match self {
             Self::AsBuilt | Self::IpPacket(_) => None,
@@ -177,7 +177,7 @@ impl Size {
         }
     }
 
-    /// The longest frame, where it does not follow from the headers.
+    /// Returns the maximum length, or `None` if it follows from the headers.
     pub fn max(&self) -> Option<usize> {
         match self {
             Self::AsBuilt | Self::IpPacket(_) => None,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_count_the_fcs_unless_they_say_otherwise() {
+    fn lengths_include_the_fcs_except_in_frame_and_ip() {
         assert_eq!(size(json!(64)), Ok(Size::Fixed(60)));
         assert_eq!(size(json!({"fixed": 64})), Ok(Size::Fixed(60)));
         assert_eq!(size(json!({"frame": 60})), Ok(Size::Fixed(60)));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn mixes_have_names_or_weights_of_their_own() {
+    fn parses_named_and_custom_mixes() {
         let Ok(Size::Weighted { choices, .. }) = size(json!("imix")) else { panic!("a mix") };
         assert_eq!(choices, [(60, 700), (566, 400), (1514, 100)]);
         let own = json!({"weight_pairs": {"custom": [{"size": 64, "weight": 1}]}});
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_length_is_told_with_its_path() {
+    fn invalid_lengths_have_their_path() {
         let error = size(json!({"increment": {"start": 100, "end": 64}})).unwrap_err();
         assert_eq!(error, "increment.end: found 64, expected at least the start, 100");
         let error = size(json!({"random": {"min": 64}})).unwrap_err();

@@ -1,29 +1,29 @@
-//! What all frames of a flow are made from.
+//! Template of a flow's frames.
 
 use wirestorm_model::stream::Program;
 
-/// The shortest frame, without FCS, that is made of headers alone (IEEE 802.3 clause 3.2.8).
+/// Minimum length of a frame without FCS (IEEE 802.3 clause 3.2.8).
 pub(super) const FRAME_LENGTH_MIN: usize = 60;
 
-/// Bytes that a measured frame keeps free at its end for its signature.
+/// Bytes at the end of a measured frame that are reserved for its signature.
 pub(super) const SIGNATURE_BYTES: usize = 18;
 
-/// What all frames of a flow are made from.
+/// Template and program of a flow's frames.
 pub(super) struct Packet {
     pub(super) template: Vec<u8>,
-    /// What differs from frame to frame.
+    /// Changes from frame to frame.
     pub(super) program: Program,
-    /// Where the payload begins in the template, if it does so in every frame.
+    /// Offset of the payload in the template, if it is the same in every frame.
     pub(super) payload: Option<usize>,
-    /// Which Ethernet addresses are not known yet.
+    /// Ethernet addresses that are resolved before sending.
     pub(super) found: FoundAddresses,
 }
 
-/// Which Ethernet addresses of a flow's frames are not in the plan (`auto`).
+/// Ethernet addresses of a flow that are `auto` in the plan, and are resolved before sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoundAddresses {
-    /// The source: the interface's own.
+    /// Whether the source is the interface's address.
     pub source: bool,
-    /// The destination: that of the next hop to the IP destination of the first frame.
+    /// Whether the destination is that of the next hop to the first frame's IP destination.
     pub destination: bool,
 }

@@ -1,4 +1,4 @@
-//! Which stream starts which, and how often.
+//! Chains of streams: which stream starts which, and how many times.
 
 use wirestorm_base::rate::SteadyTicker;
 use wirestorm_base::time::Duration;
@@ -6,21 +6,21 @@ use wirestorm_model::stream::{Mode, Speed, Stream, Transmission};
 
 use super::TrexError;
 
-/// A stream, and what only TRex says of it.
+/// A stream with properties that only TRex's streams have.
 pub(super) struct Link {
     pub(super) path: String,
     pub(super) stream: Stream,
-    /// How often it may end before the chain stops there; 0: without limit.
+    /// Number of ends after which the chain stops; 0: no limit.
     pub(super) action_count: u32,
-    /// Whether it only takes time.
+    /// Whether the stream only takes time and sends nothing.
     pub(super) is_dummy: bool,
 }
 
-/// The streams that send, with limits in the vocabulary's words.
+/// Removes streams that only take time, and converts the limits of chains.
 ///
-/// TRex counts how often a stream ended, [`Transmission`] how often the next one starts: that is
-/// the same where it is started by no other. A stream that only takes time becomes a delay of
-/// the one behind it.
+/// TRex limits how many times a stream ends, [`Transmission`] how many times the next one starts.
+/// Both are equal if no other stream starts the next one. A stream that only takes time becomes a
+/// delay of the next stream.
 pub(super) fn resolve(mut links: Vec<Link>) -> Result<Vec<Stream>, TrexError> {
     limit_starts(&mut links)?;
     while let Some(index) = links.iter().position(|link| link.is_dummy) {
@@ -44,7 +44,7 @@ fn limit_starts(links: &mut [Link]) -> Result<(), TrexError> {
     Ok(())
 }
 
-/// Refuses where another stream than `index` starts `next`, too.
+/// Returns an error if a stream other than `index` also starts `next`.
 fn only_before(
     links: &[Link],
     index: usize,
@@ -57,28 +57,28 @@ fn only_before(
         .find(|(other, link)| *other != index && link.stream.transmission.next == Some(next));
     let Some((_, also)) = also else { return Ok(()) };
     let what = format!(
-        "stream {:?} is also started by {:?}, so that it cannot be said how often: give that one \
-         a copy of its own",
+        "stream {:?} is also started by {:?}, so the number of its starts is ambiguous: let that \
+         one start a copy",
         links[next].stream.name, also.stream.name
     );
     Err(TrexError::unsupported(format!("{}.{field}", links[index].path), what))
 }
 
-/// Takes out a stream that only takes time.
+/// Replaces a stream that only takes time by a delay of the next stream.
 fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
     let Transmission { next, self_start, starts_max, .. } = links[index].stream.transmission;
     let spent = time(&links[index].stream.transmission);
     let next = next.filter(|next| *next != index);
     let (Some(next), Some(spent)) = (next, spent) else {
-        // Nothing comes behind it, or nothing ever does.
+        // No stream follows, or the stream never ends.
         remove(links, index, None);
         return Ok(());
     };
     only_before(links, index, next, "next")?;
     let target = &mut links[next].stream.transmission;
     if target.self_start {
-        let what = "it delays a stream that also starts by itself, without that delay: give the \
-                    delay as isg, or that stream a copy of its own";
+        let what = "it delays a stream that also starts by itself, without that delay: set the \
+                    delay as isg, or use a copy of that stream";
         return Err(TrexError::unsupported(links[index].path.clone(), what));
     }
     target.start_delay = target.start_delay.saturating_add(spent);
@@ -91,7 +91,7 @@ fn fold(links: &mut Vec<Link>, index: usize) -> Result<(), TrexError> {
     Ok(())
 }
 
-/// Removes a stream; what it would have been started by starts `instead`.
+/// Removes a stream. Streams that start it start `instead`.
 fn remove(links: &mut Vec<Link>, index: usize, instead: Option<usize>) {
     links.remove(index);
     let moved = |to: usize| if to > index { to - 1 } else { to };
@@ -102,7 +102,7 @@ fn remove(links: &mut Vec<Link>, index: usize, instead: Option<usize>) {
     }
 }
 
-/// From a stream's start to its last frame; `None` where there is no last one.
+/// Returns the time from a stream's start to its last frame, or `None` if it never ends.
 fn time(transmission: &Transmission) -> Option<Duration> {
     let Speed::Frames(rate) = transmission.speed else { return Some(Duration::ZERO) };
     let span = |frames: u64| SteadyTicker::new(rate, frames - 1).step();

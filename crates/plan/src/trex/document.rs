@@ -1,4 +1,4 @@
-//! The document as it is written: one object for each stream, one field for each word.
+//! The JSON document of streams: one object per stream, one field per key.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::TrexError;
 
-/// A stream, with its fields where `to_json` puts them.
+/// A stream, with its fields in the layout of `STLProfile.to_json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StreamWords {
@@ -24,7 +24,7 @@ pub(super) struct StreamWords {
     #[serde(default)]
     pub(super) random_seed: u32,
     pub(super) isg: f64,
-    /// Which core sends it. Read, and without effect: every worker sends its share of a stream.
+    /// Core that sends the stream. It has no effect: every worker sends a share of each stream.
     #[serde(default, rename = "core_id")]
     pub(super) _core_id: i64,
     pub(super) mode: Value,
@@ -33,7 +33,7 @@ pub(super) struct StreamWords {
     pub(super) flow_stats: Value,
 }
 
-/// A stream within an object that names it: what `add_stream` sends, and files of profiles hold.
+/// A stream nested in an object with its name, as in `add_stream` and in profile files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wrapped {
@@ -45,7 +45,7 @@ struct Wrapped {
     stream: Value,
 }
 
-/// A name, which some profiles write as a number.
+/// A name, which some profiles give as a number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Name {
@@ -94,7 +94,7 @@ pub(super) enum RateUnit {
 #[serde(deny_unknown_fields)]
 pub(super) struct PacketWords {
     pub(super) binary: String,
-    /// What the sender noted beside the packet; without effect.
+    /// Metadata of the sender; no effect.
     #[serde(default, rename = "meta")]
     pub(super) _meta: String,
 }
@@ -207,7 +207,7 @@ const fn yes() -> bool {
     true
 }
 
-/// The streams of a document, each with its path.
+/// Reads the streams of a document, each with its path.
 pub(super) fn read(json: &str) -> Result<Vec<(String, StreamWords)>, TrexError> {
     let document: Value = serde_json::from_str(json)
         .map_err(|error| TrexError::NotJson { reason: error.to_string() })?;
@@ -232,7 +232,7 @@ pub(super) fn read(json: &str) -> Result<Vec<(String, StreamWords)>, TrexError> 
     streams.collect()
 }
 
-/// What an object at `path` says.
+/// Deserializes the value at `path`.
 pub(super) fn part<T: DeserializeOwned>(value: Value, path: &str) -> Result<T, TrexError> {
     serde_json::from_value(value)
         .map_err(|error| TrexError::Malformed { path: path.to_owned(), reason: error.to_string() })
@@ -249,7 +249,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The bytes that a text in base 64 stands for (RFC 4648 section 4); white space is passed over.
+/// Decodes base 64 (RFC 4648 section 4). Ignores white space, and returns `None` for invalid text.
 pub(in crate::trex) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     if !digits.len().is_multiple_of(4) {

@@ -1,69 +1,69 @@
-//! What is wrong with a document of streams.
+//! Errors in a document of streams.
 
-/// Why TRex's streams cannot be sent.
+/// An invalid or unsupported document of TRex streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrexError {
     /// The text is not JSON.
     #[error("not JSON: {reason}")]
     NotJson {
-        /// Where and why, in the parser's words.
+        /// Position and reason from the parser.
         reason: String,
     },
-    /// An object lacks a field, has an unknown one, or one of another type.
+    /// An object with a missing field, an unknown field, or a field of the wrong type.
     #[error("{path}: {reason}")]
     Malformed {
-        /// Where it stands, from the document's root.
+        /// Path from the document's root.
         path: String,
-        /// What is wrong.
+        /// Reason from the deserializer.
         reason: String,
     },
-    /// A value that does not mean anything.
+    /// An invalid value.
     #[error("{path}: found {found}, expected {expected}")]
     Value {
-        /// Where it stands.
+        /// Path of the value.
         path: String,
-        /// What stands there.
+        /// The value found.
         found: String,
-        /// What should.
+        /// The accepted value.
         expected: String,
     },
-    /// A name that nothing has.
+    /// An unknown name.
     #[error("{path}: there is no {kind} named {name:?}")]
     Unknown {
-        /// Where it stands.
+        /// Path of the value.
         path: String,
-        /// What it should be the name of.
+        /// Kind of the missing item.
         kind: &'static str,
         /// The name.
         name: String,
     },
-    /// A name that something has already.
+    /// A duplicate name.
     #[error("{path}: another {kind} is named {name:?} already")]
     Duplicate {
-        /// Where it stands.
+        /// Path of the value.
         path: String,
-        /// What it is the name of.
+        /// Kind of the items.
         kind: &'static str,
         /// The name.
         name: String,
     },
-    /// Something that TRex can do and this cannot.
+    /// A feature of TRex that Wirestorm does not support.
     #[error("{path}: {what}")]
     Unsupported {
-        /// Where it stands.
+        /// Path of the value.
         path: String,
-        /// What it asks for, and what can be done instead.
+        /// The feature, and an alternative.
         what: String,
     },
-    /// A multiplier that leaves nothing for the streams whose rate it changes.
+    /// A total below the load of the streams that the multiplier does not change.
     #[error(
-        "the multiplier asks for {asked} {unit} in all, but latency streams, whose rate it does \
-         not change, send {fixed} {unit} by themselves"
+        "the multiplier asks for {asked} {unit} in total, but latency streams, whose rate it \
+         does not change, already send {fixed} {unit}"
     )]
     BelowFixed {
-        /// Target of the run.
+        /// Requested total.
         asked: String,
-        /// What those streams send.
+        /// Load of the latency streams.
         fixed: String,
         /// The unit of both.
         unit: &'static str,

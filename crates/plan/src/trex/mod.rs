@@ -1,8 +1,8 @@
-//! TRex's stateless streams, read from the JSON that its clients write.
+//! TRex's stateless streams, from the JSON that its clients write.
 //!
-//! The document is what `STLProfile.to_json` gives: a list of streams, each an object of its own,
-//! or within another one beside its name and number, as `add_stream` sends it. Every field must
-//! be one that TRex's server knows; an error says where in the document it stands.
+//! The document is the output of `STLProfile.to_json`: a list of streams. Each is an object, or is
+//! nested in one with its name and number, as in `add_stream`. Unknown fields are errors. An error
+//! has its path in the document.
 //!
 //! ```text
 //! JSON -> document (words) -> template, program, rate -> chain -> wire::stream::Stream
@@ -39,36 +39,36 @@ use rate::Load;
 
 use crate::multiplier::Multiplier;
 
-/// What streams depend on beside the document.
+/// Parameters of the streams beside the document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowerOptions {
-    /// Bits a second of the port at layer 1: what percentages are of.
+    /// Bits per second of the port at layer 1, the base of percentages.
     pub line_rate: Rate,
-    /// What the streams' rates are multiplied by.
+    /// Multiplier of the streams' rates.
     pub multiplier: Multiplier,
     /// The port's addresses.
     pub addresses: Addresses,
-    /// What becomes of streams with flow statistics.
+    /// Handling of streams with flow statistics.
     pub marking: Marking,
-    /// The cores that TRex would share the streams among: a variable that is not split among
-    /// them goes on with every frame of a core.
+    /// Number of cores among which TRex would share the streams. A variable that is not split among
+    /// them advances with every frame of a core.
     pub cores: NonZeroU64,
 }
 
-/// How frames of streams with flow statistics are recognised where they arrive.
+/// How receivers recognise frames of streams with flow statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
-    /// By a signature in the payload: the stream is a measured one. Where frames have no room for
-    /// one and are only counted, by a mark in their IP header.
+    /// By a signature in the payload: the stream is measured. Frames without room for one, that are
+    /// only counted, have a mark in their IP header instead.
     Signature,
-    /// As TRex's: by IPv4 identification or IPv6 flow label and the type of service, and in
-    /// latency streams by a header at the end of the frame, with what TRex's simulator writes
-    /// there instead of sequence numbers and times.
+    /// As in TRex: by IPv4 identification or IPv6 flow label, and the type of service. Latency
+    /// streams also have a header at the end of the frame. It holds the constants of TRex's
+    /// simulator in place of sequence numbers and times.
     Trex,
 }
 
 impl LowerOptions {
-    /// The port of TRex's simulator: 10 Gbit/s, its two addresses, one core.
+    /// Returns the options of TRex's simulator: 10 Gbit/s, its two addresses, one core.
     pub fn simulator() -> Self {
         Self {
             line_rate: Rate::TEN_GIGA,
@@ -83,8 +83,8 @@ impl LowerOptions {
     }
 }
 
-/// Whether a document is a list of streams, or means to be one: its first item has a field that
-/// streams have, and plans and TRex's other profiles have not.
+/// Returns whether a document looks like a list of streams. Its first item has a field that neither
+/// plans nor TRex's other profiles have.
 pub fn is_meant(document: &Value) -> bool {
     let Some(items) = document.as_array() else { return false };
     let names = ["stream", "stream_id", "mode", "packet", "isg", "self_start"];
@@ -92,11 +92,11 @@ pub fn is_meant(document: &Value) -> bool {
     items.first().is_none_or(is_stream)
 }
 
-/// The streams of a document that are enabled, in its order, those that only take time made
-/// part of others. A stream without a name is called by its number.
+/// Lowers the enabled streams of a document, in document order. Streams that only take time become
+/// delays of others. A stream without a name has its number as name.
 ///
 /// # Errors
-/// [`TrexError`], with the place in the document.
+/// Returns a [`TrexError`] with the path in the document.
 pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexError> {
     let (mut links, loads) = multiplied(json, options)?;
     for (link, load) in links.iter_mut().zip(&loads) {
@@ -105,7 +105,7 @@ pub fn lower(json: &str, options: &LowerOptions) -> Result<Vec<Stream>, TrexErro
     chain::resolve(links)
 }
 
-/// What the streams of a document send together at most.
+/// Returns the maximum total load of the streams of a document.
 ///
 /// # Errors
 /// As [`lower`].
@@ -114,7 +114,7 @@ pub fn load(json: &str, options: &LowerOptions) -> Result<TotalLoad, TrexError> 
     Ok(TotalLoad::of(&loads))
 }
 
-/// The streams with their rates multiplied, which are in the loads.
+/// Lowers the streams and multiplies their rates, which are in the loads.
 fn multiplied(json: &str, options: &LowerOptions) -> Result<(Vec<Link>, Vec<Load>), TrexError> {
     let words: Vec<(String, StreamWords)> =
         document::read(json)?.into_iter().filter(|(_, words)| words.enabled).collect();
@@ -130,7 +130,7 @@ fn multiplied(json: &str, options: &LowerOptions) -> Result<(Vec<Link>, Vec<Load
     Ok((links, loads))
 }
 
-/// By which names and numbers streams are told apart.
+/// Names and numbers of the streams.
 struct Names {
     names: Vec<String>,
     by_name: BTreeMap<String, usize>,
@@ -176,7 +176,7 @@ impl Names {
     }
 }
 
-/// The groups that frames are counted in, numbered by rule in the order in which they appear.
+/// Groups of flow statistics, numbered per rule in order of appearance.
 #[derive(Default)]
 struct Groups {
     counted: Vec<u32>,
@@ -203,9 +203,9 @@ fn draft(
     groups: &mut Groups,
     options: &LowerOptions,
 ) -> Result<(Link, Load), TrexError> {
-    /// The flag of a stream that only takes time.
+    /// Flag of a stream that only takes time.
     const DUMMY: u32 = 8;
-    /// All flags that there are.
+    /// All known flags.
     const KNOWN: u32 = 15;
     if words.flags & !KNOWN != 0 {
         return Err(TrexError::value(format!("{path}.flags"), words.flags, "0 to 15"));
@@ -218,7 +218,7 @@ fn draft(
     let counted = counted(&path, &flow_stats, options.marking)?;
     let is_dummy = words.flags & DUMMY != 0;
     let is_latency = matches!(counted, Some((RuleType::Latency, _)));
-    // TRex renders frames with sequence numbers anew, all on one core.
+    // TRex renders frames with sequence numbers individually, all on one core.
     let is_sequenced = is_latency || matches!(counted, Some((RuleType::Tpg, _)));
 
     let mut template = frame(&format!("{path}.packet.binary"), &packet.binary)?;
@@ -252,7 +252,7 @@ fn draft(
     let mode_path = format!("{path}.mode");
     let (mode, rate) = mode(&mode_path, part(words.mode, &mode_path)?)?;
     if mode == Mode::Continuous && next.is_some() {
-        let expected = "none behind a continuous stream, which never ends";
+        let expected = "none after a continuous stream, which never ends";
         return Err(TrexError::value(format!("{path}.next"), "a stream", expected));
     }
     let rate_path = format!("{mode_path}.rate");
@@ -287,18 +287,18 @@ fn draft(
     Ok((Link { path, stream, action_count: words.action_count, is_dummy }, load))
 }
 
-/// How frames of a stream are recognised where they arrive.
+/// How receivers recognise frames of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recognition {
     None,
-    /// By a signature, for which the template has room.
+    /// By a signature, for which the template has reserved bytes.
     Signature,
-    /// By a mark, which the template has.
+    /// By a mark in the IP header of the template.
     Mark,
 }
 
-/// How a stream with flow statistics is recognised. One that is only counted needs no room for a
-/// signature; latency and tagged groups need its numbers and times.
+/// Selects the recognition of a stream with flow statistics. Latency and tagged groups need the
+/// numbers and times of a signature; a stream that is only counted does not.
 fn recognition(path: &str, rule: RuleType, frame: &mut [u8]) -> Result<Recognition, TrexError> {
     let unseen = |what: &str| {
         let what = format!("{what}: receivers leave such frames to the kernel; leave it out");
@@ -321,13 +321,13 @@ fn recognition(path: &str, rule: RuleType, frame: &mut [u8]) -> Result<Recogniti
     }
     let found = format!("{} bytes", frame.len());
     let expected = format!(
-        "{least} at least, of which the last {} are what a measured stream is known by",
+        "at least {least}, of which the last {} hold the signature of a measured stream",
         template::SIGNATURE_BYTES
     );
     Err(TrexError::value(format!("{path}.packet.binary"), found, expected))
 }
 
-/// Raises where a program changes what frames are counted by.
+/// Returns an error if a program changes the marked fields.
 fn check_mark(path: &str, template: &[u8], program: &Program) -> Result<(), TrexError> {
     let Some(network) = Network::find(template) else { return Ok(()) };
     let is_changed = program.steps.iter().any(|step| {
@@ -338,12 +338,12 @@ fn check_mark(path: &str, template: &[u8], program: &Program) -> Result<(), Trex
         return Ok(());
     }
     let what = "frames without room for a signature are counted by their IPv4 identification or \
-                IPv6 flow label, and by the lowest bit of their type of service: leave these to \
-                the stream, or make the packet longer";
+                IPv6 flow label, and by the lowest bit of their type of service: do not change \
+                these fields, or make the packet longer";
     Err(TrexError::unsupported(format!("{path}.vm"), what.to_owned()))
 }
 
-/// By which rule a stream is counted, and in which group.
+/// Returns the rule and the group of a counted stream.
 fn counted(
     path: &str,
     words: &FlowStatsWords,
@@ -369,10 +369,10 @@ fn counted(
     Ok(Some((rule, group)))
 }
 
-/// The bytes of a packet, padded as TRex does.
+/// Decodes a packet, and pads it as TRex does.
 fn frame(path: &str, binary: &str) -> Result<Vec<u8>, TrexError> {
     let Some(mut frame) = document::from_base64(binary) else {
-        return Err(TrexError::value(path, "a text that is none", "bytes in base 64"));
+        return Err(TrexError::value(path, "an invalid text", "bytes in base 64"));
     };
     let lengths = template::PACKET_MIN..=template::PACKET_MAX;
     if !lengths.contains(&frame.len()) {
@@ -396,8 +396,8 @@ fn mark(
     };
     let path = format!("{path}.flow_stats");
     if rule != RuleType::Stats && trims {
-        let what = "TRex's header stands at the end of the frame, which trim_pkt_size moves: \
-                    leave one of them out";
+        let what = "TRex's header is at the end of the frame, which trim_pkt_size moves: \
+                    remove one of them";
         return Err(TrexError::unsupported(path, what));
     }
     if rule == RuleType::Tpg {
@@ -407,7 +407,7 @@ fn mark(
     }
     let number = groups.number(rule, group);
     if !template::mark(frame, Some(rule), number) {
-        let expected = "IPv4 or IPv6 behind at most two VLAN tags, which can be marked";
+        let expected = "IPv4 or IPv6 after at most two VLAN tags, which can be marked";
         return Err(TrexError::value(path, "another packet", expected));
     }
     if rule == RuleType::Latency {

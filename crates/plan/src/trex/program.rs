@@ -1,16 +1,18 @@
-//! TRex's field engine, expressed as a stream's program.
+//! Lowers TRex's field engine to the program of a stream.
 //!
-//! A variable's values follow from the frame's number here. Where TRex keeps a variable for each
-//! core of its own (`split_to_cores` is false), it goes on with every frame of a core, that is
-//! with every `cores`-th frame of the stream; a counter up to `cores`, which is written nowhere,
-//! stands in front of it then. A cached stream repeats its first frames: its variables become
-//! lists of the values that they have in those.
+//! The frame's number determines the value of a variable. If TRex keeps a variable per core
+//! (`split_to_cores` is false), it advances with every `cores`-th frame of the stream. A counter up
+//! to `cores`, which is not written, drives it. A cached stream repeats its first frames: its
+//! variables become lists of their values in those frames.
 //!
-//! Where values differ from TRex's on purpose: draws cover their whole range, which TRex's do not;
-//! a variable of 64 bits may have all of them; the low 32 bits of such a one are what a masked
-//! write takes; a variable that another one moves has its initial value in the first frame, also
-//! where the other one does not begin at the start of its range; and a masked write in
-//! little-endian order changes the bytes of its field, not of the variable's width.
+//! Intended differences from TRex:
+//!
+//! - Random values cover their whole range; TRex's do not.
+//! - A 64-bit variable can take all values. A masked write uses its low 32 bits.
+//! - A variable that another one advances has its initial value in the first frame. This also holds
+//!   if the other one does not start at the start of its range.
+//! - A masked write in little-endian order changes the bytes of its field, not of the variable's
+//!   width.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -24,37 +26,37 @@ use super::TrexError;
 use super::document::{Instruction, Operation, part};
 use super::template::FRAME_LENGTH_MIN;
 
-/// Entries that a list may have, here and in TRex.
+/// Maximum entries of a list, here and in TRex.
 const LIST_MAX: usize = 65_535;
 
-/// Frames that TRex renders beforehand at most.
+/// Maximum frames of TRex's cache.
 const CACHE_MAX: u32 = 10_000;
 
-/// What a stream's instructions come to.
+/// Result of lowering the instructions of a stream.
 pub(super) struct Lowered {
     pub(super) program: Program,
-    /// The mean length of a frame without FCS, times two: what TRex computes gaps from.
+    /// Twice the mean length of a frame in bytes without FCS, from which TRex computes gaps.
     pub(super) double_length: u64,
 }
 
-/// What a program is built for.
+/// Input of a program beside its instructions.
 pub(super) struct Context<'a> {
     pub(super) path: &'a str,
     pub(super) template: &'a [u8],
-    /// What draws follow from.
+    /// Seed of random values.
     pub(super) seed: u64,
     pub(super) cores: NonZeroU64,
-    /// Frames that repeat; 0: all differ.
+    /// Number of frames that repeat; 0: no cache.
     pub(super) cache: u32,
 }
 
-/// A variable on its way into the program.
+/// A variable before it enters the program.
 struct Draft {
     variable: Variable,
     size: usize,
     next: Option<String>,
     is_split: bool,
-    /// Whether one pass through its values is one wrap, so that another may follow it.
+    /// Whether one pass through the values is one wrap, so that another variable can follow.
     is_plain: bool,
     path: String,
 }
@@ -67,7 +69,7 @@ struct Builder<'a> {
     length: Option<usize>,
 }
 
-/// The program that instructions make.
+/// Lowers instructions to a program.
 pub(super) fn lower(instructions: Vec<Value>, context: &Context<'_>) -> Result<Lowered, TrexError> {
     let paths = |index: usize| format!("{}.vm.instructions[{index}]", context.path);
     let instructions = instructions
@@ -82,7 +84,7 @@ pub(super) fn lower(instructions: Vec<Value>, context: &Context<'_>) -> Result<L
         steps: Vec::new(),
         length: None,
     };
-    // The variable of the length is cut to what the template holds, wherever that is said.
+    // Collect the length variables first: their values are limited to the template's length.
     let lengths: Vec<&str> = instructions
         .iter()
         .filter_map(|(_, instruction)| match instruction {
@@ -122,7 +124,7 @@ impl Builder<'_> {
                     _ => None,
                 };
                 if next.is_some() && *op == Operation::Random {
-                    let what = "a random variable has no order, so that no other can follow it";
+                    let what = "a random variable has no order, so no other variable can follow it";
                     return Err(TrexError::unsupported(format!("{path}.next_var"), what));
                 }
                 let is_split = *split_to_cores || *op == Operation::Random;
@@ -165,11 +167,11 @@ impl Builder<'_> {
         }
     }
 
-    /// Addresses with ports: for each port all addresses.
+    /// Adds a tuple of address and port: all addresses for each port.
     fn tuple(&mut self, path: &str, instruction: &Instruction) -> Result<(), TrexError> {
-        /// TRex's flag for ports without the limits that are given for them.
+        /// TRex's flag that disables the limits of the ports.
         const UNLIMITED: u16 = 1;
-        /// The first port behind the last one, with that flag.
+        /// First port after a wrap, with that flag.
         const UNLIMITED_PORT_MIN: u16 = 1_025;
         let Instruction::TupleFlowVar {
             name,
@@ -218,7 +220,7 @@ impl Builder<'_> {
         self.add(&port_name, draft(port, 2, None))
     }
 
-    /// The values of a variable with bounds.
+    /// Returns the values of a variable with bounds.
     fn range(
         &self,
         path: &str,
@@ -246,15 +248,14 @@ impl Builder<'_> {
         }
         let (mut start, mut min, mut max) = (u128::from(*init), u128::from(*min), u128::from(*max));
         let step = u128::from(*step);
-        // The range is made a multiple of the step: the values stay within what was asked for.
+        // Extend the range to a multiple of the step, so that every pass repeats the same values.
         let lacking = (step - (max - min + 1) % step) % step;
         match op {
             Operation::Inc => max += lacking,
             Operation::Dec if lacking <= min => min -= lacking,
             Operation::Dec => {
-                let expected = format!(
-                    "{lacking} or more, so that the range can be made a multiple of the step"
-                );
+                let expected =
+                    format!("at least {lacking}, so that the range can be a multiple of the step");
                 return Err(TrexError::value(format!("{path}.min_value"), min, expected));
             }
             Operation::Random => {}
@@ -272,8 +273,8 @@ impl Builder<'_> {
         if (max - min + 1) % step == 0 {
             return Ok((Values::Counter { start, min, max, step, downwards }, true));
         }
-        // Only a length, whose range was cut: the place within the range moves by the step,
-        // modulo the range, so that all its places come.
+        // Only the limited range of a length gets here. The position moves by the step modulo the
+        // range until it repeats.
         let range = max - min + 1;
         let begin = if downwards { max - start } else { start - min };
         let places = std::iter::successors(Some(begin), |place| {
@@ -283,7 +284,7 @@ impl Builder<'_> {
         Ok((Values::List(values.collect()), false))
     }
 
-    /// The values of a variable with a list.
+    /// Returns the values of a variable with a list.
     fn list(
         &self,
         path: &str,
@@ -312,7 +313,7 @@ impl Builder<'_> {
             return Err(TrexError::value(
                 path,
                 format!("{count} values, step {step}"),
-                "a step of as many values at most",
+                "a step of at most that many values",
             ));
         };
         if op == Operation::Random {
@@ -328,7 +329,7 @@ impl Builder<'_> {
         Ok((Values::List(values), count.is_multiple_of(step)))
     }
 
-    /// What the next variable's draws follow from.
+    /// Returns the seed of the next variable.
     fn seed(&self) -> u64 {
         draw(self.context.seed, self.drafts.len() as u64)
     }
@@ -409,7 +410,7 @@ impl Builder<'_> {
                 let start = header + usize::from(*l3_len);
                 self.covers(path, header, 40)?;
                 self.covers(path, start, 4)?;
-                /// The number of ICMPv6 among the protocols behind IP.
+                /// IP protocol number of ICMPv6.
                 const ICMPV6: u8 = 58;
                 self.transport_checksum(start, 2, false, true, header, ICMPV6)
             }
@@ -422,8 +423,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What TRex leaves to the interface: the checksums of an IPv4 header and of what is behind
-    /// it, or of what is behind an IPv6 header.
+    /// Adds the checksums that TRex offloads to the interface: those of an IPv4 header and its
+    /// payload, or of an IPv6 payload.
     fn hardware_checksum(
         &mut self,
         path: &str,
@@ -431,11 +432,11 @@ impl Builder<'_> {
         l3_len: u16,
         l4_type: u16,
     ) -> Result<(), TrexError> {
-        /// TRex's numbers for what is to be made right.
+        /// TRex's numbers of checksum types.
         const TYPE_UDP: u16 = 11;
         const TYPE_TCP: u16 = 13;
         const TYPE_IP: u16 = 17;
-        /// The numbers of protocols behind IP.
+        /// IP protocol numbers.
         const TCP: u8 = 6;
         const UDP: u8 = 17;
         if ![TYPE_UDP, TYPE_TCP, TYPE_IP].contains(&l4_type) {
@@ -495,7 +496,7 @@ impl Builder<'_> {
             true => PseudoHeader::Ipv6 { header, protocol },
             false => PseudoHeader::Ipv4 { header, protocol },
         };
-        // What pads a short frame belongs to no packet; where lengths vary, there is no padding.
+        // Exclude the padding of a short frame. Frames of varying length have none.
         let packet_end = match is_ipv6 {
             true => header + 40 + be16(template, header + 4),
             false => header + be16(template, header + 2),
@@ -541,12 +542,12 @@ impl Builder<'_> {
             let path = format!("{}.next_var", draft.path);
             let follower = self.find(&path, next)?;
             if !draft.is_plain {
-                let what = "the step passes the end of the values more than once before all of \
-                            them came: no other variable can follow it";
+                let what = "the step passes the end of the values more than once before all values \
+                            occur: no other variable can follow it";
                 return Err(TrexError::unsupported(path, what));
             }
             if variables[follower].advance != Advance::EveryFrame {
-                let expected = "a variable that follows no other one";
+                let expected = "a variable that follows no other";
                 return Err(TrexError::value(path, format!("{next:?}"), expected));
             }
             variables[follower].advance = Advance::WhenWraps(index);
@@ -578,7 +579,7 @@ impl Builder<'_> {
         Ok(Lowered { program: Program { variables, steps: self.steps }, double_length })
     }
 
-    /// No variable may follow itself, over others or at once.
+    /// Returns an error if a variable follows itself, directly or through others.
     fn check_order(&self, variables: &[Variable]) -> Result<(), TrexError> {
         for (index, draft) in self.drafts.iter().enumerate() {
             let before = std::iter::successors(Some(index), |at| match variables[*at].advance {
@@ -587,7 +588,7 @@ impl Builder<'_> {
             });
             if before.take(variables.len() + 1).count() > variables.len() {
                 let path = format!("{}.next_var", draft.path);
-                return Err(TrexError::value(path, "a circle", "variables in a row"));
+                return Err(TrexError::value(path, "a cycle", "a chain of variables"));
             }
         }
         Ok(())
@@ -611,7 +612,7 @@ impl Builder<'_> {
     }
 }
 
-/// Twice the mean of the values that a variable of a length has.
+/// Returns twice the mean of the values of a length variable.
 fn double_mean(values: &Values) -> u64 {
     let double = match values {
         Values::Counter { min, max, .. } | Values::Random { min, max, .. } => min + max,

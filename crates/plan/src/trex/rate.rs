@@ -1,4 +1,4 @@
-//! How fast streams are, and what a multiplier makes of that.
+//! Rates of streams, and their multiplier.
 
 use wirestorm_base::rate::{Decimal, Layer, Rate, RateError};
 use wirestorm_base::time::Duration;
@@ -8,9 +8,10 @@ use super::TrexError;
 use super::document::{RateUnit, RateWords};
 use crate::multiplier::Multiplier;
 
-/// Frames a second of a stream whose frames are `double_length` half bytes long in the mean.
+/// Returns the frames per second of a stream. `double_length` is twice the mean frame length in
+/// bytes.
 ///
-/// TRex spaces frames of differing lengths evenly, whichever unit the rate is in.
+/// TRex spaces frames of different lengths evenly, in any unit of the rate.
 pub(super) fn frames(
     path: &str,
     words: &RateWords,
@@ -37,7 +38,7 @@ pub(super) fn frames(
     }
 }
 
-/// A rate of so many units a second.
+/// Converts units per second to a rate.
 fn rate(value: f64) -> Result<Rate, RateError> {
     let text = text(value)?;
     Rate::parse_per_second(&text, 1)
@@ -47,9 +48,9 @@ fn decimal(value: f64) -> Result<Decimal, RateError> {
     Decimal::parse(&text(value)?)
 }
 
-/// A number with as many digits behind the point as it can have.
+/// Formats a number with all its significant decimals, at most nine.
 fn text(value: f64) -> Result<String, RateError> {
-    /// Decimal digits that 64 bits of floating point can hold.
+    /// Significant decimal digits of an `f64`.
     const DIGITS: usize = 15;
     if !value.is_finite() || value < 0.0 {
         return Err(RateError::NotANumber);
@@ -58,7 +59,7 @@ fn text(value: f64) -> Result<String, RateError> {
     Ok(format!("{value:.0$}", DIGITS.saturating_sub(whole).min(9)))
 }
 
-/// A span of microseconds.
+/// Converts microseconds to a duration.
 pub(super) fn microseconds(path: &str, value: f64) -> Result<Duration, TrexError> {
     let nanoseconds = (value * 1e3).round();
     if !(0.0..u64::MAX as f64).contains(&nanoseconds) {
@@ -67,7 +68,7 @@ pub(super) fn microseconds(path: &str, value: f64) -> Result<Duration, TrexError
     Ok(Duration::from_nanos(nanoseconds as u64))
 }
 
-/// A stream as far as its load is concerned.
+/// Parameters of a stream that determine its load.
 pub(super) struct Load {
     pub(super) frames: Rate,
     pub(super) double_length: u64,
@@ -75,18 +76,18 @@ pub(super) struct Load {
     pub(super) start_delay: Duration,
     pub(super) self_start: bool,
     pub(super) next: Option<usize>,
-    /// Whether the multiplier leaves it alone.
+    /// Whether the multiplier does not change the stream.
     pub(super) is_fixed: bool,
 }
 
-/// What streams send together at most, bits a second as they are on the wire.
+/// Maximum total load of streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TotalLoad {
     /// Frames per second.
     pub frames: f64,
-    /// Bit/s of frames with FCS.
+    /// Bits per second of frames with FCS.
     pub bits_l2: f64,
-    /// Bits a second with preamble and gap.
+    /// Bits per second with preamble and gap.
     pub bits_l1: f64,
 }
 
@@ -105,7 +106,7 @@ impl TotalLoad {
     }
 }
 
-/// Applies the multiplier to all rates that it changes.
+/// Applies the multiplier to all rates except fixed ones.
 pub(super) fn multiply(
     loads: &mut [Load],
     multiplier: Multiplier,
@@ -145,7 +146,7 @@ fn bits(double_length: u64, layer: Layer) -> f64 {
     (double_length + 2 * layer.overhead()) as f64 * 4.0
 }
 
-/// What the rates are multiplied by, so that the greatest load is the one that was asked for.
+/// Returns the factor at which the maximum load is the requested one.
 fn factor(
     loads: &[Load],
     asked: f64,
@@ -153,17 +154,17 @@ fn factor(
     weight: impl Fn(u64) -> f64,
 ) -> Result<f64, TrexError> {
     let rate = |load: &Load| load.frames.per_second() * weight(load.double_length);
-    // They are reckoned to send from the start to the end, wherever in a chain they stand.
+    // TRex counts fixed streams for the whole run, at any position of a chain.
     let fixed: f64 = loads.iter().filter(|load| load.is_fixed).map(rate).sum();
     let greatest = greatest(loads, |load| match load.mode {
-        // TRex reckons a short burst as one of the shortest frames a second.
+        // TRex counts a short burst as one minimum frame per second.
         Mode::Burst { frames } | Mode::Bursts { frames, .. } if frames < SHORT_BURST => {
             weight(2 * SHORTEST)
         }
         _ => rate(load),
     });
     if greatest == 0.0 {
-        // There is nothing to be changed.
+        // No rate to change.
         return Ok(1.0);
     }
     if asked <= fixed {
@@ -173,12 +174,13 @@ fn factor(
     Ok((asked - fixed) / greatest)
 }
 
-/// Frames below which a burst does not count with its rate, and the length of what it counts as.
+/// Number of frames below which a burst does not count with its rate, and the length of the frame
+/// that it counts as.
 const SHORT_BURST: u64 = 1_000;
 const SHORTEST: u64 = 10;
 
-/// The greatest sum of the rates of streams that send at the same time. A chain is followed until
-/// it comes to one of its streams again.
+/// Returns the maximum sum of the rates of streams that send at the same time. Follows each chain
+/// until it repeats.
 fn greatest(loads: &[Load], rate: impl Fn(&Load) -> f64) -> f64 {
     let mut changes: Vec<(f64, f64)> = Vec::new();
     for root in loads.iter().filter(|load| load.self_start) {

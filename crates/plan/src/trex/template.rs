@@ -1,4 +1,4 @@
-//! A stream's first frame: padding, addresses, marks.
+//! The template of a stream: padding, addresses and marks.
 
 use wirestorm_wire::capture::LinkType;
 use wirestorm_wire::checksum::{Outcome, repair};
@@ -8,35 +8,35 @@ use wirestorm_wire::packet::{MacAddress, protocol};
 
 use super::document::RuleType;
 
-/// What TRex pads frames to, and cuts them to at least; in bytes without FCS.
+/// Minimum frame length in TRex, in bytes without FCS. Shorter packets are padded.
 pub(super) const FRAME_LENGTH_MIN: usize = 60;
 
-/// The shortest packet that TRex takes.
+/// Minimum packet length in TRex, in bytes.
 pub(super) const PACKET_MIN: usize = 14;
 
-/// The longest packet that TRex takes.
+/// Maximum packet length in TRex, in bytes.
 pub(super) const PACKET_MAX: usize = 9 * 1_024 + 22;
 
-/// TRex's identification of latency streams.
+/// IPv4 identification of TRex's latency streams.
 const IDENTIFICATION_LATENCY: u16 = 0xffff;
 
-/// The bytes of TRex's headers of latency and of tagged packet groups, at the end of a frame.
+/// Length of TRex's headers for latency and for tagged packet groups, at the end of a frame.
 const HEADER_BYTES: usize = 16;
 
-/// The addresses of the port that sends.
+/// Ethernet addresses of the sending port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Whom frames come from, unless a stream keeps its packet's.
+    /// Source of frames, unless a stream keeps the source of its packet.
     pub source: MacAddress,
-    /// Whom frames go to, unless a stream keeps its packet's.
+    /// Destination of frames, unless a stream keeps the destination of its packet.
     pub destination: MacAddress,
 }
 
-/// Puts the port's addresses where a stream's flags leave them to it.
+/// Writes the port's addresses, unless the stream's flags keep those of its packet.
 pub(super) fn address(frame: &mut [u8], flags: u32, addresses: &Addresses) {
-    /// The source address is the packet's.
+    /// Keeps the packet's source address.
     const SOURCE_BY_PACKET: u32 = 1;
-    /// Which destination: 0 the port's, 1 the packet's, 2 the resolved one, which is the port's.
+    /// Destination mode: 0 the port's, 1 the packet's, 2 the resolved address, which is the port's.
     const DESTINATION_MODE: u32 = 0b110;
     const DESTINATION_BY_PACKET: u32 = 0b010;
     if flags & DESTINATION_MODE != DESTINATION_BY_PACKET {
@@ -47,12 +47,12 @@ pub(super) fn address(frame: &mut [u8], flags: u32, addresses: &Addresses) {
     }
 }
 
-/// Marks a frame as TRex does: what is counted by the IPv4 identification or IPv6 flow label,
-/// and by the lowest bit of the type of service. What is not counted is kept out of the
-/// identifications that are reserved for that.
+/// Marks a frame as TRex does. Counted frames get a reserved IPv4 identification or IPv6 flow
+/// label, and the lowest bit of the type of service. Other frames keep out of the reserved
+/// identifications.
 ///
-/// `number` tells apart what is counted by the same rule. Frames without an IP header are left
-/// as they are; returns whether there was one.
+/// `number` is the group within the rule. Returns `false`, and changes nothing, if the frame has no
+/// IP header.
 pub(super) fn mark(frame: &mut [u8], rule: Option<RuleType>, number: u16) -> bool {
     match rule {
         Some(RuleType::Latency) => mark::identify(frame, |_| IDENTIFICATION_LATENCY.into(), true),
@@ -61,8 +61,8 @@ pub(super) fn mark(frame: &mut [u8], rule: Option<RuleType>, number: u16) -> boo
     }
 }
 
-/// Writes the header by which TRex measures latency, with the sequence number and the time that
-/// its simulator writes into every frame.
+/// Writes TRex's latency header, with the sequence number and time that TRex's simulator writes
+/// into every frame.
 pub(super) fn latency_header(frame: &mut [u8], number: u16) {
     const MAGIC: u8 = 0xab;
     const GENERATION: u8 = 1;
@@ -76,8 +76,8 @@ pub(super) fn latency_header(frame: &mut [u8], number: u16) {
     frame[start..].copy_from_slice(&header);
 }
 
-/// Writes the header by which TRex tells tagged packet groups, with the sequence number that its
-/// simulator writes into every frame.
+/// Writes TRex's header of tagged packet groups, with the sequence number that TRex's simulator
+/// writes into every frame.
 pub(super) fn group_header(frame: &mut [u8], group: u32) {
     const MAGIC: u32 = 0xe50b_5cc1;
     let mut header = [0; HEADER_BYTES];
@@ -88,14 +88,14 @@ pub(super) fn group_header(frame: &mut [u8], group: u32) {
     frame[start..].copy_from_slice(&header);
 }
 
-/// Bytes at the end of a frame that a measured stream's signature takes.
+/// Length of the signature at the end of a measured frame.
 pub(super) const SIGNATURE_BYTES: usize = 18;
 
-/// Puts zeros where the signature of a measured frame will be: a signature is zero to checksums.
-/// A transport checksum that was right is right again.
+/// Reserves zeros for the signature of a measured frame: a signature is neutral to checksums.
+/// Repairs a transport checksum that was correct before.
 ///
 /// # Errors
-/// The length that a frame with these headers has to have at least.
+/// Returns the minimum frame length for these headers.
 pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
     let dissection = dissect(LinkType::EN10MB, frame);
     let transport = usize::from(dissection.transport_offset);
@@ -115,7 +115,7 @@ pub(super) fn make_room(frame: &mut [u8]) -> Result<(), usize> {
     let before = repair(&mut frame.to_vec(), &dissection);
     let start = frame.len() - SIGNATURE_BYTES;
     frame[start..].fill(0);
-    // What is wrong on purpose stays wrong.
+    // A deliberately wrong checksum stays wrong.
     let is_right = |outcome| matches!(outcome, Outcome::Right | Outcome::Absent);
     if is_right(before.network) && before.transport == Outcome::Right {
         repair(frame, &dissection);

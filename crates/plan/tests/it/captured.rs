@@ -1,4 +1,4 @@
-//! Flows whose packet is a frame out of a capture.
+//! Flows whose packet is a captured frame.
 
 use wirestorm_model::assemble::{Header, Payload, Value, assemble};
 use wirestorm_model::stream::{Step, Stream};
@@ -7,7 +7,7 @@ use wirestorm_plan::traffic::{PlanErrors, TrafficPlan};
 use wirestorm_wire::checksum;
 use wirestorm_wire::layout;
 
-/// A frame of these headers that is as long as asked for.
+/// Builds a frame of these headers with this length.
 fn frame(names: &[&str], payload: &Payload, length: usize) -> Vec<u8> {
     let header = |name: &&str| Header::new(layout::find(name).expect("a layout"));
     let headers: Vec<_> = names.iter().map(header).collect();
@@ -20,7 +20,8 @@ fn udp() -> Vec<u8> {
     frame(&UDP, &Payload::text("as it was seen on the wire"), 80)
 }
 
-/// The plan of a flow whose packet is a capture of this frame, with these fields of the flow.
+/// Reads the plan of a flow that sends this captured frame. `fields` goes into `capture`, `flow`
+/// into the flow.
 fn plan(captured: Vec<u8>, fields: &str, flow: &str) -> Result<TrafficPlan, String> {
     let text = format!(
         "ports: [{{name: a}}]\nflows:\n  - name: f\n    tx: a\n    packet: [{{capture: {{file: f.pcap{fields}}}}}]\n{flow}"
@@ -41,7 +42,7 @@ fn error(fields: &str, flow: &str) -> String {
     plan(udp(), fields, flow).expect_err("an error")
 }
 
-/// Whether the checksums of an IPv4 header and the UDP header behind it are right.
+/// Returns whether the checksums of the IPv4 and UDP headers are correct.
 fn is_right(frame: &[u8]) -> bool {
     let length = u16::from_be_bytes([frame[16], frame[17]]);
     let packet = &frame[14..14 + usize::from(length)];
@@ -52,9 +53,9 @@ fn is_right(frame: &[u8]) -> bool {
 }
 
 #[test]
-fn a_frame_is_sent_as_it_was_seen() {
+fn sends_the_captured_frame_unchanged() {
     let mut captured = udp();
-    // What is wrong with it, such as checksums that a card was to fill in, stays wrong.
+    // Errors stay, such as a checksum that the network card was to fill in.
     captured[40] ^= 0x55;
     let stream = stream(captured.clone(), "", "");
     assert_eq!(stream.template, captured);
@@ -62,7 +63,7 @@ fn a_frame_is_sent_as_it_was_seen() {
 }
 
 #[test]
-fn a_short_frame_is_padded_and_its_packet_is_as_long_as_it_was() {
+fn padding_a_short_frame_keeps_the_packet_length() {
     let captured = frame(&UDP, &Payload::text("four"), 46);
     let stream = stream(captured.clone(), ", fields: {ipv4.src: 10.0.0.9}", "");
     assert_eq!(stream.template.len(), 60);
@@ -71,7 +72,7 @@ fn a_short_frame_is_padded_and_its_packet_is_as_long_as_it_was() {
 }
 
 #[test]
-fn a_field_that_varies_takes_its_checksums_along() {
+fn varying_fields_update_checksums() {
     let fields = ", fields: {ipv4.src: {increment: {start: 10.0.0.1, count: 3}}, udp.dst_port: {values: [7, 9], after: ipv4.src}, 'bytes[50..52]': {random: {}}}";
     let stream = stream(udp(), fields, "");
     assert!(is_right(&stream.template));
@@ -94,7 +95,7 @@ fn a_field_that_varies_takes_its_checksums_along() {
 }
 
 #[test]
-fn what_is_set_is_set_in_every_frame_and_nothing_else_changes() {
+fn constant_fields_change_the_template_and_nothing_else() {
     let stream = stream(udp(), ", fields: {ipv4.time_to_live: 7, udp.src_port: 1}", "");
     assert!(stream.program.steps.is_empty());
     assert!(is_right(&stream.template));
@@ -103,7 +104,7 @@ fn what_is_set_is_set_in_every_frame_and_nothing_else_changes() {
 }
 
 #[test]
-fn a_checksum_may_be_absent_wrong_or_made_right() {
+fn checksums_can_be_absent_wrong_or_repaired() {
     let mut captured = udp();
     captured[40..42].fill(0);
     let absent = stream(captured.clone(), ", fields: {udp.dst_port: 9}", "");
@@ -122,7 +123,7 @@ fn a_checksum_may_be_absent_wrong_or_made_right() {
 }
 
 #[test]
-fn what_covers_a_checksum_that_was_made_right_is_made_right_too() {
+fn repairing_a_checksum_repairs_the_outer_checksum() {
     let names = ["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp"];
     let right = frame(&names, &Payload::Zeros, 120);
     let mut captured = right.clone();
@@ -132,7 +133,7 @@ fn what_covers_a_checksum_that_was_made_right_is_made_right_too() {
 }
 
 #[test]
-fn another_size_is_a_packet_of_that_size() {
+fn a_new_size_changes_the_packet_length() {
     let short = frame(&UDP, &Payload::Padding, 60);
     for (flow, length) in
         [("    size: 132\n", 128), ("    size: 64\n", 60), ("    size: {ip: 64}\n", 78)]
@@ -153,7 +154,7 @@ fn another_size_is_a_packet_of_that_size() {
 }
 
 #[test]
-fn a_measured_frame_has_its_signature_behind_what_was_seen() {
+fn measured_frames_append_the_signature() {
     let stream = stream(udp(), "", "    metrics: {enable: true}\n");
     assert_eq!(stream.template.len(), 98);
     assert_eq!(stream.template[42..80], udp()[42..80]);
@@ -162,7 +163,7 @@ fn a_measured_frame_has_its_signature_behind_what_was_seen() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_path() {
+fn every_error_has_its_path() {
     let cases = [
         (", number: 0", "", "number: found 0, expected a whole number from 1"),
         (", colour: red", "", "colour: found an unknown field"),
@@ -188,7 +189,7 @@ fn what_is_wrong_is_told_with_its_path() {
         (
             ", fields: {ipv4.src: 1, 'bytes[28..30]': 1}",
             "",
-            "fields.ipv4.src: has bits that were given a value before",
+            "fields.ipv4.src: overlaps a field that already has a value",
         ),
         (", fields: {ipv4.src: auto}", "", "fields.ipv4.src: found \"auto\", expected a value"),
         (
@@ -230,11 +231,11 @@ fn what_is_wrong_is_told_with_its_path() {
     let one = several.replace(", {ipv4: }", "");
     let found = message(TrafficPlan::parse_with(&one, |_, _| Err("f: gone".into())));
     assert_eq!(found, "flows[0].packet[0].capture.file: f: gone");
-    assert!(message(TrafficPlan::parse(&one)).contains("cannot be had here"));
+    assert!(message(TrafficPlan::parse(&one)).contains("cannot load captures"));
 }
 
 #[test]
-fn options_and_fragments_are_not_mistaken() {
+fn handles_ip_options_and_fragments() {
     let layout = |name| layout::find(name).expect("a layout");
     let item = |name| Header::new(layout("ipv4").item(name).expect("an option"));
     let headers = [
@@ -245,8 +246,8 @@ fn options_and_fragments_are_not_mistaken() {
     let captured = assemble(&headers, &Payload::Zeros, 80).expect("a frame").frame;
     let stream_of = |frame, fields| stream(frame, fields, "");
     let found = stream_of(captured, ", fields: {udp.src_port: 0x1234}");
-    assert_eq!(found.template[38..40], [0x12, 0x34], "behind the option");
-    // A part of a datagram has a checksum over all of it.
+    assert_eq!(found.template[38..40], [0x12, 0x34], "after the option");
+    // The UDP checksum of a fragment covers the whole datagram.
     let mut fragment = udp();
     fragment[20] = 0x20;
     let found = stream_of(fragment.clone(), ", fields: {ipv4.src: 10.9.8.7}");

@@ -1,4 +1,4 @@
-//! Templates whose programs come out of captures.
+//! Templates whose programs come from captures.
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
@@ -30,7 +30,7 @@ fn conversation(port: u16, turns: Vec<Turn>) -> Conversation {
     }
 }
 
-/// A greeting of the server, a request in two parts, an answer; the server closes.
+/// A conversation: greeting of the server, request in two parts, answer; the server closes.
 fn mail(port: u16) -> Conversation {
     let (client, server) = (Side::Client, Side::Server);
     conversation(
@@ -46,8 +46,7 @@ fn mail(port: u16) -> Conversation {
     )
 }
 
-/// Reads a plan with a template of two sides, of whose conversation this is said; the capture has
-/// these flows.
+/// Reads a plan with a template whose `conversation` is `said`; the capture has these flows.
 fn read(
     said: &str,
     load: &str,
@@ -79,18 +78,18 @@ fn send(text: &[u8]) -> Step {
     Step::Send { text: text.to_vec(), size: text.len() as u32, fill: Vec::new() }
 }
 
-/// A pause of so many milliseconds: the tick that is the nearest ends it.
+/// A delay in milliseconds, half a millisecond shorter: the next timer tick ends it on time.
 fn delay(ms: u64) -> Step {
     let nearly = Duration::from_micros(ms * 1_000 - 500);
     Step::Delay { min: nearly, max: nearly }
 }
 
 #[test]
-fn each_side_waits_for_the_other_and_as_long_as_it_did() {
+fn each_side_waits_for_the_other_and_keeps_delays() {
     let plan = read("mail.pcap", "{rate: 10}", &[Ok(mail(110))]).unwrap();
     let (client, server) = programs(&plan, 0);
     let expected = [
-        // A pause begins when all before it has left.
+        // Without blocking, a delay starts when the send starts, not when it is acknowledged.
         Step::Blocking(false),
         Step::Receive(5),
         delay(2),
@@ -108,7 +107,7 @@ fn each_side_waits_for_the_other_and_as_long_as_it_did() {
 }
 
 #[test]
-fn short_segments_leave_at_once_where_nothing_else_is_said() {
+fn no_delay_is_the_default() {
     let no_delay_of = |said: &str, fields: &str| {
         let plan = read(said, &format!("{{hold: 1}}{fields}"), &[Ok(mail(110))]).unwrap();
         let template = &plan.templates[0];
@@ -125,7 +124,7 @@ fn short_segments_leave_at_once_where_nothing_else_is_said() {
 }
 
 #[test]
-fn without_its_times_only_the_server_may_wait() {
+fn timing_drop_removes_all_but_the_server_delay() {
     let flows = [Ok(mail(110))];
     for (said, wait) in [("timing: drop", None), ("server_delay: 1500us", Some(1_500))] {
         let said = format!("{{file: mail.pcap, {said}}}");
@@ -142,7 +141,7 @@ fn without_its_times_only_the_server_may_wait() {
 }
 
 #[test]
-fn how_long_a_server_waits_may_be_drawn() {
+fn server_delay_can_be_random() {
     let [ms, s] = [Duration::from_millis, Duration::from_secs];
     for (said, expected) in [
         ("{min: 1ms, max: 3ms}", Step::Delay { min: ms(1), max: ms(3) }),
@@ -153,7 +152,7 @@ fn how_long_a_server_waits_may_be_drawn() {
         let (_, server) = programs(&read(&said, "{hold: 1}", &[Ok(mail(110))]).unwrap(), 0);
         assert_eq!(server, [send(b"hello"), Step::Receive(9), expected, send(b"none")]);
     }
-    // Flows of datagrams bear it.
+    // The idle timeout of UDP flows allows for the delay.
     let turns = vec![says(Side::Client, 0, b"one"), says(Side::Server, MS, b"two")];
     let flow = Conversation { transport: Transport::Udp, ..conversation(53, turns) };
     for (said, idle) in [("2s", 4), ("{min: 1ms, max: 3s}", 6), ("{mean: 1s}", 40)] {
@@ -165,14 +164,14 @@ fn how_long_a_server_waits_may_be_drawn() {
 }
 
 #[test]
-fn who_ends_a_connection_and_how_is_kept() {
+fn keeps_the_end_of_a_connection() {
     let (client, server) = (Side::Client, Side::Server);
     let end = |turns: Vec<Turn>| {
         let question = [says(client, 0, b"all?")];
         let flow = conversation(80, question.into_iter().chain(turns).collect());
         programs(&read("mail.pcap", "{hold: 1}", &[Ok(flow)]).unwrap(), 0)
     };
-    // Half of it is closed before there is an answer.
+    // The client closes its direction before the answer.
     let half =
         [turn(client, 0, Act::Closes), says(server, 0, b"yes"), turn(server, 0, Act::Closes)];
     let expected = (vec![send(b"all?")], vec![Step::Receive(4), Step::WaitForClose, send(b"yes")]);
@@ -183,7 +182,7 @@ fn who_ends_a_connection_and_how_is_kept() {
         vec![Step::Receive(4), send(b"no"), Step::WaitForClose],
     );
     assert_eq!(end(reset.to_vec()), expected);
-    // What is said last before a reset is waited for, or it would be lost.
+    // Wait for the acknowledgement of the last data before a reset, or the reset discards it.
     let pauses = [says(client, 3 * MS, b"!"), turn(client, 3 * MS, Act::Resets)];
     let expected = vec![
         Step::Blocking(false),
@@ -195,7 +194,7 @@ fn who_ends_a_connection_and_how_is_kept() {
         Step::Reset,
     ];
     assert_eq!(end(pauses.to_vec()).0, expected);
-    // Where the capture ends first, the client closes when it has everything.
+    // If the capture ends before the close, the client closes after it has received all.
     let open = [says(server, 0, b"no")];
     let expected = (
         vec![send(b"all?"), Step::Receive(2)],
@@ -205,7 +204,7 @@ fn who_ends_a_connection_and_how_is_kept() {
 }
 
 #[test]
-fn the_flows_of_a_capture_share_the_load() {
+fn flows_of_a_capture_share_the_load() {
     let nothing = conversation(5, vec![turn(Side::Client, 0, Act::Resets)]);
     let late = Conversation { has_beginning: false, ..mail(25) };
     let flows = [Ok(mail(110)), Ok(nothing), Ok(late), Ok(mail(143))];
@@ -241,7 +240,7 @@ fn the_flows_of_a_capture_share_the_load() {
 }
 
 #[test]
-fn datagrams_are_sent_one_by_one_and_long_pauses_do_not_end_them() {
+fn udp_keeps_datagrams_and_survives_long_pauses() {
     let (client, server) = (Side::Client, Side::Server);
     let turns = vec![
         says(client, 0, b"one"),
@@ -267,7 +266,7 @@ fn datagrams_are_sent_one_by_one_and_long_pauses_do_not_end_them() {
 }
 
 #[test]
-fn conversations_at_one_port_have_servers_of_their_own() {
+fn conversations_at_one_port_have_separate_servers() {
     let flows = [Ok(mail(110)), Ok(mail(25)), Ok(mail(110)), Ok(mail(110))];
     let error = read("mail.pcap", "{hold: 4}", &flows);
     let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3, as so \
@@ -307,7 +306,7 @@ fn conversations_at_one_port_have_servers_of_their_own() {
 }
 
 #[test]
-fn conversations_at_one_address_are_told_apart_by_what_clients_say_first() {
+fn first_bytes_select_the_conversation_at_one_address() {
     let asks = |text: &[u8]| {
         conversation(80, vec![says(Side::Client, 0, text), says(Side::Server, 0, b"yes")])
     };
@@ -326,13 +325,13 @@ fn conversations_at_one_address_are_told_apart_by_what_clients_say_first() {
         Some(vec![(0, 255, b'P')]),
     ];
     assert_eq!(found, expected);
-    // Servers alone have nothing else.
+    // Without clients in the plan, servers are selected by first bytes only.
     let alone = "ports: [{name: s}]\n\
                  templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
     let load = |_: &str| Ok(Imported { flows: flows.to_vec(), others: 0 });
     let plan = EmulationPlan::parse_with(alone, load).unwrap();
     assert!(plan.templates[0].server.as_ref().unwrap().first_bytes.is_some());
-    // Within TLS nobody sees it.
+    // TLS hides the first bytes.
     let error = read("mail.pcap\n    tls: {}", "{hold: 4}", &flows).unwrap_err();
     assert!(
         error.contains("3 conversations go to port 80") || error.contains("expected at least 3"),
@@ -341,7 +340,7 @@ fn conversations_at_one_address_are_told_apart_by_what_clients_say_first() {
 }
 
 #[test]
-fn what_is_wrong_names_the_place_the_file_and_the_flow() {
+fn errors_name_path_file_and_flow() {
     let hole = ConversationError::Cut { packet: 7, found: 96, expected: 1_500 };
     let quiet = conversation(9, Vec::new());
     let slow = conversation(1, vec![says(Side::Client, 5_000_000 * MS, b"x")]);

@@ -1,4 +1,4 @@
-//! What the words of edits mean, and what is said of those that mean nothing.
+//! Edit options: parsing and errors.
 
 use std::net::IpAddr;
 
@@ -36,12 +36,12 @@ fn assert_malformed(words: EditWords, expected_option: &str, expected_found: &st
 }
 
 #[test]
-fn no_words_mean_no_edits() {
+fn no_options_mean_no_edits() {
     assert_eq!(EditWords::default().meaning(), Ok(EditOptions::default()));
 }
 
 #[test]
-fn each_word_sets_what_it_names() {
+fn each_option_sets_its_field() {
     let words = EditWords {
         portmap: vec!["80:8080".into(), "443:8443".into()],
         seed: some("55"),
@@ -107,7 +107,7 @@ fn each_word_sets_what_it_names() {
 }
 
 #[test]
-fn ports_are_written_alone_in_lists_and_in_ranges() {
+fn parses_port_maps_with_lists_and_ranges() {
     let one = |first, last, to| PortMapping { first, last, to };
     for (text, expected) in [
         ("80:8080", vec![one(80, 80, 8080)]),
@@ -138,7 +138,7 @@ fn ports_are_written_alone_in_lists_and_in_ranges() {
 }
 
 #[test]
-fn prefixes_of_both_versions_are_mapped() {
+fn parses_ipv4_and_ipv6_prefix_mappings() {
     assert_eq!(parse_prefix("pnat", "10.0.0.0/8"), Ok(prefix("10.0.0.0", 8)));
     assert_eq!(parse_prefix("pnat", "10.0.0.1"), Ok(prefix("10.0.0.1", 32)));
     assert_eq!(parse_prefix("pnat", "[2001:db8::/32]"), Ok(prefix("2001:db8::", 32)));
@@ -166,7 +166,7 @@ fn prefixes_of_both_versions_are_mapped() {
 }
 
 #[test]
-fn a_second_translation_is_for_the_other_side() {
+fn a_second_pnat_maps_the_other_side() {
     let (clients, servers) = (
         vec![mapping(("10.0.0.0", 8), ("11.0.0.0", 8))],
         vec![mapping(("20.0.0.0", 8), ("21.0.0.0", 8))],
@@ -192,7 +192,7 @@ fn a_second_translation_is_for_the_other_side() {
 }
 
 #[test]
-fn endpoints_are_the_clients_and_the_servers_address() {
+fn endpoints_map_client_and_server_addresses() {
     for (text, all, length, [client, server]) in [
         ("10.10.0.1:10.10.0.2", "0.0.0.0", 32, ["10.10.0.1", "10.10.0.2"]),
         ("[fd00::1]:[fd00::2]", "::", 128, ["fd00::1", "fd00::2"]),
@@ -211,7 +211,7 @@ fn endpoints_are_the_clients_and_the_servers_address() {
 }
 
 #[test]
-fn a_time_to_live_is_set_raised_or_lowered() {
+fn ttl_sets_adds_or_subtracts() {
     for (text, expected) in [
         ("64", TimeToLiveEdit::Set(64)),
         ("+1", TimeToLiveEdit::Add(1)),
@@ -225,7 +225,7 @@ fn a_time_to_live_is_set_raised_or_lowered() {
 }
 
 #[test]
-fn numbers_out_of_their_range_are_refused_by_name() {
+fn numbers_out_of_range_are_errors() {
     type Set = fn(&mut EditWords, String);
     let set: [(&str, &str, Set); 12] = [
         ("tos", "256", |words, text| words.tos = Some(text)),
@@ -265,14 +265,14 @@ fn numbers_out_of_their_range_are_refused_by_name() {
 }
 
 #[test]
-fn an_error_says_the_option_what_was_found_and_what_was_expected() {
+fn errors_name_option_value_and_notation() {
     let words = EditWords { tos: some("300"), ..EditWords::default() };
     let error = words.meaning().expect_err("an error").to_string();
     assert_eq!(error, "--tos: found \"300\", expected a number of 0 to 255");
 }
 
 #[test]
-fn tags_are_pushed_popped_and_changed() {
+fn parses_vlan_edits() {
     let vlan = |word: &str, tag: Option<&str>, priority: Option<&str>| {
         let words = EditWords {
             enet_vlan: some(word),
@@ -301,7 +301,7 @@ fn tags_are_pushed_popped_and_changed() {
 }
 
 #[test]
-fn options_that_undo_or_need_each_other_are_refused() {
+fn conflicting_or_incomplete_options_are_errors() {
     let map = || some("10.0.0.0/8:11.0.0.0/8");
     let pnat = || vec!["10.0.0.0/8:11.0.0.0/8".to_owned()];
     let address = || some("02:00:00:00:00:01");
@@ -331,7 +331,7 @@ fn options_that_undo_or_need_each_other_are_refused() {
 }
 
 #[test]
-fn seeds_of_zero_and_an_mtu_alone_change_what_tcpreplay_changes() {
+fn zero_seeds_and_mtu_alone_act_as_in_tcpreplay() {
     let words = EditWords { fuzz_seed: some("0"), mtu: some("300"), ..EditWords::default() };
     assert_eq!(words.meaning(), Ok(EditOptions::default()));
     let words = EditWords { mtu_trunc: true, seed: some("0"), ..EditWords::default() };
@@ -344,7 +344,7 @@ fn seeds_of_zero_and_an_mtu_alone_change_what_tcpreplay_changes() {
 }
 
 #[test]
-fn lists_have_a_bound() {
+fn lists_have_a_maximum_length() {
     let many = vec!["80:81"; 1025].join(",");
     let words = EditWords { portmap: vec![many], ..EditWords::default() };
     let error = EditError::TooMany { option: "portmap", found: 1025, limit: 1024 };

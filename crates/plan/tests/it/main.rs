@@ -1,4 +1,4 @@
-//! What is written, and the plan that it becomes.
+//! Reading of plans, scripts and options, and what they lower to.
 
 mod captured;
 mod conversations;

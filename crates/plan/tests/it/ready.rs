@@ -1,16 +1,17 @@
-//! Ready-made programs: what protocols become, step by step.
+//! Protocol presets: the steps of their programs.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::load::Load;
 use wirestorm_model::program::{Composition, Expected, Form, Piece, Rule, Step, Value, Variable};
 use wirestorm_plan::emulation::{EmulationPlan, Template};
 
-/// The programs of a template with these fields, of client and server, without what is timed.
+/// Returns the programs of client and server, without transaction timing. `fields` are those of the
+/// template.
 fn programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
     timed_programs(&format!("{fields}\n    transactions: false"), sides)
 }
 
-/// The programs of a template with these fields, of client and server.
+/// Returns the programs of client and server, with transaction timing.
 fn timed_programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), String> {
     let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 1}}\n";
     let text = format!(
@@ -26,7 +27,7 @@ fn timed_programs(fields: &str, sides: &str) -> Result<(Vec<Step>, Vec<Step>), S
     Ok((client.unwrap_or_default(), server.unwrap_or_default()))
 }
 
-/// As a dialogue: `>` before what is sent, `<` before bytes that are waited for.
+/// Formats a program as a dialogue: `>` sends, `<` waits for bytes.
 fn shown(steps: &[Step]) -> String {
     let line = |step: &Step| match step {
         Step::Send { text, size, .. } => {
@@ -64,7 +65,7 @@ const GET: &str =
     r#">"GET / HTTP/1.1\r\nHost: www.example.net\r\nUser-Agent: wirestorm\r\nAccept: */*\r\n"#;
 
 #[test]
-fn a_page_is_one_request_and_the_server_closes() {
+fn http_default_is_one_request_and_a_close_by_the_server() {
     let (client, server) = programs("http: {response: {body: 1000}}", "cs").unwrap();
     let response = r#"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n"#;
     let length = 1_000 + response.replace(r"\r\n", "..").len();
@@ -76,7 +77,7 @@ fn a_page_is_one_request_and_the_server_closes() {
 }
 
 #[test]
-fn over_http_2_messages_tell_where_they_end() {
+fn http2_frames_delimit_messages() {
     let get = format!("{GET}\\r\\n\"\n");
     let ok = r#">"HTTP/1.1 200 OK\r\nServer: wirestorm\r\nContent-Type: application/octet-stream\r\nContent-Length: 9\r\n\r\n" and 9 more"#;
     let always = |steps: &str| format!("at once\nalways:\n{steps}.\n");
@@ -92,7 +93,7 @@ fn over_http_2_messages_tell_where_they_end() {
     assert_eq!(shown(&client), expected);
     let answer = format!("<message\nwaits from then 5000 to 5000 us\n{ok}\n");
     assert_eq!(shown(&server), always(&answer));
-    // One side alone says the same.
+    // A plan with one side gives the same program.
     assert_eq!(shown(&programs(said, "c").unwrap().0), expected);
     assert_eq!(shown(&programs(said, "s").unwrap().1), always(&answer));
 
@@ -133,7 +134,7 @@ fn over_http_2_messages_tell_where_they_end() {
 }
 
 #[test]
-fn requests_have_values_of_each_flow() {
+fn requests_contain_values_of_each_flow() {
     let said = "http: {path: \"/${flow}/$${x}\", body: {text: a, size: 3, fill: b}}";
     let (client, server) = programs(said, "cs").unwrap();
     let [Step::SendOwn(request), Step::NeedWhole(Rule::Http)] = &client[..] else {
@@ -148,7 +149,7 @@ fn requests_have_values_of_each_flow() {
         Piece::Bytes(b"abb".to_vec()),
     ];
     assert_eq!(request, &Composition { pieces: pieces.to_vec(), ..Composition::default() });
-    // How long that is, nobody knows before.
+    // The length of such a request is unknown, so the server parses it.
     assert!(shown(&server).contains("<message\n"), "{server:?}");
 
     let said = "http: {set: {n: {counter: 5}}, host: \"h${n}\", requests: 4, pipeline: 2}";
@@ -173,20 +174,20 @@ fn requests_have_values_of_each_flow() {
     };
     assert_eq!([*set, *decremented], [Variable::named(1); 2]);
     assert_eq!([next, between, end], [next_again, between_here, end_here]);
-    // What counts over all flows stands there once.
+    // A counter shared by all flows is set once per request.
     assert!(
         matches!(each[..], [Step::SetNumber { variable, .. }, Step::SendOwn(_)]
             if variable == Variable::named(0)),
         "{each:?}"
     );
 
-    // What is `$${` alone is the same for all.
+    // An escaped `$${` is constant text.
     let (client, _) = programs("http: {path: \"/$${x}\"}", "cs").unwrap();
     assert!(shown(&client).starts_with(">\"GET /${x} HTTP/1.1\\r\\n"), "{client:?}");
 }
 
 #[test]
-fn connections_are_kept_for_several_requests() {
+fn several_requests_share_a_connection() {
     let said = "http: {requests: 3, think: {min: 1ms, max: 2ms}, response: {delay: 5ms}}";
     let (client, server) = programs(said, "cs").unwrap();
     let round = format!("{GET}\\r\\n\"\n<97\n");
@@ -211,7 +212,7 @@ fn connections_are_kept_for_several_requests() {
 }
 
 #[test]
-fn methods_headers_bodies_and_chunks_are_as_the_plan_says() {
+fn http_uses_methods_headers_bodies_and_chunks_of_the_plan() {
     let said = "http: {method: POST, path: /form, host: a.test, body: \"x=1\", \
                 headers: {accept: text/html, X-Number: 7}, \
                 response: {status: 404, headers: {content-type: text/plain}, body: \"none at all\", chunk: 6}}";
@@ -231,7 +232,7 @@ fn methods_headers_bodies_and_chunks_are_as_the_plan_says() {
 }
 
 #[test]
-fn of_others_each_response_is_needed_as_a_whole() {
+fn clients_parse_responses_of_other_servers() {
     for said in ["http: {}", "http: {requests: 1}", "http: {requests: \"0x1\"}"] {
         let (client, _) = programs(said, "c").unwrap();
         assert_eq!(
@@ -257,10 +258,10 @@ fn of_others_each_response_is_needed_as_a_whole() {
     let waits = "2 times:\n<whole message\nkept\n.\n<whole message\n";
     assert!(lines.starts_with(&format!("{waits}anew unless kept\n.\n>")), "{lines}");
     assert!(lines.ends_with(waits), "{lines}");
-    // All of it has come then, whatever the server does.
+    // `response_bytes` marks the end of the response, even if the server keeps the connection.
     let (client, _) = programs("http: {response_bytes: 900}", "c").unwrap();
     assert!(!shown(&client).contains("until it closes"), "{}", shown(&client));
-    // A server alone takes line by line what it is told.
+    // Without clients in the plan, a server reads requests line by line.
     let (_, server) = programs("smtp: {}", "s").unwrap();
     let line = "ReceiveWhole(Until([10]))";
     let expected =
@@ -270,7 +271,7 @@ fn of_others_each_response_is_needed_as_a_whole() {
 }
 
 #[test]
-fn others_requests_are_taken_one_by_one() {
+fn servers_parse_requests_of_other_clients() {
     let said = "http: {requests: 2, response: {body: 1, delay: 5ms}}";
     let (_, server) = programs(said, "s").unwrap();
     let response = |more: &str| {
@@ -285,13 +286,13 @@ fn others_requests_are_taken_one_by_one() {
     let expected =
         format!("{begin}{whole} and 1 more\n{next}{end}{whole}\n{next}Label(Label(2))\n");
     assert_eq!(shown(&server), expected);
-    // Of one request it says that it closes, and does.
+    // After a single request the server announces the close, and closes.
     let (_, server) = programs(&said.replace("2", "1"), "s").unwrap();
     let whole = response("Connection: close\\r\\n");
     let expected = format!("{begin}{whole} and 1 more\n{end}{whole}\nLabel(Label(2))\n");
     assert_eq!(shown(&server), expected);
 
-    // Where servers are told apart by what flows begin with, it cannot look at more than that.
+    // If first bytes select the server, it reads a fixed number of bytes.
     let text = |port: u16| {
         format!(
             "ports: [{{name: s}}]\ntemplates:\n  - {{name: pages, http: {{requests: 2}}, server: {{tx: \
@@ -304,14 +305,14 @@ fn others_requests_are_taken_one_by_one() {
         let server = plan.templates[0].server.as_ref().unwrap();
         assert!(shown(&server.program).starts_with(expected), "{}", shown(&server.program));
     }
-    // So what is said is to be as long for all.
+    // Requests must therefore have the same length in all flows.
     let differs = text(80).replace("requests: 2", "path: \"/${flow}\"");
     let error = EmulationPlan::parse(&differs).unwrap_err().to_string();
     let expected = "templates[0].http: found requests with values, expected the same for all flows";
     assert!(error.starts_with(expected), "{error}");
 }
 
-/// What is timed of a program, with `...` for all else.
+/// Formats the transaction marks of a program, with `...` for other steps.
 fn timed(steps: &[Step]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in shown(steps).lines() {
@@ -326,7 +327,7 @@ fn timed(steps: &[Step]) -> String {
 }
 
 #[test]
-fn clients_time_what_they_ask_until_all_of_it_is_answered() {
+fn clients_time_each_transaction() {
     for (said, sides, expected) in [
         ("http: {}", "cs", "... http starts ... http ends ..."),
         ("http: {response_bytes: 9}", "c", "... http starts ... http ends"),
@@ -361,7 +362,7 @@ fn clients_time_what_they_ask_until_all_of_it_is_answered() {
         let (client, _) = programs(said, sides).unwrap();
         assert!(!timed(&client).contains("starts"), "{said} of {sides}");
     }
-    // How long a connection takes is no part of it.
+    // The connection setup does not count towards the transaction.
     let (client, _) = timed_programs("http: {}", "cs").unwrap();
     assert_eq!(client[0], Step::Connect);
     let (client, _) = timed_programs("http: {requests: 2}", "cs").unwrap();
@@ -370,7 +371,7 @@ fn clients_time_what_they_ask_until_all_of_it_is_answered() {
     assert!(error.contains("transactions: is for ready-made protocols"), "{error}");
 }
 
-/// How the steps wait, those within loops too.
+/// Returns the delays of a program, including those in loops.
 fn waits(steps: &[Step]) -> Vec<Step> {
     let mut waits = Vec::new();
     for step in steps {
@@ -386,7 +387,7 @@ fn waits(steps: &[Step]) -> Vec<Step> {
 }
 
 #[test]
-fn protocols_wait_for_times_of_any_distribution() {
+fn delays_can_have_any_distribution() {
     let mean = Duration::from_millis(300);
     let normal = Step::DelayAbout { mean, deviation: Some(Duration::from_millis(50)) };
     let exponential = Step::DelayAbout { mean, deviation: None };
@@ -413,7 +414,7 @@ fn protocols_wait_for_times_of_any_distribution() {
 }
 
 #[test]
-fn of_others_each_reply_is_looked_at() {
+fn clients_check_replies_of_other_servers() {
     let (client, _) = timed_programs("smtp: {messages: 2}", "c").unwrap();
     let needs = |pattern: &str, otherwise: &str| {
         format!(
@@ -429,7 +430,7 @@ fn of_others_each_reply_is_looked_at() {
         needs("^221", "None")
     );
     assert!(shown.ends_with(&said), "{shown}");
-    // So long media come; then and when something is asked they are passed over.
+    // The client waits while media arrive, and skips them with each further request.
     for (packets, repeats, rest) in [(2, None, 40), (250, Some(1), 0), (1_003, Some(4), 60)] {
         let (client, _) = programs(&format!("rtsp: {{packets: {packets}}}"), "c").unwrap();
         let found = client.iter().find_map(|it| match it {
@@ -447,7 +448,7 @@ fn of_others_each_reply_is_looked_at() {
         }
         assert_eq!(client.contains(&delay(rest)), rest > 0, "{client:?}");
     }
-    // A number is looked at, and a code; as many as there may be are no program that is too long.
+    // Each response has one check, and 10,000 queries do not exceed the program limit.
     let (client, _) = programs("dns: {queries: 10000}", "c").unwrap();
     let codes = client.iter().filter(|it| {
         matches!(it, Step::Expect { expected: Expected::DnsNoError, otherwise: None })
@@ -456,7 +457,7 @@ fn of_others_each_reply_is_looked_at() {
 }
 
 #[test]
-fn mail_is_submitted_line_by_line() {
+fn smtp_sends_a_message_line_by_line() {
     let said =
         "smtp: {from: a@b.test, to: c@d.test, message: \"one\\n.two\", messages: 2, delay: 1ms}";
     let (client, server) = programs(said, "cs").unwrap();
@@ -492,7 +493,7 @@ until it closes
     assert!(lines.into_iter().all(|line| line.len() < 1_000 && !line.contains(&0)));
 }
 
-/// The templates of FTP with these fields, of these sides.
+/// Returns the templates of an FTP plan with these fields and sides.
 fn ftp(fields: &str, sides: &str) -> Result<Vec<Template>, String> {
     let client = "    client: {tx: c, servers: 10.0.1.1, load: {hold: 7}, limit: 9}\n";
     let text = format!(
@@ -504,7 +505,7 @@ fn ftp(fields: &str, sides: &str) -> Result<Vec<Template>, String> {
     Ok(EmulationPlan::parse(&text).map_err(|errors| errors.to_string())?.templates)
 }
 
-/// The programs of the templates behind the first one, by what their names end with.
+/// Returns the programs of all templates but the first, by the suffix of their names.
 fn transfers(templates: &[Template]) -> Vec<(&str, String, String)> {
     let program = |steps: Option<&Vec<Step>>| steps.map(|it| shown(it)).unwrap_or_default();
     let one = |it: &'_ Template| {
@@ -516,7 +517,7 @@ fn transfers(templates: &[Template]) -> Vec<(&str, String, String)> {
 }
 
 #[test]
-fn each_file_is_a_template_that_the_control_connection_asks_for() {
+fn each_ftp_transfer_is_a_template_of_its_own() {
     let said = "files: [{name: a, size: 9000}, b], upload: [{name: c, size: 0}], list: [NLST]";
     let templates = ftp(said, "cs").unwrap();
     let closed = "until it closes\n".to_owned();
@@ -542,7 +543,7 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
         }
     }
 
-    // What others have is not known; what they store is taken all the same.
+    // The sizes of other hosts' files are unknown; a server accepts every upload.
     let templates = ftp("files: [b], upload: [{name: c, size: 5}]", "c").unwrap();
     let expected = [
         ("retr.b", closed.clone(), String::new()),
@@ -555,7 +556,7 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
     assert_eq!(transfers(&templates)[3].2, format!("Need(5)\n{closed}"));
     assert_eq!(transfers(&templates)[4].2, closed);
 
-    // Only what is asked for is done.
+    // Templates exist only for the configured transfers.
     for (fields, sides, expected) in [
         ("", "cs", &["retr.readme.txt"][..]),
         ("upload: [c]", "cs", &["stor.c"]),
@@ -576,13 +577,13 @@ fn each_file_is_a_template_that_the_control_connection_asks_for() {
     let is_round = |it: &Step| matches!(it, Step::Repeat { times: Some(2), .. });
     assert_eq!(client.iter().filter(|it| is_round(it)).count(), 1, "{client:?}");
     assert!(shown(client).contains(">\"USER a${b}\\r\\n\"\n"), "no value is meant");
-    // A name is no pattern.
+    // File names are escaped in patterns.
     let server = shown(&templates[0].server.as_ref().unwrap().program);
     assert!(server.contains(r"^RETR (?:.*/)?a\\.b\\r"), "{server}");
 }
 
 #[test]
-fn what_is_wrong_with_files_has_its_path() {
+fn ftp_errors_have_their_path() {
     for (fields, expected) in [
         ("files: [a, {name: a}]", "ftp.files[1]: found \"a\" twice, expected each file once"),
         ("files: [{size: 5}]", "ftp.files[0].name: found nothing, expected the name"),
@@ -598,25 +599,25 @@ fn what_is_wrong_with_files_has_its_path() {
 }
 
 #[test]
-fn media_come_on_the_connection() {
+fn rtsp_interleaves_media_on_the_connection() {
     let (client, server) = programs("rtsp: {packets: 3}", "cs").unwrap();
     let media = server.iter().find_map(|step| match step {
         Step::Repeat { times: Some(3), steps } => Some(steps),
         _ => None,
     });
     let [wait, Step::SendOwn(packet), ..] = &media.unwrap()[..] else { panic!("{server:?}") };
-    // The next millisecond is the twentieth.
+    // The next timer tick is at 20 ms.
     let nearly = Duration::from_micros(19_500);
     assert_eq!(*wait, Step::Delay { min: nearly, max: nearly });
     assert_eq!(packet.size, 4 + 12 + 160);
-    // Behind them BYE.
+    // RTCP BYE follows the media.
     assert!(shown(&client).contains(&format!("<{}\n", 3 * packet.size + 20)), "{client:?}");
     let Step::Send { text, .. } = &client[client.len() - 2] else { panic!("{client:?}") };
     assert!(text.starts_with(b"TEARDOWN rtsp://media.example.net/stream RTSP/1.0\r\nCSeq: 5\r\n"));
 }
 
 #[test]
-fn media_and_names_are_datagrams() {
+fn rtp_and_dns_use_datagrams() {
     let (client, server) = programs("rtp: {packets: 3}", "cs").unwrap();
     let Some(Step::SendOwnDatagram(packet)) = client.last() else { panic!("{client:?}") };
     assert_eq!(packet.size, 12 + 160);
@@ -633,7 +634,7 @@ fn media_and_names_are_datagrams() {
 }
 
 #[test]
-fn flows_of_datagrams_are_not_given_up_while_a_side_waits() {
+fn idle_timeouts_allow_for_the_longest_delay() {
     let idle = |steps: &[Step]| match steps.first() {
         Some(Step::Idle { time, receive_only: false }) => time.as_nanos() / 1_000_000,
         _ => 0,
@@ -653,15 +654,15 @@ fn flows_of_datagrams_are_not_given_up_while_a_side_waits() {
         let (client, server) = programs(said, "cs").unwrap();
         assert_eq!((idle(&client), idle(&server)), (expected, expected), "{said}");
     }
-    // Nobody knows how long others ring and talk.
+    // Other hosts may ring and talk for any time.
     assert_eq!(idle(&programs("sip: {}", "c").unwrap().0), 32_000);
     assert_eq!(idle(&programs("sip: {}", "s").unwrap().1), 300_000);
     assert_eq!(idle(&programs("sip: {talk: 10min}", "s").unwrap().1), 1_200_000);
 }
 
-/// Both sides agree on how many bytes go each way.
+/// Each side waits for as many bytes as the other sends.
 #[test]
-fn what_one_side_waits_for_the_other_says() {
+fn each_side_awaits_the_bytes_that_the_other_sends() {
     fn count(steps: &[Step]) -> (u64, u64) {
         steps.iter().fold((0, 0), |(sent, awaited), step| match step {
             Step::Send { size, .. } => (sent + u64::from(*size), awaited),
@@ -686,7 +687,7 @@ fn what_one_side_waits_for_the_other_says() {
 }
 
 #[test]
-fn what_is_wrong_has_its_path() {
+fn every_error_has_its_path() {
     for (said, sides, expected) in [
         ("http: {path: a b}", "cs", "http.path: found \"a b\", expected a word without spaces"),
         ("http: {method: \"A/B\"}", "cs", "http.method: found \"A/B\", expected a method"),

@@ -1,4 +1,4 @@
-//! Plans as people write them, and what is said of those that are wrong.
+//! Traffic plans, and the errors of invalid ones.
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
@@ -17,7 +17,7 @@ fn error(flows: &str) -> String {
     plan(flows).expect_err("an error")
 }
 
-/// The first flow's stream.
+/// Returns the stream of the first flow.
 fn stream(flow: &str) -> wirestorm_model::stream::Stream {
     let plan = plan(flow).unwrap_or_else(|errors| panic!("{errors}"));
     plan.streams(0, None, Multiplier::ONE).expect("streams").remove(0).1
@@ -26,7 +26,7 @@ fn stream(flow: &str) -> wirestorm_model::stream::Stream {
 const UDP: &str = "packet: [{ethernet: {dst: 02:00:00:00:00:02}}, {ipv4: {src: 10.0.0.1, dst: 10.0.0.2}}, {udp: {dst_port: 53}}]";
 
 #[test]
-fn a_packet_is_filled_in() {
+fn fills_lengths_types_and_checksums_of_a_packet() {
     let stream = stream(&format!("  - {{name: f, tx: a, rx: b, {UDP}, size: 64}}"));
     let frame = &stream.template;
     assert_eq!(frame.len(), 60);
@@ -43,7 +43,7 @@ fn a_packet_is_filled_in() {
 }
 
 #[test]
-fn a_field_that_varies_takes_its_checksums_along() {
+fn varying_fields_update_checksums() {
     let flow = "  - name: f
     tx: a
     packet:
@@ -60,7 +60,7 @@ fn a_field_that_varies_takes_its_checksums_along() {
 }
 
 #[test]
-fn sizes_vary_with_their_lengths() {
+fn varying_sizes_update_length_fields() {
     let stream = stream(&format!("  - {{name: f, tx: a, {UDP}, size: imix}}"));
     assert_eq!(stream.template.len(), 1514);
     assert!(matches!(stream.program.steps[0], Step::Length { variable: 0 }));
@@ -69,13 +69,13 @@ fn sizes_vary_with_their_lengths() {
 }
 
 #[test]
-fn a_size_may_be_that_of_the_ip_packet() {
+fn size_can_be_the_length_of_the_ip_packet() {
     let stream = stream(&format!("  - {{name: f, tx: a, {UDP}, size: {{ip: 64}}}}"));
     assert_eq!(stream.template.len(), 78);
 }
 
 #[test]
-fn a_measured_frame_has_zeros_where_its_signature_will_be() {
+fn measured_frames_reserve_zeros_for_the_signature() {
     let packet =
         "packet: [{ethernet: {}}, {ipv4: {src: 10.0.0.1}}, {udp: {}}, {payload: {fixed: aa}}]";
     let stream = stream(&format!("  - {{name: f, tx: a, {packet}, size: 128, metrics: {{}}}}"));
@@ -83,13 +83,13 @@ fn a_measured_frame_has_zeros_where_its_signature_will_be() {
     assert!(stream.is_measured && frame.len() == 124);
     assert_eq!(frame[105], 0xaa);
     assert_eq!(frame[106..], [0; 18]);
-    // The checksum is that of the frame with zeros there, and so with any signature.
+    // The checksum covers zeros there. A signature is neutral to it, so the checksum stays correct.
     let pseudo = checksum::pseudo_header_ipv4([10, 0, 0, 1], [0; 4], 17, 90);
     assert_eq!(checksum::combine(checksum::sum(&frame[34..]), pseudo), 0xffff);
 }
 
 #[test]
-fn a_packet_may_be_wrong_on_purpose() {
+fn packets_can_be_deliberately_invalid() {
     let packet = "packet: [{ethernet: {}}, {ipv4: {total_length: 7, header_checksum: bad}}]";
     let stream = stream(&format!("  - {{name: f, tx: a, {packet}}}"));
     assert_eq!(stream.template[16..18], [0, 7]);
@@ -97,7 +97,7 @@ fn a_packet_may_be_wrong_on_purpose() {
 }
 
 #[test]
-fn transmissions_have_modes_rates_and_followers() {
+fn parses_modes_rates_and_next_flows() {
     let flows = format!(
         "  - {{name: one, tx: a, {UDP}, rate: 50%, duration: {{fixed_packets: 10}}, next: {{flow: two, times: 3}}}}
   - {{name: two, tx: a, {UDP}, rate: 1G-l2, start: triggered, start_delay: 5ms,
@@ -118,7 +118,7 @@ fn transmissions_have_modes_rates_and_followers() {
 }
 
 #[test]
-fn a_flow_lasts_for_its_time_at_any_rate() {
+fn a_time_limits_a_flow_at_any_rate() {
     let lasts = Duration::from_secs(2);
     for rate in ["1500pps", "100%", "max", "1500pps, departures: poisson", "1G-l1, size: imix"] {
         let plan = plan(&format!("  - {{name: f, tx: a, {UDP}, rate: {rate}, duration: 2s}}"));
@@ -128,7 +128,7 @@ fn a_flow_lasts_for_its_time_at_any_rate() {
 }
 
 #[test]
-fn a_percentage_needs_a_speed() {
+fn percentages_need_the_port_speed() {
     let text = format!("ports: [{{name: a}}]\nflows:\n  - {{name: f, tx: a, {UDP}, rate: 10%}}");
     let plan = TrafficPlan::parse(&text).unwrap();
     let error = plan.streams(0, None, Multiplier::ONE).unwrap_err().to_string();
@@ -138,7 +138,7 @@ fn a_percentage_needs_a_speed() {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_at_once_with_its_path() {
+fn reports_all_errors_at_once_with_their_paths() {
     let flows = format!(
         "  - {{name: f, tx: nowhere, {UDP}}}
   - {{name: g, tx: a, {UDP}, rate: fast}}
@@ -185,14 +185,14 @@ fn all_that_is_wrong_is_told_at_once_with_its_path() {
 }
 
 #[test]
-fn flows_of_a_port_with_which_something_is_wrong_are_right() {
+fn flows_can_refer_to_a_faulty_port() {
     let text = format!("ports: [{{name: a, speed: fast}}]\nflows: [{{name: f, tx: a, {UDP}}}]");
     let errors = TrafficPlan::parse(&text).unwrap_err().to_string();
     assert_eq!(errors, "ports[0].speed: found \"fast\", expected bits a second, such as 10G");
 }
 
 #[test]
-fn every_kind_of_error_names_its_place() {
+fn every_error_has_its_path() {
     let cases = [
         ("{name: f, tx: a}", "flows[0].packet: found nothing, expected a list of headers"),
         ("{tx: a, packet: [{ethernet: }]}", "flows[0].name: found nothing, expected a name"),
@@ -231,7 +231,7 @@ fn every_kind_of_error_names_its_place() {
         ),
         (
             "{name: f, tx: a, packet: [{ethernet: }, {udp: {dst_port: {random: {count: 2}, restart_after: 3}}}]}",
-            "flows[0].packet[1].udp.dst_port.random.count: count and restart_after say the same",
+            "flows[0].packet[1].udp.dst_port.random.count: count and restart_after are the same",
         ),
         (
             "{name: f, tx: a, packet: [{ethernet: }], size: 10}",
@@ -279,27 +279,27 @@ fn every_kind_of_error_names_its_place() {
         assert!(errors.starts_with(expected), "{flow}\n  {errors}\n  {expected}");
     }
     let twice = format!("  - {{name: f, tx: a, {UDP}}}\n  - {{name: f, tx: a, {UDP}}}");
-    assert_eq!(error(&twice), "flows[1]: found a second flow \"f\", expected a name of its own");
+    assert_eq!(error(&twice), "flows[1]: found a second flow \"f\", expected a unique name");
     let none = TrafficPlan::parse("{}").unwrap_err().to_string();
     let both = "ports: found nothing, expected a list of ports\n\
                 flows: found nothing, expected a list of flows";
     assert_eq!(none, both);
 }
 
-/// The values of the first flow's varying fields in frame `number`, in the order of the plan.
+/// Returns the values of the stream's varying fields in frame `number`, in plan order.
 fn values(stream: &wirestorm_model::stream::Stream, number: u64) -> Vec<u128> {
     let variables = &stream.program.variables;
     variables.iter().map(|variable| variable.value(number, variables)).collect()
 }
 
 #[test]
-fn what_is_drawn_for_one_field_tells_nothing_of_another() {
+fn random_fields_are_independent() {
     let flow = "  - name: f
     tx: a
     packet: [{ethernet: }, {ipv4: }, {udp: {src_port: {random: {}}, dst_port: {random: {}}}}]
     size: {random: {min: 64, max: 1518}}";
     let stream = stream(flow);
-    // Of two fields that follow from the same draws, one is below its middle where the other is.
+    // With the same seed, both fields would be below their middle in the same frames.
     let low = |number: u64, field: usize, middle: u128| values(&stream, number)[field] < middle;
     for (first, second) in [((0, 32_768), (1, 32_768)), ((0, 32_768), (2, 787))] {
         let alike =
@@ -313,13 +313,13 @@ fn what_is_drawn_for_one_field_tells_nothing_of_another() {
         plan.flows.iter().map(|it| it.stream.transmission.departures).collect::<Vec<_>>()
     };
     let [first, second] = seeds("poisson")[..] else { panic!("two flows") };
-    assert_ne!(first, second, "flows that leave together are no Poisson process");
+    assert_ne!(first, second, "two flows with equal gaps would leave together");
     let same = Departures::Poisson { seed: 7 };
     assert_eq!(seeds("{poisson: {seed: 7}}"), [same, same]);
 }
 
 #[test]
-fn values_may_be_written_to_some_bits_of_a_field() {
+fn mask_and_shift_vary_some_bits_of_a_field() {
     let frames = |field: &str| {
         let flow =
             format!("  - {{name: f, tx: a, packet: [{{ethernet: }}, {{ipv4: {{src: {field}}}}}]}}");
@@ -352,7 +352,7 @@ fn values_may_be_written_to_some_bits_of_a_field() {
 }
 
 #[test]
-fn a_limit_of_flows_ends_pairs_of_address_and_port() {
+fn restart_after_limits_the_number_of_flows() {
     let flow = "  - name: f
     tx: a
     packet:
@@ -367,7 +367,7 @@ fn a_limit_of_flows_ends_pairs_of_address_and_port() {
 }
 
 #[test]
-fn raw_bytes_may_vary_by_their_offsets() {
+fn custom_bytes_can_vary_by_offset() {
     let packet = |custom: &str| {
         format!(
             "  - {{name: f, tx: a, packet: [{{ethernet: }}, {{ipv4: }}, {{udp: }}, {{custom: {custom}}}]}}"

@@ -1,4 +1,4 @@
-//! TRex's streams: what they mean, and what is said of those that mean nothing.
+//! TRex's stateless streams: lowering and errors.
 
 use std::num::NonZeroU64;
 
@@ -24,7 +24,7 @@ fn instructions(list: &[Value]) -> Value {
     with(stream(), "vm", json!({ "instructions": list }))
 }
 
-/// The first values of the `index`-th variable of a stream with these instructions.
+/// Returns the first values of the `index`-th variable of a stream with these instructions.
 fn values(list: &[Value], index: usize, count: u64) -> Vec<u128> {
     values_of(&lowered(&[instructions(list)])[0], index, count)
 }
@@ -46,7 +46,7 @@ fn frames_per_second(stream: &Stream) -> f64 {
 }
 
 #[test]
-fn what_is_not_known_is_refused_with_its_place() {
+fn unknown_fields_are_errors_with_their_path() {
     let error = lower("[1", &LowerOptions::simulator()).unwrap_err().to_string();
     assert!(error.starts_with("not JSON: "), "{error}");
     let error = lower("{}", &LowerOptions::simulator()).unwrap_err().to_string();
@@ -86,7 +86,7 @@ fn short_frames_are_padded_with_zeros_to_60_bytes() {
 }
 
 #[test]
-fn addresses_are_the_ports_unless_the_flags_leave_them_to_the_packet() {
+fn flags_select_addresses_of_the_port_or_the_packet() {
     let (ports, packets) = (([0x10; 6], [0x18; 6]), ([0, 0, 0, 1, 0, 0], [0, 0, 0, 2, 0, 0]));
     let cases = [
         (0b000, ports.0, ports.1),
@@ -104,7 +104,7 @@ fn addresses_are_the_ports_unless_the_flags_leave_them_to_the_packet() {
 }
 
 #[test]
-fn a_range_is_made_a_multiple_of_its_step() {
+fn ranges_extend_to_a_multiple_of_the_step() {
     let inc = [flow_var("a", 1, "inc", 0, 255, 100)];
     assert_eq!(values(&inc, 0, 5), [0, 100, 200, 0, 100]);
     let dec = [flow_var("a", 2, "dec", 2, 10, 4)];
@@ -119,7 +119,7 @@ fn a_range_is_made_a_multiple_of_its_step() {
 }
 
 #[test]
-fn a_variable_of_64_bits_may_have_all_of_them() {
+fn variables_can_use_all_64_bits() {
     let all = [flow_var("a", 8, "inc", 0, u64::MAX, 1)];
     assert_eq!(values(&all, 0, 3), [0, 1, 2]);
     let drawn = values(&[flow_var("a", 8, "random", 0, u64::MAX, 1)], 0, 200);
@@ -128,7 +128,7 @@ fn a_variable_of_64_bits_may_have_all_of_them() {
 }
 
 #[test]
-fn draws_cover_the_range_and_differ_between_variables_and_streams() {
+fn random_values_cover_the_range_and_differ_between_variables_and_streams() {
     let two = instructions(&[
         flow_var("a", 2, "random", 100, 65_535, 1),
         flow_var("b", 2, "random", 100, 65_535, 1),
@@ -147,7 +147,7 @@ fn draws_cover_the_range_and_differ_between_variables_and_streams() {
 }
 
 #[test]
-fn lists_are_gone_through_by_their_step() {
+fn lists_advance_by_their_step() {
     let list = |op: &str, step: u64| {
         let mut list = flow_var("a", 2, op, 0, 0, step);
         list["value_list"] = json!([10, 20, 30, 40, 50]);
@@ -169,7 +169,7 @@ fn lists_are_gone_through_by_their_step() {
 }
 
 #[test]
-fn a_variable_moves_when_the_one_before_it_wraps() {
+fn next_variables_advance_when_the_previous_wraps() {
     let mut first = flow_var("a", 1, "inc", 0, 1, 1);
     first["next_var"] = json!("b");
     let drawn = json!({
@@ -187,13 +187,13 @@ fn a_variable_moves_when_the_one_before_it_wraps() {
 }
 
 #[test]
-fn variables_that_follow_each_other_in_a_circle_or_two_at_once_are_refused() {
+fn cyclic_or_shared_next_variables_are_errors() {
     let next = |name: &str, next: &str| {
         let mut variable = flow_var(name, 1, "inc", 0, 1, 1);
         variable["next_var"] = json!(next);
         variable
     };
-    assert_error(&[instructions(&[next("a", "b"), next("b", "a")])], "found a circle");
+    assert_error(&[instructions(&[next("a", "b"), next("b", "a")])], "found a cycle");
     assert_error(
         &[instructions(&[next("a", "c"), next("b", "c"), flow_var("c", 1, "inc", 0, 1, 1)])],
         "[0].vm.instructions[1].next_var: found \"c\", expected a variable that follows no other",
@@ -205,7 +205,7 @@ fn variables_that_follow_each_other_in_a_circle_or_two_at_once_are_refused() {
 }
 
 #[test]
-fn a_tuple_goes_through_all_addresses_for_each_port_and_restarts() {
+fn tuples_cycle_through_addresses_per_port_and_restart() {
     let tuple = |limit: u32, flags: u16| {
         json!({
             "type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 2,
@@ -246,7 +246,7 @@ fn a_cached_stream_repeats_its_first_frames() {
 }
 
 #[test]
-fn a_variable_that_is_not_split_is_the_same_on_every_core() {
+fn unsplit_variables_are_equal_on_every_core() {
     let mut own = flow_var("a", 1, "inc", 0, 2, 1);
     own["split_to_cores"] = json!(false);
     let document = instructions(&[own, flow_var("b", 1, "inc", 0, 9, 1)]);
@@ -258,7 +258,7 @@ fn a_variable_that_is_not_split_is_the_same_on_every_core() {
 }
 
 #[test]
-fn writes_take_the_width_of_the_variable_or_of_the_mask() {
+fn writes_have_the_width_of_the_variable_or_the_mask() {
     let streams = lowered(&[instructions(&[
         flow_var("a", 2, "inc", 0, 9, 1),
         json!({
@@ -288,7 +288,7 @@ fn writes_take_the_width_of_the_variable_or_of_the_mask() {
 }
 
 #[test]
-fn lengths_stay_within_60_and_the_template_and_are_spaced_by_their_mean() {
+fn lengths_are_limited_and_rates_use_their_mean() {
     let trimmed = |variable: Value| {
         let trim = json!({ "type": "trim_pkt_size", "name": "l" });
         let packet = json!({ "binary": base64(&udp(200)), "meta": "" });
@@ -301,9 +301,9 @@ fn lengths_stay_within_60_and_the_template_and_are_spaced_by_their_mean() {
         panic!("{:?}", streams[0].program.variables)
     };
     assert_eq!((start, min, max), (60, 60, 200));
-    // 130 bytes in the mean, and 4 of FCS.
+    // Mean length 130 bytes, and 4 bytes of FCS.
     assert!((frames_per_second(&streams[0]) - 1e6 / (134.0 * 8.0)).abs() < 1e-6);
-    // The cut range is no multiple of the step: it is gone through all the same.
+    // The limited range is not a multiple of the step, but all values occur.
     let streams = lowered(&[trimmed(flow_var("l", 2, "dec", 10, 199, 100))]);
     assert_eq!(values_of(&streams[0], 0, 4), [199, 99, 139, 179]);
     assert_error(&[trimmed(flow_var("l", 4, "inc", 60, 90, 1))], "expected a variable of 2 bytes");
@@ -322,9 +322,9 @@ fn rates_are_exact_in_every_unit() {
     assert_eq!(at("pps", json!(0.25)), per_second("0.25"));
     assert_eq!(at("bps_L2", json!(512_000)), per_second("1000"));
     assert_eq!(at("bps_L1", json!(6.72e5)), per_second("1000"));
-    // 10 Gbit/s, frames of 84 bytes on the wire.
+    // 10 Gbit/s, 84 bytes per frame on the wire.
     assert_eq!(at("percentage", json!(50)), per_second("5G").scaled(1, 672).expect("a rate"));
-    // Too many digits for a fraction: as near as floating point comes.
+    // Too many digits for an exact fraction: the result has floating-point precision.
     let odd = at("bps_L1", json!(123_456.789_012_345)).per_second();
     assert!((odd * 672.0 - 123_456.789_012_345).abs() < 1e-6, "{odd}");
     for value in [0.0, -1.0] {
@@ -335,7 +335,7 @@ fn rates_are_exact_in_every_unit() {
 }
 
 #[test]
-fn multipliers_are_read_as_trex_writes_them() {
+fn parses_multipliers_of_trex() {
     for text in ["", "x", "-1", "1k", "%", "10 pps", "1kpp", "0", "3%%", "1mbpsl2", "1k%"] {
         assert_eq!(Multiplier::parse(text), None, "{text}");
     }
@@ -345,7 +345,7 @@ fn multipliers_are_read_as_trex_writes_them() {
 }
 
 #[test]
-fn a_multiplier_sets_the_sum_of_all_rates_but_not_that_of_latency_streams() {
+fn multipliers_set_the_total_without_changing_latency_streams() {
     let at = |pps: u32| {
         let rate = json!({ "type": "pps", "value": pps });
         with(stream(), "mode", json!({ "type": "continuous", "rate": rate }))
@@ -375,7 +375,7 @@ fn a_multiplier_sets_the_sum_of_all_rates_but_not_that_of_latency_streams() {
 }
 
 #[test]
-fn streams_of_a_chain_do_not_count_together_for_a_multiplier() {
+fn multipliers_count_a_chain_by_its_maximum_rate() {
     let burst = |name: &str, next: Option<&str>| {
         let rate = json!({ "type": "pps", "value": 1_000 });
         let mode = json!({ "type": "single_burst", "total_pkts": 1_000, "rate": rate });
@@ -393,7 +393,7 @@ fn streams_of_a_chain_do_not_count_together_for_a_multiplier() {
     assert_eq!(streams[1].transmission.start_delay, Duration::from_micros(10));
 }
 
-/// A chain link: a burst of two frames 1 ms apart.
+/// Returns a chain link: a burst of two frames 1 ms apart.
 fn link(name: &str, next: Option<&str>, self_start: bool, action_count: u32) -> Value {
     let rate = json!({ "type": "pps", "value": 1_000 });
     let mode = json!({ "type": "single_burst", "total_pkts": 2, "rate": rate });
@@ -404,13 +404,13 @@ fn link(name: &str, next: Option<&str>, self_start: bool, action_count: u32) -> 
     link
 }
 
-/// The same, of which only the time passes.
+/// Returns the same link as one that only takes time.
 fn dummy(name: &str, next: Option<&str>, self_start: bool) -> Value {
     with(link(name, next, self_start, 0), "flags", json!(8))
 }
 
 #[test]
-fn a_chain_stops_after_as_many_rounds_as_its_action_count_says() {
+fn action_count_limits_the_rounds_of_a_chain() {
     let streams = lowered(&[
         link("a", Some("b"), true, 0),
         link("b", Some("a"), false, 3),
@@ -427,7 +427,7 @@ fn a_chain_stops_after_as_many_rounds_as_its_action_count_says() {
 }
 
 #[test]
-fn a_stream_that_only_takes_time_delays_the_one_behind_it() {
+fn dummy_streams_delay_the_next_stream() {
     let streams = lowered(&[
         link("a", Some("gap"), true, 0),
         with(dummy("gap", Some("b"), false), "isg", json!(500.0)),
@@ -436,11 +436,11 @@ fn a_stream_that_only_takes_time_delays_the_one_behind_it() {
     assert_eq!(streams.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((streams[0].transmission.next, streams[1].transmission.next), (Some(1), Some(0)));
     assert_eq!(streams[1].transmission.start_delay, Duration::from_micros(1_507));
-    // At the beginning it starts what is behind it.
+    // At the start of a chain it delays the next stream.
     let streams = lowered(&[dummy("gap", Some("b"), true), link("b", None, false, 0)]);
     assert!(streams[0].transmission.self_start);
     assert_eq!(streams[0].transmission.start_delay, Duration::from_millis(1));
-    // At the end there is nothing to wait for.
+    // At the end of a chain it has no effect.
     let streams = lowered(&[link("a", Some("gap"), true, 0), dummy("gap", None, false)]);
     assert_eq!((streams.len(), streams[0].transmission.next), (1, None));
     assert_error(
@@ -450,7 +450,7 @@ fn a_stream_that_only_takes_time_delays_the_one_behind_it() {
 }
 
 #[test]
-fn streams_are_found_by_name_and_by_number() {
+fn next_refers_to_a_name_or_a_number() {
     let wrapped = |id: u32, next: i64| {
         let burst = json!({
             "type": "multi_burst", "pkts_per_burst": 4, "count": 3, "ibg": 2.5,
@@ -472,11 +472,11 @@ fn streams_are_found_by_name_and_by_number() {
         &[link("a", Some("b"), true, 0), with(link("b", None, false, 0), "enabled", json!(false))],
         "[0].next: there is no enabled stream named \"b\"",
     );
-    assert_error(&[with(stream(), "next", json!("1"))], "none behind a continuous stream");
+    assert_error(&[with(stream(), "next", json!("1"))], "none after a continuous stream");
 }
 
 #[test]
-fn streams_with_flow_statistics_are_measured_or_marked() {
+fn flow_statistics_measure_or_mark_streams() {
     let counted = |rule: &str, group: u32| {
         let flow_stats = json!({ "enabled": true, "stream_id": group, "rule_type": rule });
         with(stream(), "flow_stats", flow_stats)
@@ -510,7 +510,7 @@ fn streams_with_flow_statistics_are_measured_or_marked() {
 }
 
 #[test]
-fn frames_without_room_for_a_signature_are_counted_by_a_mark() {
+fn short_frames_with_statistics_have_a_mark() {
     let signed = LowerOptions { marking: Marking::Signature, ..LowerOptions::simulator() };
     let rule = |rule: &str| json!({ "enabled": true, "stream_id": 7, "rule_type": rule });
     let of = |packet: &[u8], kind: &str, list: &[Value]| {
@@ -550,7 +550,7 @@ fn frames_without_room_for_a_signature_are_counted_by_a_mark() {
 }
 
 #[test]
-fn what_no_receiver_sees_is_not_counted() {
+fn statistics_of_kernel_frames_are_errors() {
     let signed = LowerOptions { marking: Marking::Signature, ..LowerOptions::simulator() };
     let mut arp = udp(60);
     arp[12..14].copy_from_slice(&[8, 6]);
@@ -568,7 +568,7 @@ fn what_no_receiver_sees_is_not_counted() {
 }
 
 #[test]
-fn tagged_packet_groups_have_their_header_at_the_end() {
+fn tagged_packet_groups_have_a_header_at_the_end() {
     let group = json!({ "enabled": true, "stream_id": 300, "rule_type": "tpg" });
     let one = with(stream(), "flow_stats", group);
     let streams = lowered(&[stream(), one.clone()]);
@@ -581,11 +581,11 @@ fn tagged_packet_groups_have_their_header_at_the_end() {
           "min_value": 60, "max_value": 80, "step": 1 },
         { "type": "trim_pkt_size", "name": "l" },
     ] });
-    assert_error(&[with(one, "vm", vm)], "[0].flow_stats: TRex's header stands at the end");
+    assert_error(&[with(one, "vm", vm)], "[0].flow_stats: TRex's header is at the end");
 }
 
 #[test]
-fn what_is_not_counted_keeps_out_of_the_reserved_identifications() {
+fn uncounted_frames_avoid_reserved_identifications() {
     let mut packet = udp(60);
     packet[18..20].copy_from_slice(&[0xfc, 0x05]);
     let document = [with(stream(), "packet", json!({ "binary": base64(&packet), "meta": "" }))];
@@ -595,7 +595,7 @@ fn what_is_not_counted_keeps_out_of_the_reserved_identifications() {
 }
 
 #[test]
-fn ipv6_is_marked_by_flow_label_and_traffic_class_behind_vlan_tags() {
+fn ipv6_marks_use_flow_label_and_traffic_class_after_vlan_tags() {
     let mut packet = vec![0; 12];
     packet.extend([0x81, 0, 0, 5, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 59, 64]);
     packet.resize(80, 0);
@@ -609,7 +609,7 @@ fn ipv6_is_marked_by_flow_label_and_traffic_class_behind_vlan_tags() {
 }
 
 #[test]
-fn a_measured_stream_makes_room_for_its_signature_and_keeps_its_checksum_right() {
+fn measured_streams_reserve_the_signature_and_keep_checksums_valid() {
     use wirestorm_wire::capture::LinkType;
     use wirestorm_wire::checksum::{Outcome, repair};
     use wirestorm_wire::dissect::dissect;
@@ -626,7 +626,7 @@ fn a_measured_stream_makes_room_for_its_signature_and_keeps_its_checksum_right()
     };
     let mut packet = udp(100);
     packet[42..].fill(b'x');
-    // UDP over IPv4 may go without a checksum; this one has one.
+    // A UDP checksum over IPv4 is optional; this packet has one.
     packet[40] = 1;
     let repaired = repair(&mut packet.clone(), &dissect(LinkType::EN10MB, &packet));
     assert_eq!(repaired.transport, Outcome::Repaired);
@@ -642,7 +642,7 @@ fn a_measured_stream_makes_room_for_its_signature_and_keeps_its_checksum_right()
 }
 
 #[test]
-fn a_load_is_what_the_streams_send_together() {
+fn load_is_the_total_of_the_streams() {
     let rate = |unit: &str, value: f64| {
         let rate = json!({ "type": unit, "value": value });
         with(stream(), "mode", json!({ "type": "continuous", "rate": rate }))

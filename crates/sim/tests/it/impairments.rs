@@ -1,5 +1,5 @@
-//! Measured flows of a plan, sent by one worker or several, and what a channel does to them: lost,
-//! repeated, displaced and damaged frames, in all combinations, are reported as they were.
+//! Measured flows of a plan over a channel that loses, duplicates, displaces and damages frames.
+//! One or more workers send them. The reports must match what the channel did, in all combinations.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -15,7 +15,8 @@ use wirestorm_plan::Multiplier;
 use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_sim::streams::{SimulationOptions, simulate};
 
-/// Flows of one length, of many, with a checksum over their end, and one that is not measured.
+/// Flows with one length, with random lengths, with a checksum over their end, and one unmeasured
+/// flow.
 const PLAN: &str = "
 ports: [{name: a, speed: 10G}]
 flows:
@@ -28,12 +29,12 @@ flows:
   - {name: other, tx: a, packet: [{ethernet: }, {ipv4: }, {udp: }], rate: 10kpps}
 ";
 
-/// Stop after N frames.
+/// Number of frames to send.
 const FRAMES: u64 = 1_000;
-/// No frame is displaced by more places.
+/// Maximum displacement of a frame, in frames.
 const DISTANCE_MAX: u64 = 40;
 
-/// What a channel does, each with a chance in hundredths.
+/// Impairments of a channel, each with its probability in percent.
 #[derive(Clone, Copy, Debug)]
 struct Channel {
     lost: u64,
@@ -43,7 +44,7 @@ struct Channel {
     seed: u64,
 }
 
-/// What is known of a flow: of frames by their worker and number.
+/// Counts of one flow.
 #[derive(Debug, Default, PartialEq)]
 struct Truth {
     sent: u64,
@@ -54,16 +55,16 @@ struct Truth {
     corrupt: u64,
 }
 
-/// A frame that arrives.
+/// Frame that arrives.
 struct Arrival {
-    /// Its stream and number; none of a flow that is not measured.
+    /// Stream and sequence number; `None` for a flow that is not measured.
     identity: Option<(u32, u64)>,
     bytes: Vec<u8>,
     is_damaged: bool,
 }
 
 impl Channel {
-    /// Whether something happens to a frame.
+    /// Draws whether an impairment happens to a frame.
     fn happens(&self, what: u64, chance: u64, frame: u64) -> bool {
         draw(self.seed ^ what << 56, frame) % 100 < chance
     }
@@ -72,7 +73,7 @@ impl Channel {
         1 + draw(!self.seed ^ what << 56, frame) % DISTANCE_MAX
     }
 
-    /// What comes of frames in their order.
+    /// Passes frames through the channel.
     fn carry(&self, frames: impl Iterator<Item = Vec<u8>>) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         for (number, mut bytes) in (0..).zip(frames) {
@@ -100,7 +101,7 @@ impl Channel {
     }
 }
 
-/// What is true of the streams of a flow, found by going through all that arrived.
+/// Computes the true counts of a flow by a scan of all arrivals.
 fn truth(streams: &[u32], sent: u64, compares: bool, arrivals: &[Arrival]) -> Truth {
     let mut truth = Truth { sent, ..Truth::default() };
     let mut seen: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -123,7 +124,7 @@ fn truth(streams: &[u32], sent: u64, compares: bool, arrivals: &[Arrival]) -> Tr
     truth
 }
 
-/// Sends the plan through a channel; returns what is true and what is reported of each flow.
+/// Sends the plan through a channel; returns the true and the reported counts of each flow.
 fn run(channel: Channel, workers: u64) -> Vec<(Truth, Truth)> {
     let plan = TrafficPlan::parse(PLAN).expect("a plan");
     let streams = plan.streams(0, None, Multiplier::ONE).expect("streams");
@@ -153,7 +154,7 @@ fn run(channel: Channel, workers: u64) -> Vec<(Truth, Truth)> {
     let mut unknown = 0;
     for (number, arrival) in arrivals.iter().enumerate() {
         unknown += u64::from(arrival.identity.is_none());
-        // Never before its departure, whatever its place.
+        // Later than any departure, whatever the displacement.
         let at = times[times.len() - 1].saturating_add(Duration::from_micros(number as u64));
         receiver.note(&arrival.bytes, arrival.bytes.len(), at);
     }
@@ -178,7 +179,7 @@ fn run(channel: Channel, workers: u64) -> Vec<(Truth, Truth)> {
     both.collect()
 }
 
-/// The channel that does those of four things that are set in a number.
+/// Creates a channel with the impairments whose bits are set in `combination`.
 fn channel(combination: u64, chances: [u64; 4], seed: u64) -> Channel {
     let [lost, repeated, displaced, damaged] =
         [0, 1, 2, 3].map(|what| if combination >> what & 1 == 1 { chances[what] } else { 0 });
@@ -186,7 +187,7 @@ fn channel(combination: u64, chances: [u64; 4], seed: u64) -> Channel {
 }
 
 #[test]
-fn all_combinations_happen_and_are_told_apart() {
+fn reports_match_each_combination_of_impairments() {
     for combination in 0..16 {
         let flows = run(channel(combination, [10; 4], 7), 1);
         assert_eq!(flows.len(), 3);
@@ -194,7 +195,7 @@ fn all_combinations_happen_and_are_told_apart() {
             assert_eq!(truth, reported, "{combination:#06b}, flow {flow}");
             let found = [truth.lost, truth.duplicated, truth.reordered, truth.corrupt];
             for (what, count) in found.into_iter().enumerate() {
-                // Frames of many lengths are not compared.
+                // Payloads are not compared in flows with random lengths.
                 let can_be = combination >> what & 1 == 1 && (what < 3 || flow != 1);
                 assert_eq!(count > 0, can_be, "{combination:#06b}, flow {flow}: {truth:?}");
             }
@@ -210,7 +211,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_a_channel_does_to_a_plan_is_what_is_reported(
+    fn reports_match_any_channel(
         combination in 0..16_u64,
         chances in [1..60_u64, 1..60_u64, 1..60_u64, 1..60_u64],
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! The simulator, alone and with plans.
+//! Simulator tests, with streams alone and with plans.
 
 mod impairments;
 mod memory;

@@ -1,4 +1,4 @@
-//! The ports in memory against the port contract.
+//! Contract tests of the ports in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ use wirestorm_base::port_contract;
 use wirestorm_base::time::Instant;
 use wirestorm_sim::memory::{MemoryReceive, MemorySink, MemoryTransmit, WireOptions, wire};
 
-/// Virtual time that passes by being looked at, a microsecond each time.
+/// Returns a virtual time that advances by a microsecond with each call.
 fn now() -> Instant {
     static LOOKS: AtomicU64 = AtomicU64::new(1);
     Instant::from_nanos(1_000 * LOOKS.fetch_add(1, Ordering::Relaxed))
@@ -32,7 +32,7 @@ fn connect_narrow() -> Option<Connected<MemoryTransmit, MemoryReceive>> {
 port_contract!(contract_with_few_buffers, connect_narrow);
 
 #[test]
-fn a_frame_that_is_due_before_the_one_ahead_of_it_leaves_with_that() {
+fn frames_leave_in_order_even_if_due_earlier() {
     let (mut transmit, mut receive) = wire(WireOptions { frames: 4, frame_length_max: 1_518 });
     for departure in [300, 200, 0, 400] {
         let frame = transmit.take().unwrap();
@@ -44,12 +44,12 @@ fn a_frame_that_is_due_before_the_one_ahead_of_it_leaves_with_that() {
     let arrivals: Vec<_> = batch.iter().map(|received| received.arrival.as_nanos()).collect();
     assert_eq!(arrivals, [300, 300, 300, 400]);
     let departures = transmit.departures().unwrap();
-    assert_eq!(departures.frames, 3, "those that had a time");
+    assert_eq!(departures.frames, 3, "frames with a departure time");
     assert_eq!(departures.gaps.max().as_nanos(), 100);
 }
 
 #[test]
-fn a_sink_records_the_departures_of_what_left_and_of_nothing_else() {
+fn sink_records_only_the_departures_of_sent_frames() {
     let mut sink = MemorySink::new(WireOptions { frames: 4, frame_length_max: 1_518 });
     let send = |sink: &mut MemorySink, departure| {
         let frame = sink.take().unwrap();

@@ -1,4 +1,4 @@
-//! Streams in virtual time, from TRex's JSON to frames.
+//! Streams in virtual time, from TRex JSON to frames.
 
 use std::num::NonZeroU64;
 
@@ -10,8 +10,9 @@ use wirestorm_sim::streams::{Simulation, SimulationOptions, simulate};
 use wirestorm_wire::capture::Records;
 use wirestorm_wire::checksum::{checksum, sum};
 
-/// A stream of 100 bytes in zeros behind these, in base 64: Ethernet, IPv4 with a total length
-/// of 40 and without a checksum, UDP from port 1025 to 12 with a length of 20.
+/// Returns a TRex stream of 100 bytes with these headers, zero padded. The base64 text has
+/// Ethernet, IPv4 with a total length of 40 and no checksum, and UDP from port 1025 to 12 with a
+/// length of 20.
 fn stream(mode: Value, instructions: Value) -> Value {
     let headers = "AAAAAQAAAAAAAgAACABFAAAoAAEAAEARAAAQAAABMAAAAQQBAAwAFAAA";
     let rest = "AAAA".repeat(19) + "AA==";
@@ -55,7 +56,7 @@ fn run(streams: &[Stream], frames_max: u64, workers: u64) -> Simulation {
     simulate(streams, &options).expect("a wire in memory")
 }
 
-/// When frames left in microseconds, and one byte of each.
+/// Returns the departure of each frame in microseconds, and its byte at offset `at`.
 fn seen(simulation: &Simulation, at: usize) -> Vec<(u64, u8)> {
     let frames = simulation.frames.iter();
     frames.map(|frame| (frame.departure.as_nanos() / 1_000, frame.bytes[at])).collect()
@@ -76,7 +77,7 @@ fn workers_together_send_what_one_sends_alone() {
         assert_eq!(together.frames.len(), 302, "{workers}");
         assert!(together.frames.is_sorted_by_key(|frame| frame.departure));
         let mut alone = alone.frames.clone();
-        // The last frames depend on how the limit is shared.
+        // The last frames depend on how workers share the limit.
         alone.truncate(290);
         together.frames.retain(|frame| frame.departure <= alone[289].departure);
         for frames in [&mut alone, &mut together.frames] {
@@ -87,14 +88,14 @@ fn workers_together_send_what_one_sends_alone() {
 }
 
 #[test]
-fn every_worker_sends_at_least_one_frame_and_the_first_what_is_left_over() {
+fn every_worker_sends_a_frame_and_the_first_sends_the_remainder() {
     let one = streams(vec![stream(continuous(10.0), json!([]))]);
     assert_eq!(run(&one, 11, 4).frames.len(), 11);
     assert_eq!(run(&one, 1, 4).frames.len(), 5);
 }
 
 #[test]
-fn nothing_is_due_after_the_duration() {
+fn no_frame_is_sent_after_the_duration() {
     let one = streams(vec![stream(continuous(10.0), json!([]))]);
     let options = SimulationOptions {
         frames_max: 1_000,
@@ -106,7 +107,7 @@ fn nothing_is_due_after_the_duration() {
 }
 
 #[test]
-fn a_loop_takes_its_delays_in_every_round_and_ends_after_its_action_count() {
+fn loops_repeat_their_delays_and_end_after_the_action_count() {
     let link = |name: &str, next: &str, value: u64, self_start: bool| {
         let instructions = json!([counter("a", 1, value, value), write("a", 50, 0)]);
         let mut link = stream(burst(1_000.0, 2), instructions);
@@ -122,14 +123,14 @@ fn a_loop_takes_its_delays_in_every_round_and_ends_after_its_action_count() {
     let mut last = link("b", "a", 2, false);
     last["action_count"] = json!(2);
     let simulation = run(&streams(vec![first, pause, last]), 100, 1);
-    // Two frames 1 ms apart, 1.1 ms without any, two frames; all of it twice.
+    // Two frames 1 ms apart, a pause of 1.1 ms, two frames; then the same again.
     let round = [(0, 1), (1_000, 1), (2_100, 2), (3_100, 2)];
     let again = round.map(|(time, value)| (3_100 + time, value));
     assert_eq!(seen(&simulation, 50), [round, again].concat());
 }
 
 #[test]
-fn bursts_are_as_far_apart_as_their_gap() {
+fn bursts_are_separated_by_their_gap() {
     let mode = json!({
         "type": "multi_burst", "pkts_per_burst": 2, "count": 2, "ibg": 50.0,
         "rate": { "type": "pps", "value": 1_000 },
@@ -140,7 +141,7 @@ fn bursts_are_as_far_apart_as_their_gap() {
 }
 
 #[test]
-fn lengths_and_checksums_are_those_of_each_frame() {
+fn lengths_and_checksums_match_each_frame() {
     let simulation = run(
         &streams(vec![stream(
             continuous(1.0),
@@ -168,11 +169,11 @@ fn lengths_and_checksums_are_those_of_each_frame() {
 }
 
 #[test]
-fn what_pads_a_frame_is_not_covered_by_its_checksum() {
+fn checksums_do_not_cover_padding() {
     let instructions = json!([
         counter("a", 2, 1, 500),
         write("a", 34, 0),
-        // Behind the packet, whose total length is 40.
+        // Padding behind the packet, whose total length is 40.
         write("a", 60, 0),
         { "type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11 },
     ]);
@@ -184,7 +185,7 @@ fn what_pads_a_frame_is_not_covered_by_its_checksum() {
     }
 }
 
-/// Whether the checksum over the pseudo header and a datagram from 34 to `end` is right.
+/// Returns whether the UDP checksum over the pseudo header and bytes 34 to `end` is correct.
 fn is_udp_right(frame: &[u8], end: usize) -> bool {
     let mut covered = frame[26..34].to_vec();
     covered.extend([0, 17]);
@@ -194,7 +195,7 @@ fn is_udp_right(frame: &[u8], end: usize) -> bool {
 }
 
 #[test]
-fn a_capture_holds_the_frames_with_their_times() {
+fn pcap_holds_frames_and_timestamps() {
     let one =
         streams(vec![stream(continuous(3.0), json!([counter("a", 1, 0, 9), write("a", 50, 0)]))]);
     let simulation = run(&one, 20, 1);

@@ -1,7 +1,7 @@
-//! TRex's profiles in the simulator, against what TRex's own simulator writes.
+//! TRex profiles in the simulator, compared with the output of TRex's own simulator.
 //!
-//! The streams of a profile come from a folder of JSON files, one for each golden capture and named
-//! like it, as TRex's `STLProfile.to_json` prints them; `WIRESTORM_TREX_STREAMS` names the folder.
+//! `WIRESTORM_TREX_STREAMS` names a folder with one JSON file for each golden capture, with the
+//! same name. TRex's `STLProfile.to_json` prints these files.
 #![allow(clippy::disallowed_methods, reason = "a test finds its inputs through the environment")]
 
 use std::num::NonZeroU64;
@@ -13,15 +13,15 @@ use wirestorm_plan::trex::{LowerOptions, lower};
 use wirestorm_sim::streams::{SimulatedFrame, SimulationOptions, simulate};
 use wirestorm_wire::capture::Records;
 
-/// A golden capture, and what it was made with.
+/// Golden capture and the options that produced it.
 struct Golden {
     name: &'static str,
     frames_max: u64,
     cores: u64,
-    /// Bytes that are drawn, and what is computed over them; or what TRex found in the memory
-    /// that it padded a frame with, which it clears by now.
+    /// Byte ranges to ignore: random bytes, checksums over them, or padding. Old versions of TRex
+    /// did not clear padding.
     drawn: &'static [Range<usize>],
-    /// Whether the length is drawn.
+    /// Whether the frame length is random.
     length_is_drawn: bool,
 }
 
@@ -29,10 +29,10 @@ const fn golden(name: &'static str, frames_max: u64) -> Golden {
     Golden { name, frames_max, cores: 1, drawn: &[], length_is_drawn: false }
 }
 
-/// As many as TRex's simulator sends where nothing is said.
+/// Default frame limit of TRex's simulator.
 const DEFAULT: u64 = 5_000;
 
-/// What the repeated draws of that profile are written to.
+/// Byte that the profile writes repeated random values to.
 const DRAWN_LETTER: Range<usize> = 44..45;
 const PADDING: Range<usize> = 52..60;
 const IPV4_CHECKSUM: Range<usize> = 24..26;
@@ -81,10 +81,11 @@ const GOLDENS: &[Golden] = &[
     golden("flow_stats_latency", 1),
 ];
 
-/// How far apart the times of a frame may be.
+/// Maximum difference between the times of a frame.
 const TOLERANCE_NS: u64 = 5_000;
 
-/// The folders of captures and of streams; `None`, with a word, where one is absent.
+/// Returns the folders of captures and of streams; prints a note and returns `None` if one is
+/// absent.
 fn folders() -> Option<(PathBuf, PathBuf)> {
     let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/goldens/trex-stl");
     if !goldens.is_dir() {
@@ -120,7 +121,7 @@ impl Golden {
         Ok(simulate(&streams, &options).map_err(|error| error.to_string())?.frames)
     }
 
-    /// A frame without what is drawn.
+    /// Clears the random parts of a frame.
     fn compared(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for range in self.drawn {
@@ -132,7 +133,7 @@ impl Golden {
         bytes
     }
 
-    /// Takes from `theirs` what `ours` has within the tolerance, in any order.
+    /// Matches each frame of `ours` with one of `theirs` within the tolerance, in any order.
     fn compare(&self, ours: &[SimulatedFrame], theirs: &[SimulatedFrame]) -> Result<(), String> {
         if ours.len() != theirs.len() {
             return Err(format!("{} frames, TRex's {}", ours.len(), theirs.len()));
@@ -168,7 +169,7 @@ impl Golden {
 }
 
 #[test]
-fn frames_are_those_of_trex() {
+fn frames_match_the_trex_simulator() {
     let Some((goldens, streams)) = folders() else { return };
     let mut different = Vec::new();
     for golden in GOLDENS {
@@ -184,7 +185,7 @@ fn frames_are_those_of_trex() {
             }
         }
     }
-    // That capture is older than the profile beside it: it holds a frame of 96 bytes with the
-    // marks of an earlier version, where the profile makes one of 60.
+    // This capture is older than the profile: its frame has 96 bytes with marks of an earlier TRex
+    // version. The profile now makes a frame of 60 bytes.
     assert_eq!(different, ["flow_stats_latency"]);
 }

@@ -1,4 +1,4 @@
-//! Whatever numbers a document of TRex's streams holds: it is refused, or its frames are sent.
+//! Documents of TRex streams with arbitrary numbers are either rejected or sent.
 
 use std::num::NonZeroU64;
 
@@ -17,7 +17,7 @@ fn offset() -> impl Strategy<Value = u16> {
     prop_oneof![40 => 0..50_u16, 1 => any::<u16>()]
 }
 
-/// Three numbers in their order, of so many bytes at most.
+/// Sorts three numbers, each cut to `size` bytes.
 fn bounds(numbers: [u64; 3], size: u8) -> [u64; 3] {
     let mut bounds = numbers.map(|number| within(number, size));
     bounds.sort_unstable();
@@ -28,7 +28,7 @@ fn within(number: u64, size: u8) -> u64 {
     number & (u64::MAX >> (64 - 8 * size))
 }
 
-/// A variable without a name, and whether the one behind it follows it.
+/// Generates a variable without a name, and whether it advances the next variable.
 fn variable() -> impl Strategy<Value = (Value, bool)> {
     let size = || prop_oneof![4 => Just(2_u8), 1 => Just(1_u8), 1 => Just(4_u8), 1 => Just(8_u8)];
     let op = prop_oneof![4 => Just("inc"), 2 => Just("dec"), 1 => Just("random")];
@@ -60,7 +60,7 @@ fn variable() -> impl Strategy<Value = (Value, bool)> {
     prop_oneof![3 => bounded, 1 => drawn]
 }
 
-/// A step for the variable of this name.
+/// Generates an instruction that uses a variable; the caller adds the name.
 fn step() -> impl Strategy<Value = Value> {
     let write = (offset(), any::<i32>(), any::<bool>()).prop_map(|(offset, add, is_big_endian)| {
         json!({
@@ -154,7 +154,7 @@ fn mode() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Zeros are a packet that no rule of statistics takes; the other two are IPv4 and IPv6.
+/// IPv4, IPv6, and zeros, which no flow statistics rule accepts.
 fn packet() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         3 => Just("AAAAAQAAAAAAAgAACABFAAAoAAEAAEARAAAQAAABMAAAAQQBAAwAFAAA"),
@@ -169,7 +169,7 @@ fn document() -> impl Strategy<Value = Value> {
     let chain = (prop::option::of(1..4_i64), 0..4_u32);
     let stream = (mode(), program, packet(), 0..16_u32, chain, stats).prop_map(
         |(mode, (instructions, cache), packet, flags, (next, action_count), rule)| {
-            // What never ends has nothing behind it.
+            // A continuous stream never ends, so it cannot have a next stream.
             let next = next.filter(|_| mode["type"] != "continuous").unwrap_or(-1);
             json!({
                 "flags": flags, "action_count": action_count, "enabled": true,
@@ -187,7 +187,7 @@ fn document() -> impl Strategy<Value = Value> {
     prop::collection::vec(stream, 1..4).prop_map(|mut streams| {
         let count = streams.len() as i64;
         for (index, stream) in streams.iter_mut().enumerate() {
-            // One chain: none of its streams starts while it runs.
+            // The streams form one chain: none starts while it runs.
             stream["self_start"] = json!(index == 0);
             let next = &mut stream["next_stream_id"];
             *next = json!(next.as_i64().map(|next| next.min(count)));
@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn a_document_is_refused_or_sent(
+    fn documents_are_rejected_or_sent(
         document in document(), cores in 1..4_u64, multiplier in multiplier(), mark in any::<bool>(),
     ) {
         let workers = NonZeroU64::new(cores).expect("at least one");

@@ -1,4 +1,4 @@
-//! Sessions over datagrams: what stands between a program and its flow of UDP, as DTLS and QUIC do.
+//! Sessions over datagrams: the layer between a program and its UDP flow, such as DTLS or QUIC.
 //!
 //! ```text
 //! program's messages -> DatagramSession::say  -> DatagramSession::depart -> datagrams
@@ -6,8 +6,8 @@
 //!                       DatagramSession::expire <- the flow's timer
 //! ```
 //!
-//! A datagram may be lost, come twice or late: whatever is to be done about that the session does, by
-//! its own timer. Nothing is kept here but the datagram that waits for a free frame.
+//! A session handles lost, duplicate and late datagrams with its own timer. This module keeps only
+//! the datagram that waits for a free frame.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,56 +18,57 @@ use wirestorm_base::time::{Duration, Instant};
 use super::{Handshake, SessionCounters, SessionState};
 use crate::tcp::connection::Now;
 
-/// One end of a conversation in datagrams, sans I/O: datagrams of the peer, messages of the program
-/// and time go in, datagrams for the peer and messages for the program come out. Whatever the peer
-/// sends, it does not panic.
+/// One end of a datagram session, without I/O. Datagrams of the peer, messages of the program and
+/// the time go in. Datagrams for the peer and messages for the program come out. No input of the
+/// peer makes it panic.
 pub trait DatagramSession: Debug + Send {
-    /// Takes a datagram of the peer; `message` is called with each message that it completes for the
-    /// program.
+    /// Processes a datagram of the peer and calls `message` with each message that it completes.
     fn hear(&mut self, datagram: &[u8], now: Instant, message: &mut dyn FnMut(&[u8]));
 
-    /// Takes a message of the program; only while it is [`SessionState::Open`] or
-    /// [`SessionState::PeerClosed`]. Returns whether it took it. Where it did not, it does so once the
-    /// peer has said something, or its timer has expired.
+    /// Takes a message of the program. The state must be [`SessionState::Open`] or
+    /// [`SessionState::PeerClosed`].
+    ///
+    /// Returns false if the session cannot take the message now. It can after the next datagram of
+    /// the peer or the next timer expiry.
     fn say(&mut self, message: &[u8], now: Instant) -> bool;
 
-    /// Tells the peer that nothing more will be said.
+    /// Starts an orderly close: the program sends no more messages.
     fn close(&mut self, now: Instant);
 
-    /// Appends the next datagram that is to be sent now, which is empty before, and returns whether
-    /// there is any. One of more than `longest` bytes leaves in fragments.
+    /// Writes the next due datagram to `to`, which is empty, and returns whether there is one. A
+    /// datagram of more than `longest` bytes leaves in IP fragments.
     fn depart(&mut self, now: Instant, longest: usize, to: &mut Vec<u8>) -> bool;
 
-    /// When [`Self::expire`] is to be called; `None`: never. It may be called later, by a
-    /// millisecond or so.
+    /// Returns the time of the next call of [`Self::expire`], or `None` if no timer runs. The call
+    /// may be late by about a millisecond.
     fn deadline(&self) -> Option<Instant>;
 
-    /// The deadline has passed.
+    /// Handles the expiry of the timer, after the deadline.
     fn expire(&mut self, now: Instant);
 
-    /// Its state. Once it is closed by both sides, nothing more is heard.
+    /// Returns the state. After both sides have closed, the session receives no more datagrams.
     fn state(&self) -> SessionState;
 
-    /// How it was opened, once it was.
+    /// Returns the kind of the handshake, once it is complete.
     fn handshake(&self) -> Option<Handshake>;
 
-    /// Whether something is left to do after [`Self::close`], such as to wait until the last message
-    /// is acknowledged: its flow stays for so long.
+    /// Returns whether work remains after [`Self::close`], such as an unacknowledged last message.
+    /// The flow stays open until then.
     fn is_busy(&self) -> bool {
         false
     }
 }
 
-/// What one flow exchanges with its peer, where it has a session.
+/// Session of one UDP flow, and the datagram that waits to be sent.
 #[derive(Debug)]
 pub(crate) struct DatagramExchange {
     session: Box<dyn DatagramSession>,
-    /// The datagram that is to be sent next, where there is one.
+    /// Next datagram to send, valid if `has_datagram`.
     datagram: Vec<u8>,
     has_datagram: bool,
-    /// The longest that is to leave in one packet.
+    /// Largest datagram in bytes that leaves in one packet.
     longest: usize,
-    /// When it began, in microseconds.
+    /// Start of the session, in microseconds.
     began_at: u64,
     is_counted: bool,
     has_failed: bool,
@@ -88,53 +89,53 @@ impl DatagramExchange {
         }
     }
 
-    /// Whether its session failed.
+    /// Whether the session failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Whether the program has said all.
+    /// Whether the program has closed the session.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Whether nothing is left to do.
+    /// Whether the program has closed the session and no work remains.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closed && !self.session.is_busy()
     }
 
-    /// Whether the program may begin.
+    /// Whether the session takes messages of the program.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.session.state(), SessionState::Open | SessionState::PeerClosed)
     }
 
-    /// Whether the peer has said that nothing more comes.
+    /// Whether the peer has closed its direction.
     pub(crate) fn is_peer_done(&self) -> bool {
         self.session.state() == SessionState::PeerClosed
     }
 
-    /// When it has something to do, in ms.
+    /// Next deadline in ms, at least one tick after `now`. `None` if no timer runs.
     pub(crate) fn deadline(&self, now: Now) -> Option<u32> {
         let at = self.session.deadline()?;
         let wait = at.saturating_since(now.instant());
-        // No sooner, and a tick at least: what is due now was done.
+        // Round up: the timer must not fire early. Work due now is done, so wait at least one tick.
         let millis = wait.as_nanos().div_ceil(1_000_000).clamp(1, i32::MAX as u64);
         Some(now.millis.wrapping_add(millis as u32))
     }
 
-    /// Takes a datagram of the peer.
+    /// Passes a datagram of the peer to the session.
     pub(crate) fn hear(&mut self, datagram: &[u8], now: Now, mut message: impl FnMut(&[u8])) {
         if !self.has_failed {
             self.session.hear(datagram, now.instant(), &mut message);
         }
     }
 
-    /// Takes a message of the program, if it can.
+    /// Passes a message of the program to the session. Returns false if it cannot take it now.
     pub(crate) fn say(&mut self, message: &[u8], now: Now) -> bool {
         self.session.say(message, now.instant())
     }
 
-    /// The program sends nothing more.
+    /// Closes the session. Later calls have no effect.
     pub(crate) fn close(&mut self, now: Now) {
         if !self.is_closed {
             self.is_closed = true;
@@ -142,8 +143,8 @@ impl DatagramExchange {
         }
     }
 
-    /// Does what is due and counts what has become of the session. Returns whether a datagram is to be
-    /// sent.
+    /// Handles a due timer, counts the outcome of the session and fetches the next datagram.
+    /// Returns whether a datagram waits to be sent.
     pub(crate) fn go_on(&mut self, now: Now, sessions: &mut SessionCounters) -> bool {
         if self.session.deadline().is_some_and(|at| at <= now.instant()) {
             self.session.expire(now.instant());
@@ -157,12 +158,12 @@ impl DatagramExchange {
         self.has_datagram
     }
 
-    /// What is to be sent.
+    /// Datagram to send next.
     pub(crate) fn datagram(&self) -> &[u8] {
         &self.datagram
     }
 
-    /// It was sent.
+    /// Marks the datagram as sent.
     pub(crate) const fn note_sent(&mut self) {
         self.has_datagram = false;
     }

@@ -1,4 +1,4 @@
-//! One flow's session, and its bytes on the way.
+//! Session of one TCP flow, and its bytes in flight.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,55 +15,56 @@ use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
-/// What a program says.
+/// Data that a program sends.
 #[derive(Debug)]
 pub(crate) enum Saying {
-    /// A buffer.
+    /// Shared buffer.
     Buffer(BufferId),
-    /// Bytes of the flow's own.
+    /// Bytes of this flow only.
     Own(Vec<u8>),
 }
 
-/// What was not said yet of something.
+/// Data of a send step that the session has not taken completely.
 #[derive(Debug)]
 struct Unsaid {
     saying: Saying,
     offset: u32,
 }
 
-/// What one flow exchanges with its peer, where it has a session.
+/// Session of one TCP flow, with its send and receive queues.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// `None`: it is over, and nothing of it is needed any more.
+    /// `None` once the connection is in TIME-WAIT or closed.
     session: Option<Box<dyn Session>>,
     sent: SendQueue,
     arrived: Reassembly,
     unsaid: Option<Unsaid>,
-    /// Behind the last byte of what the program said last, once all of it was handed over.
+    /// Sequence number after the last byte of the last send step. `None` until the connection has
+    /// all of it.
     said_to: Option<SequenceNumber>,
-    /// Whether the session takes nothing until the peer has said something.
+    /// Whether the session takes no more plaintext until data of the peer arrives.
     is_blocked: bool,
-    /// When the connection was established, in microseconds.
+    /// Start of the handshake, in microseconds.
     opened_at: Option<u64>,
     is_counted: bool,
     is_truncated: bool,
     has_failed: bool,
-    /// Whether that was for what it heard or said, and not for the end of its connection.
+    /// Whether the session failed for another reason than the end of its connection.
     has_failed_first: bool,
-    /// Whether the peer had said in it that nothing more comes, now that it is over.
+    /// Whether the peer had closed its direction when the session was dropped.
     peer_has_ended: bool,
-    /// Whether nothing more is to be sent.
+    /// Whether the program has closed the session: the flow sends nothing more.
     is_closed: bool,
 }
 
-/// What a session is given at once of a program's buffer.
+/// Bytes of a send step that the session gets at once.
 const PIECE: u32 = 16 << 10;
 
-/// Nothing more is taken from a program while so many bytes wait to leave: what is in flight is
-/// bounded by the peer's window, and the queue by both.
+/// Unsent bytes at which a send step waits. The peer's window bounds the bytes in flight, so the
+/// queue has a bound.
 const UNSENT_MAX: u32 = 64 << 10;
 
-/// Causes that are the connection's, not the session's.
+/// Failures that the connection causes, not the session.
 const CLOSED_EARLY: &str = "peer closed the connection during the handshake";
 const ENDED_EARLY: &str = "connection lost during the handshake";
 
@@ -86,13 +87,14 @@ impl Exchange {
         }
     }
 
-    /// One without a session: bytes leave and arrive as they are.
+    /// Creates an exchange without a session: bytes pass through unchanged.
     pub(crate) fn plain() -> Self {
         Self::new(Box::new(Plain::default()))
     }
 
-    /// Goes on with another session, now that all was handed over that was said so far. It hears
-    /// first what had come and nobody has taken. Returns how many bytes of that are for the program.
+    /// Switches to another session, after the connection has taken all earlier data. The session
+    /// first gets `came`, the bytes that arrived and that no step consumed. Returns the number of
+    /// plaintext bytes for the program.
     pub(crate) fn start(
         &mut self,
         mut session: Box<dyn Session>,
@@ -114,46 +116,47 @@ impl Exchange {
         self.session.as_ref().map(|session| session.state())
     }
 
-    /// Whether its session does not take plaintext yet.
+    /// Whether the handshake is in progress.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.state() == Some(SessionState::Handshaking)
     }
 
-    /// Whether the peer has said that nothing more comes.
+    /// Whether the peer has closed its direction.
     pub(crate) fn is_peer_done(&self) -> bool {
         self.peer_has_ended || self.state() == Some(SessionState::PeerClosed)
     }
 
-    /// Whether its session failed.
+    /// Whether the session failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Whether its session failed while its connection was there: a reset that comes then is the peer's
-    /// answer to that.
+    /// Whether the session failed before its connection ended. A later reset is then the peer's
+    /// answer to the failure.
     pub(crate) const fn has_failed_first(&self) -> bool {
         self.has_failed_first
     }
 
-    /// Whether both sides have ended it. Whatever becomes of the connection then, all was said: a
-    /// peer that closes with our end unread resets it.
+    /// Whether both sides have closed the session. A later reset loses no data. A peer that closes
+    /// before it reads our close message sends one.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_closed && self.is_peer_done()
     }
 
-    /// Whether not all of a buffer was handed over to the connection.
+    /// Whether the session has not taken all data of the last send step.
     pub(crate) const fn has_unsaid(&self) -> bool {
         self.unsaid.is_some()
     }
 
-    /// Whether not all was acknowledged that the program said. What a session adds by itself, as
-    /// HTTP/2 acknowledges settings, is not waited for: nobody answers it, so it is acknowledged late.
+    /// Whether the peer has not acknowledged all data of the program. Bytes that the session adds,
+    /// such as an HTTP/2 SETTINGS acknowledgement, do not count. Nothing answers them, so their
+    /// acknowledgement is delayed.
     pub(crate) fn is_unheard(&self, connection: &Connection) -> bool {
         let is_before = |end| connection.unacknowledged().is_before(end);
         self.has_unsaid() || self.said_to.is_none_or(is_before)
     }
 
-    /// Whether it has more for the connection, which has room.
+    /// Whether a send step has more data and the connection has room for it.
     pub(crate) fn is_due(&self, connection: &Connection) -> bool {
         self.has_unsaid()
             && !self.is_blocked
@@ -162,25 +165,25 @@ impl Exchange {
             && connection.unsent() < UNSENT_MAX
     }
 
-    /// Whether the program may say more before what it said last leaves.
+    /// Whether the program may send more before its last data leaves.
     pub(crate) fn takes_more(&self, connection: &Connection) -> bool {
         let gathers = self.session.as_ref().is_some_and(|session| session.gathers());
         gathers && !self.has_unsaid() && connection.unsent() < UNSENT_MAX
     }
 
-    /// Whether it takes plaintext: a peer that says no more may still listen.
+    /// Whether the session takes plaintext. A peer that closed its direction may still receive.
     fn is_open(&self) -> bool {
         matches!(self.state(), Some(SessionState::Open | SessionState::PeerClosed))
             && !self.is_closed
     }
 
-    /// Copies what was sent from a number on, and returns its sum.
+    /// Copies sent bytes from a sequence number on, and returns their one's complement sum.
     pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8]) -> u16 {
         self.sent.copy(number, to)
     }
 
-    /// Takes what a segment brought, hands on what of it is for the program, and returns how many
-    /// bytes that is.
+    /// Processes the data of a segment and calls `plaintext` with the data for the program. Returns
+    /// the number of plaintext bytes.
     pub(crate) fn hear(
         &mut self,
         segment: &Segment<'_>,
@@ -204,7 +207,7 @@ impl Exchange {
                     plaintext(plain);
                 })
             };
-            // The end may have arrived with it, and FIN takes a number.
+            // FIN occupies a sequence number after the data.
             let end = connection.expected() - u32::from(arrival.is_end);
             let next = end - arrival.data;
             let known = next.distance_from(start).max(0) as usize;
@@ -216,14 +219,14 @@ impl Exchange {
         said as u32
     }
 
-    /// Takes what the program says, to be said as there is room.
+    /// Takes the data of a send step, which leaves as the connection has room.
     pub(crate) fn say(&mut self, saying: Saying) {
         self.unsaid = Some(Unsaid { saying, offset: 0 });
         self.said_to = None;
     }
 
-    /// Moves between session and connection what there is to be moved, and counts what happened.
-    /// Returns whether it can go on.
+    /// Moves bytes between session and connection, and counts events. Returns false once the
+    /// session failed.
     pub(crate) fn go_on(
         &mut self,
         connection: &mut Connection,
@@ -238,8 +241,8 @@ impl Exchange {
             self.opened_at.get_or_insert(now.micros);
             self.note(connection, sessions, now);
         }
-        // What needs no handshake waits in the connection until that is open, or leaves with SYN (TCP
-        // Fast Open).
+        // Data that needs no handshake waits in the connection until it is established, or leaves
+        // with SYN (TCP Fast Open).
         if is_established || self.is_open() && connection.state() != State::Closed {
             self.fetch(connection, counters);
             while self.is_due(connection) && self.say_a_piece(buffers) {
@@ -250,10 +253,10 @@ impl Exchange {
             }
         }
         if is_established {
-            // A session may fail for what the program says.
+            // Data of the program may make the session fail.
             self.note(connection, sessions, now);
         } else if connection.state() == State::Closed && self.opened_at.is_some() {
-            // A reset may come with what opened the session.
+            // A reset may arrive together with the end of the handshake.
             self.note_handshake(sessions, now);
             if self.is_handshaking() {
                 self.fail(ENDED_EARLY, sessions);
@@ -262,7 +265,7 @@ impl Exchange {
         if let Some(session) = &mut self.session {
             sessions.messages.merge(&session.take_messages());
         }
-        // A session takes far more memory than what is left of its connection.
+        // Free the session early: it takes far more memory than the rest of its connection.
         if matches!(connection.state(), State::TimeWait | State::Closed) {
             self.peer_has_ended = self.is_peer_done();
             self.session = None;
@@ -272,7 +275,7 @@ impl Exchange {
         !self.has_failed
     }
 
-    /// Tells the peer that nothing more comes; what is said later is not sent.
+    /// Closes the session; the flow sends no later data of the program.
     pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         self.unsaid = None;
         if self.is_closed {
@@ -285,18 +288,18 @@ impl Exchange {
         self.is_closed = true;
     }
 
-    /// Counts what has become of the session.
+    /// Counts the failure or truncation of the session.
     fn note(&mut self, connection: &Connection, sessions: &mut SessionCounters, now: Now) {
         self.note_handshake(sessions, now);
         let Some(session) = self.session.as_ref().filter(|_| !self.has_failed) else { return };
         match session.state() {
-            // What the peer says once we have said all is nobody's concern.
+            // After our close, the peer's state does not matter.
             _ if self.is_closed => {}
             SessionState::Failed(cause) => self.fail(cause, sessions),
             SessionState::Handshaking if connection.is_peer_done() => {
                 self.fail(CLOSED_EARLY, sessions);
             }
-            // Only what was opened by a handshake is to be closed in words.
+            // Only a session with a handshake needs an orderly close.
             SessionState::Open
                 if connection.is_peer_done() && self.is_counted && !self.is_truncated =>
             {
@@ -307,7 +310,7 @@ impl Exchange {
         }
     }
 
-    /// Counts how the session was opened, once it is.
+    /// Counts the handshake once it is complete.
     fn note_handshake(&mut self, sessions: &mut SessionCounters, now: Now) {
         let session = self.session.as_ref().filter(|_| !self.is_counted && !self.has_failed);
         let Some(handshake) = session.and_then(|it| it.handshake()) else { return };
@@ -328,7 +331,7 @@ impl Exchange {
         }
     }
 
-    /// Moves what the session has for the peer into the connection.
+    /// Moves the session's output into the connection.
     fn fetch(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         let Some(session) = self.session.as_mut().filter(|_| !self.is_closed) else { return };
         let added = self.sent.add(connection.queued(), |bytes| session.depart(bytes));
@@ -337,7 +340,7 @@ impl Exchange {
         }
     }
 
-    /// Gives a part of the buffer to the session; returns whether it took any.
+    /// Passes a piece of a send step's data to the session; returns whether it took any.
     fn say_a_piece(&mut self, buffers: &Buffers) -> bool {
         let (Some(session), Some(unsaid)) = (&mut self.session, &mut self.unsaid) else {
             return false;

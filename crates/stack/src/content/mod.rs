@@ -1,16 +1,16 @@
-//! Bytes of single flows: what stands between a program and its connection where the bytes on the
-//! wire are not those of the program's buffers, as with TLS, or where the program looks at what
-//! arrives.
+//! Per-flow payload: the layer between a program and its connection. It is present if the bytes on
+//! the wire differ from the program's buffers, as with TLS. It is also present if the program
+//! examines received data.
 //!
 //! ```text
 //! program's buffers -> Session::say  -> Session::depart -> SendQueue  -> segments
-//! program's count   <------------------ Session::hear   <- Reassembly <- segments
+//! received data     <------------------ Session::hear   <- Reassembly <- segments
 //! ```
 //!
-//! A session begins with its connection, or where the program says so
-//! ([`Instruction::StartSession`](crate::program::Instruction::StartSession)). What had come by then
-//! and nobody had taken is the first that it hears: none of it is lost, and none is handed to the
-//! program as if it had come within the session.
+//! A session starts with its connection, or at
+//! [`Instruction::StartSession`](crate::program::Instruction::StartSession). In the second case it
+//! first gets the bytes that arrived before and that no step consumed. None is lost, and none
+//! reaches the program as if it came within the session.
 
 mod datagrams;
 mod exchange;
@@ -29,114 +29,117 @@ pub(crate) use datagrams::DatagramExchange;
 pub use datagrams::DatagramSession;
 pub(crate) use exchange::{Exchange, Saying};
 
-/// What makes the sessions of a template's flows.
+/// Factory of the sessions of a template's flows.
 pub trait Sessions: Debug + Send + Sync {
-    /// The session of a new flow between these two addresses: ours, and the peer's.
+    /// Creates the session of a new TCP flow between our address and the peer's.
     fn begin(&self, own: IpAddr, peer: IpAddr) -> Box<dyn Session>;
 
-    /// The same of a flow of UDP; `None`: programs say their datagrams as they are.
+    /// Creates the session of a new UDP flow. `None`: datagrams carry the program's messages
+    /// unchanged.
     fn begin_datagrams(&self, own: IpAddr, peer: IpAddr) -> Option<Box<dyn DatagramSession>> {
         let _ = (own, peer);
         None
     }
 }
 
-/// One end of a conversation about bytes, sans I/O: bytes of the peer and plaintext of the program
-/// go in, bytes for the peer and plaintext for the program come out. Whatever the peer sends, it
-/// does not panic.
+/// One end of a session over a byte stream, without I/O. Bytes of the peer and plaintext of the
+/// program go in. Bytes for the peer and plaintext for the program come out. No input of the peer
+/// makes it panic.
 pub trait Session: Debug + Send {
-    /// Takes bytes of the peer, which come next in order; `plaintext` is called with what they hold
-    /// for the program.
+    /// Processes the next bytes of the peer in order, and calls `plaintext` with the data for the
+    /// program.
     fn hear(&mut self, bytes: &[u8], plaintext: &mut dyn FnMut(&[u8]));
 
-    /// Takes plaintext of the program; only while it is [`SessionState::Open`]. Returns how many
-    /// bytes it took. Where it took none, it takes more once the peer has said something.
+    /// Takes plaintext of the program and returns how many bytes it took. The state must be
+    /// [`SessionState::Open`] or [`SessionState::PeerClosed`].
+    ///
+    /// After 0, the session takes more once data of the peer arrives.
     fn say(&mut self, plaintext: &[u8]) -> usize;
 
-    /// Tells the peer that nothing more will be said.
+    /// Starts an orderly close: the program sends no more data.
     fn close(&mut self);
 
-    /// Moves what is to be sent behind the bytes of a queue.
+    /// Appends the bytes for the peer to `to`.
     fn depart(&mut self, to: &mut VecDeque<u8>);
 
-    /// Its state.
+    /// Returns the state.
     fn state(&self) -> SessionState;
 
-    /// How it was opened, once it was.
+    /// Returns the kind of the handshake, once it is complete.
     fn handshake(&self) -> Option<Handshake>;
 
-    /// Whether what a program says in several steps may leave together: where it is messages, which
-    /// tell where they end, and the program waits for nothing between them.
+    /// Returns whether the data of several send steps may share segments. True if the data is
+    /// self-delimiting messages and the program waits for nothing between them.
     fn gathers(&self) -> bool {
         false
     }
 
-    /// What both agreed to speak within it (RFC 7301), where they did.
+    /// Returns the application protocol that both sides agreed on (ALPN, RFC 7301), if any.
     fn protocol(&self) -> Option<&[u8]> {
         None
     }
 
-    /// What was counted of messages since it was asked last, where it knows of messages.
+    /// Returns the message counters since the last call; 0 for a session without messages.
     fn take_messages(&mut self) -> MessageCounters {
         MessageCounters::default()
     }
 }
 
-/// Where a session stands.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// Both agree on how to go on.
+    /// The handshake is in progress.
     Handshaking,
-    /// Plaintext can be said and heard.
+    /// Plaintext passes in both directions.
     Open,
-    /// The peer has said that nothing more comes; the program may still go on.
+    /// The peer has closed its direction; the program may still send.
     PeerClosed,
-    /// It cannot go on, for a cause that is counted by its name.
+    /// The session failed. The cause is the key of its counter.
     Failed(&'static str),
 }
 
-/// How a session was opened.
+/// Kind of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// From nothing.
+    /// Full handshake.
     Full,
-    /// With what both remembered of an earlier session.
+    /// Resumption of an earlier session.
     Resumed,
 }
 
-/// What is counted of sessions.
+/// Counters of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SessionCounters {
-    /// Handshakes from nothing.
+    /// Full handshakes.
     pub full: u64,
     /// Resumed handshakes.
     pub resumed: u64,
-    /// Peers that ended the connection of an open session without having said so in it.
+    /// Open sessions whose peer closed the connection without an orderly close of the session.
     pub truncated: u64,
-    /// Sessions that failed, by cause.
+    /// Failed sessions, by cause.
     pub failures: BTreeMap<&'static str, u64>,
-    /// From when the connection was established, or the program began its session, until that was
-    /// open.
+    /// Handshake times: from the established connection, or the start of the session, until the
+    /// session is open.
     pub handshake: Histogram,
-    /// Messages, where sessions know of them.
+    /// Message counters, for sessions that have messages.
     pub messages: MessageCounters,
 }
 
-/// What is counted of requests and responses, and the streams that carry them.
+/// Counters of requests, responses and the streams that carry them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageCounters {
-    /// Requests that a client sent, or a server got.
+    /// Requests that a client sent or a server received.
     pub requests: u64,
     /// Final responses, by the first digit of their status, 1 to 5.
     pub responses: [u64; 5],
-    /// Responses that did not come whole to flows that failed: of HTTP/1.
+    /// HTTP/1 responses that failed flows did not receive completely.
     pub missing: u64,
-    /// Streams reset.
+    /// Reset streams.
     pub resets: u64,
 }
 
 impl MessageCounters {
-    /// Counts a response with a status; others than 100 to 599 are of no class.
+    /// Counts a response by its status; ignores a status outside 100 to 599.
     pub fn count_response(&mut self, status: u16) {
         let class = usize::from(status / 100).checked_sub(1);
         if let Some(count) = class.and_then(|class| self.responses.get_mut(class)) {
@@ -144,7 +147,7 @@ impl MessageCounters {
         }
     }
 
-    /// Adds others.
+    /// Adds the counters of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.requests += other.requests;
         self.missing += other.missing;
@@ -156,7 +159,7 @@ impl MessageCounters {
 }
 
 impl SessionCounters {
-    /// Adds another's.
+    /// Adds the counters of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.full += other.full;
         self.resumed += other.resumed;

@@ -1,10 +1,10 @@
-//! Bytes of single flows as they are.
+//! A session that passes bytes through unchanged.
 
 use alloc::collections::VecDeque;
 
 use super::{Handshake, Session, SessionState};
 
-/// A session that changes nothing.
+/// Session that passes bytes through unchanged.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     due: VecDeque<u8>,

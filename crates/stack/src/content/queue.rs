@@ -1,4 +1,4 @@
-//! The bytes of a flow's own that are on their way.
+//! Send queue of a flow with per-flow payload.
 
 use alloc::collections::VecDeque;
 
@@ -6,17 +6,17 @@ use wirestorm_wire::checksum;
 
 use crate::tcp::sequence::SequenceNumber;
 
-/// Bytes that a flow sends, for as long as they are not acknowledged.
+/// Bytes to send, kept until the peer acknowledges them.
 #[derive(Debug, Default)]
 pub(super) struct SendQueue {
     bytes: VecDeque<u8>,
-    /// The number of the first of them.
+    /// Sequence number of the first byte.
     start: SequenceNumber,
 }
 
 impl SendQueue {
-    /// Lets `add` put bytes behind the others, the first of which has the number `next`; returns
-    /// how many it put.
+    /// Appends the bytes that `add` writes; the first of them has the sequence number `next`.
+    /// Returns how many bytes were appended.
     pub(super) fn add(&mut self, next: SequenceNumber, add: impl FnOnce(&mut VecDeque<u8>)) -> u32 {
         let before = self.bytes.len();
         if before == 0 {
@@ -26,7 +26,7 @@ impl SendQueue {
         (self.bytes.len() - before) as u32
     }
 
-    /// Forgets what is before a number: it is acknowledged.
+    /// Drops the bytes before `number`: the peer acknowledged them.
     pub(super) fn forget_before(&mut self, number: SequenceNumber) {
         let gone = number.distance_from(self.start).max(0) as usize;
         let gone = gone.min(self.bytes.len());
@@ -34,12 +34,12 @@ impl SendQueue {
         self.start += gone as u32;
     }
 
-    /// Forgets all.
+    /// Drops all bytes.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Copies what has these numbers, and returns its sum.
+    /// Copies bytes from a sequence number on, and returns their one's complement sum.
     pub(super) fn copy(&self, number: SequenceNumber, to: &mut [u8]) -> u16 {
         let offset = number.distance_from(self.start).max(0) as usize;
         let (first, second) = self.bytes.as_slices();
@@ -60,8 +60,8 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn what_is_not_acknowledged_can_be_copied_again() {
-        // Numbers wrap, and so does the ring that holds the bytes.
+    fn unacknowledged_bytes_can_be_copied_again() {
+        // Sequence numbers wrap, and so does the ring that holds the bytes.
         let mut queue = SendQueue::default();
         let first = SequenceNumber(u32::MAX - 500);
         let mut all: Vec<u8> = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
             }
             acknowledged = all.len() - all.len() % 50;
             queue.forget_before(first + acknowledged as u32);
-            // An old acknowledgement changes nothing.
+            // An old acknowledgement has no effect.
             queue.forget_before(first);
         }
     }

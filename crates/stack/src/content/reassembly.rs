@@ -1,14 +1,14 @@
-//! The bytes that arrived beyond holes.
+//! Reassembly of bytes that arrived out of order.
 
 use alloc::vec::Vec;
 
 use crate::tcp::sequence::SequenceNumber;
 
-/// Bytes beyond holes, until those before them have arrived. A connection takes none beyond the
-/// window that it offered, and no more ranges than it can tell of: so this has a bound.
+/// Bytes beyond gaps, kept until the bytes before them arrive. The connection accepts no byte
+/// beyond its receive window and a limited number of ranges, so the size has a bound.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    /// In order; none touches another.
+    /// Sorted by sequence number; no two touch or overlap.
     pieces: Vec<Piece>,
 }
 
@@ -25,7 +25,7 @@ impl Piece {
 }
 
 impl Reassembly {
-    /// Keeps bytes from a number on. What is there already stays as it came first.
+    /// Keeps bytes from `start` on. Of duplicate bytes, the first to arrive wins.
     pub(super) fn keep(&mut self, start: SequenceNumber, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -37,7 +37,7 @@ impl Reassembly {
             self.pieces.insert(first, Piece { start, bytes: bytes.to_vec() });
             return;
         }
-        // From here on up to a number.
+        // The new bytes between two sequence numbers.
         let up_to = |from: SequenceNumber, to: SequenceNumber| {
             let place = |number: SequenceNumber| number.distance_from(start).max(0) as usize;
             bytes.get(place(from)..place(to).min(bytes.len())).unwrap_or_default()
@@ -62,8 +62,8 @@ impl Reassembly {
         self.pieces.insert(first, merged);
     }
 
-    /// What is there of the numbers from `next` up to `end`, all of which have arrived; forgets all
-    /// before `end`.
+    /// Passes the kept bytes from `next` to `end` to `hand_on`. All bytes before `end` have
+    /// arrived; drops them.
     pub(super) fn take(
         &mut self,
         mut next: SequenceNumber,
@@ -81,7 +81,7 @@ impl Reassembly {
         }
     }
 
-    /// Forgets all.
+    /// Drops all bytes.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -92,14 +92,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The byte of a place, as it comes the first or the second time.
+    /// The byte at a position, as it arrives the first or a later time.
     fn byte(place: usize, is_again: bool) -> u8 {
         (place % 251) as u8 ^ if is_again { 0xff } else { 0 }
     }
 
     proptest! {
         #[test]
-        fn what_came_first_is_handed_on_once_and_in_order(
+        fn first_arrival_is_delivered_once_and_in_order(
             initial in any::<u32>(),
             parts in proptest::collection::vec((1_usize..300, 1_usize..40), 1..60),
         ) {
@@ -116,9 +116,9 @@ mod tests {
             }
             let held = reassembly.pieces.windows(2);
             for two in held {
-                prop_assert!(two[0].end().is_before(two[1].start), "they do not touch");
+                prop_assert!(two[0].end().is_before(two[1].start), "pieces do not touch");
             }
-            // The first byte arrives; then, one by one, what is missing behind it.
+            // The first byte arrives, then the missing bytes one by one.
             let (mut next, mut heard) = (0, Vec::new());
             while next < 340 {
                 heard.push(byte(next, false));

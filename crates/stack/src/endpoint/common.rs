@@ -1,5 +1,5 @@
-//! What the parts of an endpoint have in common: templates with what is counted of them, and what a
-//! frame needs to leave.
+//! State that the parts of an endpoint share: templates with their counters, and what frames need
+//! to leave.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,12 +24,12 @@ use crate::random::Random;
 use crate::tcp::connection::Now;
 use crate::tcp::sequence::SequenceNumber;
 
-/// What the parts of an endpoint have in common.
+/// State that the parts of an endpoint share.
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) templates: Vec<TemplateState>,
-    /// How many of them are the options' own; behind them are those of connections that no template
-    /// is known of yet.
+    /// Number of templates in the options. Templates of connections without a known template
+    /// follow.
     pub(super) templates_known: usize,
     pub(super) buffers: Buffers,
     pub(super) servers: Servers,
@@ -39,39 +39,39 @@ pub(super) struct Common {
     pub(super) pauses: Pauses,
     pub(super) followed: Followed,
     pub(super) strays: StrayCounters,
-    /// Free frames, within a breath.
+    /// Free frames, within an iteration.
     pub(super) spare: Vec<FrameId>,
-    /// What programs ask for, and have not got yet.
+    /// Pending requests of programs.
     pub(super) asked: VecDeque<Asked>,
-    /// Whether any flow waits for another: only then are there events.
+    /// Whether any flow waits for another; otherwise no events are recorded.
     pub(super) are_awaited: bool,
-    /// What has become of flows and nobody has looked at yet.
+    /// Recorded events, not yet handled.
     pub(super) events: Vec<Event>,
     pub(super) random: Random,
     pub(super) secret: u64,
     pub(super) frame_length_max: usize,
     pub(super) flows_max: usize,
-    /// How many flows there are, of both transports, and the most at once.
+    /// Existing flows of both transports, and their maximum so far.
     pub(super) active: usize,
     pub(super) active_max: u64,
 }
 
 impl Common {
-    /// Whether there are as many flows as there may be.
+    /// Whether the maximum number of flows exists.
     pub(super) const fn is_full(&self) -> bool {
         self.active >= self.flows_max
     }
 
-    /// A flow of a template was added.
+    /// Counts a new flow of a template.
     pub(super) fn note_begin(&mut self, template: u16) {
         self.templates[usize::from(template)].tally.flows.note_begin();
         self.active += 1;
         self.active_max = self.active_max.max(self.active as u64);
     }
 
-    /// The first number of a connection (RFC 6528 section 3, RFC 9293 section 3.4.1): it grows with
-    /// time, so that those who remember an earlier connection of the same tuple can tell, from
-    /// where nobody knows.
+    /// Returns the initial sequence number of a connection (RFC 6528 section 3, RFC 9293 section
+    /// 3.4.1). It grows with time, so that a host can tell an earlier connection of the same tuple
+    /// apart. Its start is unpredictable.
     pub(super) fn initial(&self, key: &FlowKey, now: Now) -> SequenceNumber {
         const TICK_MICROS: u64 = 4;
         SequenceNumber(
@@ -79,15 +79,15 @@ impl Common {
         )
     }
 
-    /// What is below IP in answers to a packet that begins a flow.
+    /// Returns the link header of answers to a packet that starts a flow.
     pub(super) fn way_back(&mut self, packet: &Packet<'_>) -> Option<LinkHeader> {
         let link = LinkHeader::answering(packet.link);
-        // It has more tags and labels than a header has room for.
+        // The packet has more tags and labels than a link header has room for.
         self.strays.other_protocol += u64::from(link.is_none());
         link
     }
 
-    /// A next hop of clients is at another Ethernet address. Returns how many flows go there.
+    /// Changes the MAC address of a next hop of clients. Returns the number of flows that use it.
     pub(super) fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
         for template in &mut self.templates {
             if let Role::Client { link, .. } = &mut template.template.role {
@@ -97,8 +97,8 @@ impl Common {
         self.links.redirect(|it| it.next_hop() == number, to)
     }
 
-    /// A peer's MAC address has changed, in VLANs or without tags. Returns how many flows go to the new
-    /// one.
+    /// Changes the MAC address of a peer, in VLANs or without tags. Returns the number of flows
+    /// that use the new one.
     pub(super) fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
         let is_moved = |it: &LinkHeader| {
             it.next_hop() == 0

@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 
 use alloc::boxed::Box;
 
@@ -9,42 +9,42 @@ use crate::tcp::connection::End;
 use crate::tcp::counters::{TcpCounters, counters};
 
 counters! {
-    /// What became of flows: connections of TCP, and flows of UDP.
+    /// Outcomes of flows: TCP connections and UDP flows.
     FlowCounters {
-        offered: "flows that the load has asked for",
-        made: "flows that were made",
+        offered: "flows that the load requested",
+        made: "flows started",
         active: "flows now",
-        waiting: "those of them that are in TIME-WAIT",
-        active_max: "the most at once",
+        waiting: "flows in TIME-WAIT",
+        active_max: "most flows at once",
         closed: "connections that both sides closed, and flows of UDP whose program ended",
-        refused: "connections that the peer reset in answer to SYN, and flows to ports where it has nobody",
-        unreachable: "flows of which a router or a host said that no way leads to the peer",
-        reset: "connections that the peer reset later",
-        reset_after_close: "connections that the peer closed, and reset as more was sent to it",
-        unanswered: "connections of which SYN was never answered",
-        timed_out: "connections of which nothing was acknowledged any more",
-        keepalive_timeout: "connections whose peer did not answer keepalive probes",
-        aborted: "connections reset by the program",
-        expected_resets: "connections that the peer reset, as the program expects",
-        session_failed: "connections whose session failed, that of TLS say",
-        program_failed: "flows whose program failed: something else came than it expects",
-        idle: "flows of UDP that were dropped for want of traffic",
-        overflow: "flows that could not be made or taken for there were too many",
-        tuple_in_use: "flows that could not be made for no free port was found",
-        skipped: "flows that were due while as many were there as may be at once",
-        late: "flows that were due and not made, for there was no time for them within a second, or the end came",
-        switched_off: "flows that were due while all clients were switched off",
-        flows_total: "flows that programs of these have asked for, and that were made",
-        flows_other: "those of them that are of another template",
-        too_long: "segments that did not fit a frame, and were not sent",
-        reconnected: "connections that replaced one that the server had closed between two requests",
-        reset_at_end: "connections that were open when the run ended, and were reset",
-        left_open: "connections that were open when the run ended, and could not be reset in time",
+        refused: "SYNs answered by a reset, and UDP flows to closed ports",
+        unreachable: "flows ended by ICMP unreachable",
+        reset: "connections reset by the peer later",
+        reset_after_close: "connections closed by the peer, then reset when data was sent",
+        unanswered: "connections whose SYN was never answered",
+        timed_out: "connections ended by retransmission timeout",
+        keepalive_timeout: "connections ended by keepalive",
+        aborted: "connections reset by their own program",
+        expected_resets: "connections reset by the peer's program on purpose",
+        session_failed: "connections whose session failed, such as TLS or HTTP/2",
+        program_failed: "flows whose program failed, such as an `expect`",
+        idle: "UDP flows ended by the idle timeout",
+        overflow: "flows not started or accepted: too many exist",
+        tuple_in_use: "flows not started: no free source port",
+        skipped: "flows not started because of `at_most`",
+        late: "flows not started within a second, or before the end",
+        switched_off: "flows not started: all clients switched off",
+        flows_total: "flows that programs started or accepted",
+        flows_other: "flows that programs started or accepted, of another template",
+        too_long: "segments that did not fit a frame, not sent",
+        reconnected: "connections opened after a close between two requests",
+        reset_at_end: "connections open at the end and reset",
+        left_open: "connections open at the end and not reset in time",
     }
 }
 
 impl FlowCounters {
-    /// Flows that ended otherwise than they should. A reset that a program says is none of them.
+    /// Number of failed flows. A reset that a program executes is no failure.
     pub const fn failed(&self) -> u64 {
         self.refused
             + self.unreachable
@@ -58,7 +58,7 @@ impl FlowCounters {
             + self.idle
     }
 
-    /// Flows that a load which holds some counts: one in TIME-WAIT is over for its program.
+    /// Number of flows for a load that holds flows. One in TIME-WAIT is over for its program.
     pub(super) const fn held(&self) -> u64 {
         self.active - self.waiting
     }
@@ -70,7 +70,7 @@ impl FlowCounters {
         }
     }
 
-    /// Where connections are counted that ended for a reason.
+    /// Returns the counter of connections that ended for a reason.
     pub(super) const fn of(&mut self, end: End) -> &mut u64 {
         match end {
             End::Closed => &mut self.closed,
@@ -87,66 +87,66 @@ impl FlowCounters {
 }
 
 counters! {
-    /// What was counted of UDP; TRex's names are these with `udps_` before them.
+    /// UDP counters; TRex's names have the prefix `udps_`.
     UdpCounters {
-        accepts: "flows that a peer began",
-        connects: "flows that were begun",
-        closed: "flows that ended, drops included",
+        accepts: "flows accepted",
+        connects: "flows started",
+        closed: "flows ended, drops included",
         sndbyte: "bytes of data sent",
         sndpkt: "datagrams sent",
         rcvbyte: "bytes of data received",
         rcvpkt: "datagrams received",
-        keepdrops: "flows dropped for want of traffic",
-        pkt_toobig: "datagrams that are too long for a packet, and were not sent",
+        keepdrops: "flows ended by the idle timeout",
+        pkt_toobig: "datagrams too long for a packet, not sent",
         fragmented: "datagrams sent in fragments",
     }
 }
 
 counters! {
-    /// What belonged to no flow.
+    /// Counters of packets that belong to no flow.
     StrayCounters {
         no_flow: "segments and datagrams of no flow",
-        no_template: "SYNs to ports that nobody waits at",
-        foreign_mac: "segments and datagrams of no flow to Ethernet addresses of others",
-        martian: "segments and datagrams of no flow from or to addresses that no host has, or from port 0 of UDP",
-        no_match: "connections to a port of which no server waits for their first bytes",
-        fragments: "fragments of packets",
-        reassembled: "packets that were put together out of fragments",
-        fragments_incomplete: "packets of which fragments are missing, or were for 60 seconds",
-        fragments_overlapping: "packets whose fragments overlapped, and that were passed over",
-        fragments_no_room: "packets in fragments that were given up as too many were incomplete",
-        too_big: "messages of routers that a packet was too long for the next link",
-        unreachable: "messages that a peer, or who waits at a port of it, cannot be reached",
-        unreachable_sent: "messages to peers that nobody waits at a port of ours, or speaks a protocol",
-        time_exceeded_sent: "messages to peers that not all fragments of a packet came in time",
-        damaged: "packets that were damaged or cut short",
-        other_protocol: "packets of other protocols; ARP, neighbour discovery and pings are none",
+        no_template: "SYNs to closed ports",
+        foreign_mac: "segments and datagrams of no flow to foreign or group MACs",
+        martian: "segments and datagrams with invalid addresses, or from UDP port 0",
+        no_match: "connections whose first bytes match no server",
+        fragments: "fragments received",
+        reassembled: "packets reassembled",
+        fragments_incomplete: "packets with missing fragments, now or after 60 seconds",
+        fragments_overlapping: "packets dropped because fragments overlapped",
+        fragments_no_room: "fragmented packets dropped: too many were incomplete",
+        too_big: "ICMP packet too big received",
+        unreachable: "ICMP unreachable received",
+        unreachable_sent: "ICMP port or protocol unreachable sent",
+        time_exceeded_sent: "ICMP time exceeded (reassembly) sent",
+        damaged: "damaged or truncated packets",
+        other_protocol: "packets of other protocols, without ARP, neighbour discovery and pings",
     }
 }
 
-/// What was counted of flows.
+/// Counters and times of flows.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// What became of them.
+    /// Outcomes of flows.
     pub flows: FlowCounters,
     /// TCP counters.
     pub tcp: TcpCounters,
     /// UDP counters.
     pub udp: UdpCounters,
-    /// What programs counted.
+    /// Statistics of programs.
     pub statistics: Statistics,
-    /// What programs found.
+    /// Transactions, failures and messages of programs.
     pub findings: Findings,
-    /// What became of sessions.
+    /// Session counters.
     pub sessions: SessionCounters,
-    /// How long they took.
+    /// Times of flows.
     pub times: Times,
-    /// How long their datagrams took, where these have their time of departure with them.
+    /// Times of datagrams, if the program stamps them.
     pub stamped: Option<Box<StampedTimes>>,
 }
 
 impl Tally {
-    /// Bytes of data that were received.
+    /// Bytes of data received.
     pub(super) const fn received(&self) -> u64 {
         self.tcp.rcvbyte + self.udp.rcvbyte
     }

@@ -1,4 +1,4 @@
-//! What can be told of single flows.
+//! Details of single flows.
 
 use core::net::IpAddr;
 
@@ -9,34 +9,35 @@ use super::times::age;
 use crate::tcp::connection::Now;
 use crate::tcp::details::Details;
 
-/// A flow as it is at a moment.
+/// State of a flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowDetails {
-    /// Who it is, from the peer to us.
+    /// Key of packets from the peer to us.
     pub key: FlowKey,
     /// Local address and port.
     pub own: (IpAddr, u16),
     /// Remote address and port.
     pub peer: (IpAddr, u16),
-    /// How long ago it began; counted anew every 71 minutes.
+    /// Time since the start of the flow; wraps after 71 minutes.
     pub age: Duration,
-    /// Its connection; flows of UDP have none.
+    /// TCP state; `None` for UDP flows.
     pub tcp: Option<Details>,
 }
 
-/// What flows that are there wait for.
+/// Existing flows by what they wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remaining {
-    /// Connections whose SYN nobody has answered.
+    /// Connections whose SYN is unanswered.
     pub syn_sent: u64,
-    /// Connections in TIME-WAIT whose program or session has failed, which is counted once that is
-    /// over.
+    /// Connections in TIME-WAIT whose program or session failed. The failure is counted after
+    /// TIME-WAIT.
     pub time_wait_failed: u64,
-    /// All others that are not in TIME-WAIT: open connections, and flows of UDP whose program goes on.
+    /// Others outside TIME-WAIT: open connections, and UDP flows whose program runs.
     pub unfinished: u64,
 }
 
-/// Of a flow between these that began at a time, in microseconds modulo 2^32, without its connection.
+/// Returns the details of a flow without TCP state. `began_at` is its start in microseconds modulo
+/// 2^32.
 pub(super) fn details(key: &FlowKey, began_at: u32, now: Now) -> FlowDetails {
     FlowDetails {
         key: *key,

@@ -1,11 +1,10 @@
-//! Flows that programs ask for, and wait for: those that they have made, and those that come to
-//! where they listen.
+//! Flows that programs start and wait for, and connections to ports where programs listen.
 //!
 //! ```text
-//! ExecTemplate -> asked -> a flow is made ----------------------------> it is over -> go_on
-//! StartTemplate -> asked -> a flow is made -> go_on; AwaitTemplate ---> it is over -> go_on
-//! Listen -> asked -> a port -> a connection comes -> it is held --\
-//! AcceptTemplate -> asked ----------------------------------------> it is of a template -> ...
+//! ExecTemplate  -> request -> flow starts -------------------------> flow is over -> go_on
+//! StartTemplate -> request -> flow starts -> go_on; AwaitTemplate -> flow is over -> go_on
+//! Listen -> request -> port -> connection arrives -> is held --\
+//! AcceptTemplate -> request ----------------------------------> gets a template -> ...
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -26,10 +25,10 @@ use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
 
-/// Where a program listens: for this peer, at this address and port.
+/// Address of a listener: the peer, our address and our port.
 type Listening = (IpAddr, IpAddr, u16);
 
-/// The connection for which a program listens.
+/// Connection that a program listens for.
 #[derive(Clone, Copy, Debug)]
 struct Expected {
     at: Listening,
@@ -38,57 +37,58 @@ struct Expected {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expectation {
-    /// It has not come; where the program waits for it, as one of this template.
+    /// The connection has not arrived. The template, if the program waits to accept it.
     Open(Option<u16>),
-    /// It has, and is held.
+    /// The connection in this slot has arrived and is held.
     Came(u32),
-    /// It was over before anybody wanted it.
+    /// The connection ended before the program accepted it.
     Gone,
 }
 
-/// A connection that is held.
+/// Connection that is held until a program accepts it.
 #[derive(Debug)]
 struct Held {
-    /// Who has listened for it.
+    /// Flow that listens for it.
     listener: Place,
-    /// What was counted of what has arrived.
+    /// TCP counters of its received segments.
     counted: TcpCounters,
 }
 
-/// Who has asked, and who waits for whom.
+/// Parents, children and listeners among the flows.
 #[derive(Debug)]
 pub(super) struct Executions {
     children: BTreeMap<Place, Place>,
     parents: BTreeMap<Place, Parent>,
-    /// Who listens.
+    /// Listening flows.
     listening: BTreeMap<Listening, Place>,
     expected: BTreeMap<Place, Expected>,
-    /// Connections that are held.
+    /// Held connections by slot.
     held: BTreeMap<u32, Held>,
-    /// Where a free port is looked for.
+    /// Offset of the next search for a free port.
     port: u16,
-    /// For templates whose programs listen: those of connections that came and are held.
+    /// For each template whose program listens, the template of its held connections.
     holders: BTreeMap<u16, u16>,
-    /// Groups of templates that programs ask for flows of, by their places.
+    /// Groups of template indices, for programs that start a flow of a group.
     groups: Vec<Vec<usize>>,
 }
 
-/// Who has asked for a flow.
+/// Flow that requested another one.
 #[derive(Clone, Copy, Debug)]
 struct Parent {
     place: Place,
-    /// Whether it waits now.
+    /// Whether it waits for the child now.
     waits: bool,
-    /// Whether the flow belongs to it: they fail together.
+    /// Whether it owns the child: a failure of the child fails it, and its own end resets the
+    /// child.
     owns: bool,
 }
 
-/// What follows of the end of a flow.
+/// Consequences of the end of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ended {
-    /// Who has asked for it.
+    /// Flow that requested it.
     parent: Option<Parent>,
-    /// Connections that were its own, and that nobody wants now.
+    /// Connections that it owned, to be reset.
     left: [Option<u32>; 2],
 }
 
@@ -106,18 +106,17 @@ impl Executions {
         }
     }
 
-    /// Whether nobody waits for anybody.
+    /// Whether no flow waits for another.
     fn is_empty(&self) -> bool {
         self.parents.is_empty() && self.expected.is_empty()
     }
 
-    /// What is counted of what arrives of a connection that is held for who listens; `None` of
-    /// others.
+    /// Returns the counters of received segments of a held connection, or `None` for others.
     pub(super) fn counted(&mut self, place: u32) -> Option<&mut TcpCounters> {
         self.held.get_mut(&place).map(|it| &mut it.counted)
     }
 
-    /// A flow has asked for another one. One that it has asked for before goes on by itself.
+    /// Registers a flow as the child of another. An earlier child becomes independent.
     fn begin(&mut self, child: Place, parent: Parent) {
         if let Some(before) = self.children.insert(parent.place, child) {
             self.parents.remove(&before);
@@ -125,12 +124,12 @@ impl Executions {
         self.parents.insert(child, parent);
     }
 
-    /// Whether another flow has asked for this one.
+    /// Whether another flow requested this one.
     fn is_asked_for(&self, flow: Place) -> bool {
         self.parents.contains_key(&flow)
     }
 
-    /// A flow waits for the one that belongs to it. Returns whether there is any.
+    /// Makes a flow wait for its child. Returns whether it has one.
     fn wait(&mut self, parent: Place) -> bool {
         let child = self.children.get(&parent).and_then(|child| self.parents.get_mut(child));
         if let Some(child) = child {
@@ -140,7 +139,7 @@ impl Executions {
         false
     }
 
-    /// The program of a flow is over. Returns the connections that were its own.
+    /// Handles the end of a program. Returns the connections that it owned.
     #[cold]
     fn end_program(&mut self, flow: Place) -> [Option<u32>; 2] {
         let child = self.children.remove(&flow);
@@ -148,13 +147,13 @@ impl Executions {
         let owned = child.filter(|_| parent.is_some_and(|it| it.owns));
         let owned = owned.and_then(|child| match child {
             Place::Tcp(place) => Some(place),
-            // For want of traffic it ends by itself.
+            // A UDP child ends by its idle timeout.
             Place::Udp(_) => None,
         });
         [owned, self.forget(flow)]
     }
 
-    /// A flow is over.
+    /// Handles the end of a flow.
     #[cold]
     fn end(&mut self, flow: Place) -> Ended {
         let left = self.end_program(flow);
@@ -171,7 +170,7 @@ impl Executions {
         Ended { parent, left }
     }
 
-    /// A program goes on in another flow, and so does all that it has to do with others.
+    /// Moves the relations of a flow to its replacement.
     fn replace(&mut self, old: Place, new: Place) {
         if let Some(parent) = self.parents.remove(&old) {
             self.children.insert(parent.place, new);
@@ -185,7 +184,7 @@ impl Executions {
         }
     }
 
-    /// A flow listens no more. Returns the connection that is held for it.
+    /// Stops listening for a flow. Returns the connection that is held for it.
     fn forget(&mut self, flow: Place) -> Option<u32> {
         let expected = self.expected.remove(&flow)?;
         match expected.state {
@@ -202,18 +201,18 @@ impl Executions {
     }
 }
 
-/// Bytes of a connection that are buffered for a session until it is accepted. No peer sends more in
-/// a handshake without an answer; one that does has no session, or one that fails.
+/// Bytes of a held connection that are buffered for a session. No peer sends more in a handshake
+/// without an answer. One that does has no session, or one that fails.
 const GATHERED_MAX: u64 = 64 << 10;
 
-/// Ports that are looked at for a program that listens.
+/// Ports tried for a program that listens.
 const PORTS_MAX: u32 = 64;
 
 impl Executions {
-    /// Does what programs have asked for.
+    /// Handles the pending requests of programs.
     #[cold]
     pub(super) fn execute(&mut self, on: &mut Transports, now: Now, transmit: &mut impl Transmit) {
-        // What these ask for has its turn in the next breath.
+        // Requests made meanwhile wait for the next iteration.
         for _ in 0..on.common.asked.len() {
             let Some(asked) = on.common.asked.pop_front() else { break };
             if on.key(asked.parent) != Some(asked.key) {
@@ -237,7 +236,7 @@ impl Executions {
         }
     }
 
-    /// Begins the session of a flow whose program has come to where it does.
+    /// Starts the session of a flow whose program has reached `StartSession`.
     fn start_session(&mut self, on: &mut Transports, asked: &Asked, now: Now) {
         let Place::Tcp(place) = asked.parent else { return };
         let Some((flow, pending)) = on.connections.flows.get_with_queue(place) else { return };
@@ -250,8 +249,8 @@ impl Executions {
         }
     }
 
-    /// Lets a program go on over a new connection of the same client to the same server. What is left
-    /// of the old one closes.
+    /// Continues a program over a new connection of the same client to the same server. Closes the
+    /// old connection.
     fn reconnect(
         &mut self,
         on: &mut Transports,
@@ -286,7 +285,7 @@ impl Executions {
         self.serve(Place::Tcp(new), on, now, transmit);
     }
 
-    /// Makes a flow of a template of a group, or of the same one.
+    /// Starts a flow of a template of `group`, or of the same template.
     fn make_asked(
         &mut self,
         on: &mut Transports,
@@ -321,7 +320,7 @@ impl Executions {
         self.serve(child, on, now, transmit);
     }
 
-    /// Any of the templates of a group that are so.
+    /// Returns a random template of a group among those that satisfy `is_wanted`.
     fn draw(
         &mut self,
         on: &mut Transports,
@@ -338,10 +337,10 @@ impl Executions {
         group.iter().filter(fits).nth(on.common.random.below(count as u32) as usize).copied()
     }
 
-    /// Gives a program a port to listen at.
+    /// Assigns a port to a program that listens.
     fn listen(&mut self, on: &mut Transports, asked: &Asked, first: u16, last: u16) {
         let (peer, own) = (asked.key.source(), asked.key.destination());
-        // What it listened for before is not wanted any more.
+        // Drop the connection of an earlier `Listen`.
         if let Some(held) = self.forget(asked.parent) {
             on.connections.abort(held, &mut on.common);
         }
@@ -371,8 +370,8 @@ impl Executions {
         }
     }
 
-    /// Makes the connection that a program listens for one of a template of a group, now or when
-    /// it comes.
+    /// Assigns a template of `group` to the connection that a program listens for, now or on its
+    /// arrival.
     fn take(&mut self, on: &mut Transports, asked: &Asked, group: Option<u16>, now: Now) {
         let parent = asked.parent;
         let is_simple =
@@ -404,7 +403,7 @@ impl Executions {
         }
     }
 
-    /// A program that has listened waits for the end of a connection.
+    /// Makes an accepted connection the child of the flow that listened for it.
     fn begin_taken(&mut self, on: &mut Transports, template: u16, parent: Place, child: u32) {
         let flows = &mut on.common.templates[usize::from(template)].tally.flows;
         flows.flows_total += 1;
@@ -419,8 +418,8 @@ impl Executions {
         }
     }
 
-    /// A connection that is held becomes one of a template, and what was counted of what has
-    /// arrived goes with it. What was counted of what it has sent stays where it was.
+    /// Moves a held connection and its counters of received segments to a template. The counters of
+    /// sent segments stay with the holder.
     fn move_to(
         &mut self,
         on: &mut Transports,
@@ -449,7 +448,7 @@ impl Executions {
         }
     }
 
-    /// A SYN has come to where a program listens. Returns whether it has.
+    /// Handles a SYN to a port where a program listens. Returns whether one does.
     #[cold]
     pub(super) fn hear_expected(
         &mut self,
@@ -471,7 +470,7 @@ impl Executions {
             Expectation::Open(template) => template,
             Expectation::Came(_) | Expectation::Gone => None,
         };
-        // As long as nobody wants it, it is as those who listen for it are.
+        // Until it is accepted, the connection has the holder template of its listener.
         let Some(template) = wanted.or_else(|| self.holders.get(&owner).copied()) else {
             return false;
         };
@@ -487,11 +486,11 @@ impl Executions {
             let expected = Expected { state: Expectation::Came(place), ..expected };
             self.expected.insert(parent, expected);
             self.tell_whether_any_waits(on);
-            // Its SYN.
+            // Count the SYN.
             let counted = TcpCounters { rcvtotal: 1, ..TcpCounters::default() };
             let held = Held { listener: parent, counted };
             self.held.insert(place, held);
-            // Whether it will have a session is not known yet; what comes first would be its.
+            // The template, and with it a session, is unknown: keep the first bytes for a session.
             let has_sessions =
                 |it: &Template| matches!(it.role, Role::Accepted) && it.sessions.is_some();
             let gathers = on.common.templates.iter().any(|it| has_sessions(&it.template));
@@ -507,7 +506,7 @@ impl Executions {
         true
     }
 
-    /// Lets a flow go on with its program and send what it has; then those that wait for it.
+    /// Runs the program of a flow and sends its data, then continues the flows that wait for it.
     #[inline]
     pub(super) fn serve(
         &mut self,
@@ -529,7 +528,7 @@ impl Executions {
         self.settle(on);
     }
 
-    /// Lets those go on that have waited for what has become of flows.
+    /// Continues the flows that wait for the recorded events.
     #[inline]
     pub(super) fn settle(&mut self, on: &mut Transports) {
         if !on.common.events.is_empty() {
@@ -549,13 +548,13 @@ impl Executions {
         self.tell_whether_any_waits(on);
     }
 
-    /// A connection has been served. `is_over`: it is in TIME-WAIT now, which is over for who has
-    /// asked for it, as both sides have closed.
+    /// Handles the service of a connection. `is_over`: it entered TIME-WAIT. Both sides have closed
+    /// then, so it is over for its parent.
     fn note_served(&mut self, place: u32, is_over: bool, on: &mut Transports) {
         let Some(flow) = on.connections.flows.get(place) else { return };
         let has_failed = flow.run.has_program_failed() || flow.run.has_failed();
         if flow.run.is_over() {
-            // What was its own is over as well.
+            // Connections that the program owned are over as well.
             for left in self.end_program(Place::Tcp(place)).into_iter().flatten() {
                 on.connections.abort(left, &mut on.common);
             }
@@ -565,7 +564,7 @@ impl Executions {
         }
     }
 
-    /// A flow is over for others.
+    /// Reports the end of a flow to its parent, and resets the connections that it owned.
     fn end_flow(&mut self, place: Place, has_failed: bool, on: &mut Transports) {
         let Ended { parent, left } = self.end(place);
         match parent {
@@ -582,8 +581,8 @@ impl Executions {
         on.common.are_awaited = !self.is_empty();
     }
 
-    /// A segment reaches a connection that is held until somebody accepts it: what it brings is for
-    /// the program that it will have.
+    /// Passes a segment to a held connection. Its counters and data are for the program that
+    /// accepts it.
     pub(super) fn arrive_held(
         &mut self,
         place: u32,

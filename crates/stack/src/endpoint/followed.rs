@@ -1,5 +1,5 @@
-//! Single flows that are followed: what they were when they began and when they ended, however
-//! short they are. Who looks meanwhile asks for them by their keys.
+//! Sampled flows: the state of single flows at their start and end, however short they are. Callers
+//! read the state in between by key.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -8,17 +8,17 @@ use wirestorm_base::time::Instant;
 
 use super::details::FlowDetails;
 
-/// Which flows are followed: so many at a time of those that all of this is true of. When one of
-/// them is over, the next one that begins takes its place.
+/// Selection of sampled flows: up to `count` at a time that match all criteria. When one ends, the
+/// next new flow takes its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FollowOptions {
-    /// How many, at most.
+    /// Maximum number of flows sampled at a time.
     pub count: usize,
-    /// The templates that they may be of, by their places.
+    /// Indices of the templates to sample.
     pub templates: Vec<usize>,
-    /// An address at either end; `None`: any.
+    /// Address of either end; `None`: any.
     pub address: Option<IpAddr>,
-    /// A port at either end; `None`: any.
+    /// Port of either end; `None`: any.
     pub port: Option<u16>,
 }
 
@@ -31,61 +31,61 @@ impl FollowOptions {
     }
 }
 
-/// A flow that is followed, or was.
+/// Sampled flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FollowedFlow {
-    /// Which of those that were followed it is, from 0.
+    /// Number of the flow among the sampled ones, from 0.
     pub number: u64,
-    /// The place of its template.
+    /// Index of the template.
     pub template: usize,
-    /// What it was when it became one of its template's, most often as it began, and when that was.
+    /// Time and state when the flow got its template, usually at its start.
     pub first: (Instant, FlowDetails),
-    /// What it was in the end, and when that was, if it is over: gone, or in TIME-WAIT.
+    /// Time and state at its end, which is TIME-WAIT or removal. `None` if it is not over.
     pub last: Option<(Instant, FlowDetails)>,
 }
 
-/// The flows of an endpoint that are followed.
+/// Sampled flows of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     options: FollowOptions,
     flows: Vec<FollowedFlow>,
-    /// How many of them are not over.
+    /// Number of sampled flows that are not over.
     there: usize,
     next: u64,
-    /// Places of connections that are in TIME-WAIT since this breath.
+    /// Slots of connections that entered TIME-WAIT in this iteration.
     over: Vec<u32>,
 }
 
 impl Followed {
-    /// Of these from now on.
+    /// Creates the state for a selection.
     pub(super) fn new(options: FollowOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Those that are followed, and those that were and whose place no other has taken yet.
+    /// Returns the sampled flows, with ended ones whose place no new flow has taken.
     pub(super) fn flows(&self) -> &[FollowedFlow] {
         &self.flows
     }
 
-    /// The place of a connection that is in TIME-WAIT since this breath.
+    /// Takes the slot of a connection that entered TIME-WAIT in this iteration.
     pub(super) fn take_over(&mut self) -> Option<u32> {
         self.over.pop()
     }
 
-    /// Whether a flow that begins may be followed.
+    /// Whether a new flow may be sampled.
     #[inline]
     pub(super) const fn has_room(&self) -> bool {
         self.there < self.options.count
     }
 
-    /// Whether a flow that ends may be one that is followed.
+    /// Whether any existing flow is sampled.
     #[inline]
     pub(super) const fn is_any(&self) -> bool {
         self.there > 0
     }
 
-    /// A connection is in TIME-WAIT, which is looked at later in the breath: where it is served
-    /// nothing else is to be kept at hand for that.
+    /// Records that a connection entered TIME-WAIT. Its state is read later in the iteration, which
+    /// keeps this code out of the path that serves flows.
     #[inline]
     pub(super) fn note_over(&mut self, place: u32) {
         if self.is_any() {
@@ -93,7 +93,7 @@ impl Followed {
         }
     }
 
-    /// Whether any connections are in TIME-WAIT since this breath.
+    /// Whether any connection entered TIME-WAIT in this iteration.
     #[inline]
     pub(super) const fn has_over(&self) -> bool {
         !self.over.is_empty()
@@ -107,7 +107,7 @@ impl Followed {
         let new = FollowedFlow { number: self.next, template, first: (now, *flow), last: None };
         self.next += 1;
         self.there += 1;
-        // The one that is over for longest makes room.
+        // Replace the flow that ended first.
         let is_full = self.flows.len() >= self.options.count;
         let over = self.flows.iter_mut().filter(|it| it.last.is_some());
         match over.min_by_key(|it| it.last.map(|(at, _)| at)).filter(|_| is_full) {

@@ -1,4 +1,4 @@
-//! Packets in fragments: those that arrive, and datagrams that are too long for their path.
+//! IP fragments: reassembly of received packets, and datagrams longer than the path MTU.
 
 use alloc::vec::Vec;
 
@@ -13,46 +13,45 @@ use crate::frame::{Headers, LinkHeader, write_datagram};
 use crate::random::Random;
 use wirestorm_model::ip::Identification;
 
-/// Where the sender of a packet is; `None` where its frame was not to us alone.
+/// Link header of answers to the sender of a packet. `None` if the frame was not for this endpoint.
 pub(super) type Sender = Option<LinkHeader>;
 
-/// What has arrived of packets in fragments, and what it takes to send datagrams so.
+/// Reassembly of received fragments, and buffers to send datagrams in fragments.
 #[derive(Debug)]
 pub(super) struct Pieces {
     arrived: Reassembler<Sender>,
-    /// Packets of which fragments were missing for too long, and nobody was told yet.
+    /// Packets whose reassembly timed out, and whose sender has no ICMP message yet.
     late: Vec<GivenUp<Sender>>,
-    /// Where a datagram is written as a whole before it is cut.
+    /// Buffer for a datagram before its fragmentation.
     packet: Vec<u8>,
-    /// Of the next one, or of the next packet where those count.
+    /// Identification of the next fragmented datagram, or of the next packet if packets count.
     identification: u32,
 }
 
-/// What became of a datagram that is too long for one frame.
+/// Result of sending a datagram in fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// It left.
+    /// All fragments were sent.
     Sent,
-    /// There are not enough free frames for all of its fragments now.
+    /// The port has too few free frames now.
     Waits,
     /// It is too long for a packet, or has more fragments than the port has frames.
     TooLong,
 }
 
 impl Pieces {
-    /// None yet; the first datagram in fragments has this identification.
+    /// Creates the state; the first fragmented datagram has this identification.
     pub(super) fn new(identification: u32) -> Self {
         let (arrived, late) = (Reassembler::default(), Vec::new());
         Self { arrived, late, packet: Vec::new(), identification }
     }
 
-    /// Packets that have not all of their fragments.
+    /// Returns the number of incomplete packets.
     pub(super) fn waiting(&self) -> u64 {
         self.arrived.waiting() as u64
     }
 
-    /// Gives up packets of which fragments are missing for too long; returns whether there are any
-    /// that [`Self::take_late`] gives.
+    /// Drops packets whose reassembly timed out. Returns whether [`Self::take_late`] has any.
     #[inline]
     pub(super) fn expire(&mut self, now: Instant, strays: &mut StrayCounters) -> bool {
         if !self.arrived.is_empty() {
@@ -62,7 +61,7 @@ impl Pieces {
         !self.late.is_empty()
     }
 
-    /// The identification of the next packet, which so many follow.
+    /// Returns the identification of the first of `packets` packets.
     #[inline]
     pub(super) fn identify(
         &mut self,
@@ -81,7 +80,7 @@ impl Pieces {
         }
     }
 
-    /// The packet that was identified last has not left so.
+    /// Takes back the last identification: its packet was not sent.
     #[cold]
     pub(super) fn take_back(&mut self, how: Identification) {
         if how == Identification::Counting {
@@ -89,14 +88,14 @@ impl Pieces {
         }
     }
 
-    /// When a packet is given up next.
+    /// Returns the time of the next reassembly timeout.
     #[inline]
     pub(super) fn next(&self) -> Option<Instant> {
         self.arrived.next()
     }
 
-    /// Sends a datagram with so many bytes of data in packets of at most `mtu` bytes; `fill` writes
-    /// the data and returns its sum. All of it leaves, or nothing.
+    /// Sends a datagram with `data` bytes of data in packets of at most `mtu` bytes. `fill` writes
+    /// the data and returns its one's complement sum. Sends all fragments or none.
     #[cold]
     pub(super) fn send(
         &mut self,
@@ -144,7 +143,7 @@ impl Pieces {
 }
 
 impl Pieces {
-    /// A part of a packet of a sender has arrived.
+    /// Takes a received fragment.
     pub(super) fn take(
         &mut self,
         network: &[u8],
@@ -156,7 +155,7 @@ impl Pieces {
         self.arrived.take(network, sender, now, |it| strays.give_up(it, late))
     }
 
-    /// Packets of which fragments were missing for too long, and nobody was told yet.
+    /// Takes the packets whose reassembly timed out.
     pub(super) fn take_late(&mut self) -> Vec<GivenUp<Sender>> {
         core::mem::take(&mut self.late)
     }

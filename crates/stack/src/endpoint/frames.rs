@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use wirestorm_base::port::{FrameId, Transmit};
 
-/// Takes free frames until there are so many, as far as the port has any.
-// A call costs as much as what it most often finds: that there are enough.
+/// Takes free frames from the port until there are `wanted`, or none is left.
+// Inlined: a call costs as much as the usual case, in which there are enough.
 #[inline(always)]
 pub(super) fn fill_up(frames: &mut Vec<FrameId>, wanted: u32, transmit: &mut impl Transmit) {
     while frames.len() < wanted as usize
@@ -15,7 +15,7 @@ pub(super) fn fill_up(frames: &mut Vec<FrameId>, wanted: u32, transmit: &mut imp
     }
 }
 
-/// As much of a buffer as the port sends.
+/// Returns the part of a frame's buffer that the port can send.
 #[inline]
 pub(super) fn room<'a>(transmit: &'a mut impl Transmit, frame: &FrameId) -> &'a mut [u8] {
     let longest = transmit.capabilities().frame_length_max;

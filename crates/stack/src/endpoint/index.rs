@@ -1,58 +1,60 @@
-//! Where flows are, by the hash of their keys.
+//! Hash table of flow slots.
 //!
-//! A table of chunks, each a line of the cache, as in Meta's F14:
+//! A table of chunks of one cache line each, as in Meta's F14:
 //!
 //! ```text
 //! chunk   [ 12 tags, 8 bits of a hash each ][ passed ][ 12 places ]
 //! ```
 //!
-//! A flow is in the chunk that its hash says, or, where that is full, in one that follows; each full
-//! one counts how many have passed it, so that a search ends at one that nobody has. Where there are
-//! millions of flows, what is looked for is in no cache: a flow that is added, found or missed here
-//! waits for memory once, where a table that has its tags elsewhere waits twice.
+//! A flow is in the chunk that its hash selects or, if that is full, in a later one of its probe
+//! sequence. Each chunk counts the flows that have passed it, so a search ends at a chunk with the
+//! count 0.
+//!
+//! With millions of flows, lookups miss all caches. An insertion or lookup then waits for memory
+//! once; a table with separate tags waits twice.
 
 use alloc::vec::Vec;
 
 use wirestorm_base::prefetch::prefetch;
 
-/// Places of flows. There is no room at first.
+/// Slots of flows. The default has no room.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// As many as a power of two, or none.
+    /// Number of chunks: 0 or a power of two.
     chunks: Vec<Chunk>,
     len: usize,
 }
 
-/// Places in a chunk.
+/// Slots in a chunk.
 const CHUNK: usize = 12;
-/// As many as there may be for each chunk on average: of those, a third have been passed.
+/// Maximum average number of flows in a chunk. A third of the chunks have been passed then.
 const FILL_MAX: usize = 11;
 
-/// Flows that memory is asked for together.
+/// Flows whose memory is prefetched together.
 const AHEAD: usize = 16;
 
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Chunk {
-    /// 0 where nothing is.
+    /// 0: free.
     tags: [u8; CHUNK],
-    /// How many are elsewhere, as this one was full.
+    /// Number of flows that are in later chunks because this one was full.
     passed: u32,
     places: [u32; CHUNK],
 }
 
 const _: () = assert!(size_of::<Chunk>() == 64);
 
-/// A one in each byte, and the highest bit of each.
+/// A 1 in each byte, and the highest bit of each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// The highest bit of each byte that is 0; of bytes above one that is, perhaps too many.
+/// Returns the highest bit of each byte that is 0. Bytes above such a byte may be false positives.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHEST
 }
 
-/// The lowest byte of which the highest bit is set.
+/// Returns the lowest byte whose highest bit is set.
 const fn byte(word: u64) -> usize {
     (word.trailing_zeros() / u8::BITS) as usize
 }
@@ -60,7 +62,7 @@ const fn byte(word: u64) -> usize {
 impl Chunk {
     const EMPTY: Self = Self { tags: [0; CHUNK], passed: 0, places: [0; CHUNK] };
 
-    /// The tags, 0xff behind them.
+    /// Returns the tags, padded with 0xff.
     #[inline(always)]
     fn words(&self) -> [u64; 2] {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
@@ -71,7 +73,7 @@ impl Chunk {
         ]
     }
 
-    /// The first that is free.
+    /// Returns the first free place.
     #[inline(always)]
     fn free(&self) -> Option<usize> {
         let [low, high] = self.words().map(zeros);
@@ -82,7 +84,8 @@ impl Chunk {
         }
     }
 
-    /// The first with a tag whose place `is_it`, which is asked for others as well.
+    /// Returns the first place with a tag for which `is_it` holds. `is_it` may also get other
+    /// slots.
     #[inline(always)]
     fn find(&self, tag: u8, mut is_it: impl FnMut(u32) -> bool) -> Option<usize> {
         for (first, word) in [0, 8].into_iter().zip(self.words()) {
@@ -99,7 +102,7 @@ impl Chunk {
     }
 }
 
-/// The chunks in which a flow may be, in their order, and its tag.
+/// Probe sequence of a flow: its next chunk, and the tag.
 #[derive(Clone, Copy)]
 struct Way {
     at: usize,
@@ -109,11 +112,12 @@ struct Way {
 impl Way {
     #[inline(always)]
     fn new(hash: u64) -> Self {
-        // The lowest bits say which chunk is the first.
+        // The lowest bits select the first chunk.
         Self { at: hash as usize, tag: ((hash >> 56) as u8).max(1) }
     }
 
-    /// The next chunk: their number is a power of two and the step is odd, so all of them come.
+    /// Moves to the next chunk. The number of chunks is a power of two and the step is odd, so the
+    /// sequence visits all.
     #[inline(always)]
     const fn go_on(&mut self) {
         self.at = self.at.wrapping_add(2 * self.tag as usize + 1);
@@ -130,13 +134,13 @@ impl Index {
         self.len == 0
     }
 
-    /// Whether one more fits.
+    /// Whether one more flow fits.
     #[inline]
     pub(super) const fn has_room(&self) -> bool {
         self.len < FILL_MAX * self.chunks.len()
     }
 
-    /// The same, with room for as many again: `flows` are all that are there, with their hashes.
+    /// Returns an index with twice the room. `flows` are the hashes and slots of all flows.
     #[cold]
     pub(super) fn grown(&self, mut flows: impl Iterator<Item = (u64, u32)>) -> Self {
         let count = (2 * self.chunks.len()).max(1);
@@ -157,7 +161,7 @@ impl Index {
         grown
     }
 
-    /// Asks for the memory in which a flow with a hash is found, or missed.
+    /// Prefetches the first chunk of a hash.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         if let Some(chunk) = self.chunks.get(hash as usize & self.chunks.len().wrapping_sub(1)) {
@@ -165,7 +169,7 @@ impl Index {
         }
     }
 
-    /// The place of the flow with a hash that `is_it`.
+    /// Returns the slot of the flow with a hash for which `is_it` holds.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut way = Way::new(hash);
@@ -182,12 +186,12 @@ impl Index {
         None
     }
 
-    /// Adds a flow that is not there, where there is room.
+    /// Adds a flow that is not in the index; there must be room.
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
         let mut way = Way::new(hash);
-        // There is a chunk with room.
+        // At least one chunk has room.
         for _ in 0..=mask {
             let chunk = &mut self.chunks[way.at & mask];
             if let Some(free) = chunk.free() {
@@ -201,21 +205,21 @@ impl Index {
         }
     }
 
-    /// Takes out a flow that is there.
+    /// Removes a flow that is in the index.
     #[inline]
     pub(super) fn remove(&mut self, hash: u64, place: u32) {
         let mask = self.chunks.len() - 1;
         let mut way = Way::new(hash);
         for _ in 0..=mask {
             let chunk = &mut self.chunks[way.at & mask];
-            // A place that is free may be told with those of a tag, but not one that was this flow's:
-            // whoever is added takes the first that is free.
+            // A false positive may be a free place. It cannot hold this slot below the flow's own
+            // place, since insertions take the first free one.
             if let Some(at) = chunk.find(way.tag, |it| it == place) {
                 chunk.tags[at] = 0;
                 self.len -= 1;
                 return;
             }
-            // It had passed.
+            // The flow has passed this chunk.
             chunk.passed -= 1;
             way.go_on();
         }
@@ -228,7 +232,7 @@ mod tests {
     use alloc::collections::{BTreeMap, BTreeSet};
     use proptest::prelude::*;
 
-    /// An index and the hashes of what is in it, by place.
+    /// Index, and the hashes of its flows by slot.
     #[derive(Default)]
     struct Model {
         index: Index,
@@ -276,13 +280,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_and_not_removed_is_found(
-            // Few hashes, so that many flows have the same one and chunks are passed.
+        fn added_flows_are_found_until_removed(
+            // Few hashes, so that many flows share one and pass chunks.
             steps in prop::collection::vec((0..60_u32, 0..5_u64, any::<bool>()), 1..400),
         ) {
             let mut model = Model::default();
             for (place, hash, adds) in steps {
-                // Tags of 0, and of 1 as well.
+                // The upper bits are 0, which becomes tag 1, as well as 1 and 2.
                 let hash = hash << 55 | hash;
                 match model.hashes.contains_key(&place) {
                     false if adds => model.insert(hash, place),
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_one_hash_are_all_there() {
+    fn flows_with_the_same_hash_are_all_found() {
         let mut model = Model::default();
         (0..1_000).for_each(|place| model.insert(0xab00_0000_0000_0007, place));
         model.check();
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_when_eleven_of_twelve_places_are_taken() {
+    fn index_grows_when_eleven_of_twelve_places_are_taken() {
         let mut model = Model::default();
         let hash = |place: u32| u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for place in 0..100_000 {
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is() {
+    fn an_empty_index_finds_nothing() {
         assert_eq!(Index::default().find(1, |_| true), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Where frames go: the headers below IP that flows use.
+//! Link headers of flows: all headers below IP.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -9,43 +9,42 @@ use wirestorm_wire::packet::MacAddress;
 use crate::frame::LinkHeader;
 use wirestorm_model::address_range::AddressRange;
 
-/// What is below IP in the frames of clients.
+/// Link headers of clients' frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientLinks {
-    /// Of those that no device is told of.
+    /// Link header of clients that no entry of `devices` covers.
     pub usual: LinkHeader,
-    /// Of others; of several that a client is behind, the first.
+    /// Devices with their own link headers; the first entry that covers a client applies.
     pub devices: Vec<Devices>,
-    /// Servers that what is usual does not lead to, by their addresses in order.
+    /// Servers with their own destination, sorted by address.
     pub servers: Vec<ServerLink>,
 }
 
-/// Where frames to a server go, which has an Ethernet address or a router of its own.
+/// Destination of frames to a server that has its own MAC address or router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLink {
-    /// The server.
+    /// Address of the server.
     pub server: IpAddr,
-    /// Its Ethernet address, or that of its router.
+    /// MAC address of the server or of its router.
     pub destination: MacAddress,
-    /// The number of the next hop that this is ([`LinkHeader::to_next_hop`]).
+    /// Number of this next hop ([`LinkHeader::to_next_hop`]).
     pub next_hop: u16,
 }
 
-/// Devices that clients are behind: the first client behind the first one, the second behind the
-/// second, and round.
+/// Devices in front of clients, assigned round robin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices {
-    /// The clients.
+    /// Clients behind the devices.
     pub clients: AddressRange,
-    /// Only every Nth of these, from the first one on; at least 1.
+    /// Only every Nth client is behind a device, from the first one on; at least 1.
     pub every: u32,
-    /// How many devices; at least 1.
+    /// Number of devices; at least 1.
     pub count: u32,
-    /// What is below IP in frames by the first one.
+    /// Link header of the first device.
     pub link: LinkHeader,
-    /// Whether each next one is at the next Ethernet address.
+    /// Whether the destination MAC address increases by 1 for each device.
     pub destinations_count: bool,
-    /// Whether clients behind each next one have the next Ethernet address.
+    /// Whether the source MAC address increases by 1 for each device.
     pub sources_count: bool,
 }
 
@@ -56,13 +55,13 @@ impl From<LinkHeader> for ClientLinks {
 }
 
 impl ClientLinks {
-    /// By how much less room the longest of them leave for packets.
+    /// Returns the bytes by which the longest link header shortens packets.
     pub(super) fn excess(&self) -> usize {
         let devices = self.devices.iter().map(|it| it.link.excess());
         devices.fold(self.usual.excess(), usize::max)
     }
 
-    /// A next hop is at another Ethernet address.
+    /// Changes the MAC address of a next hop.
     pub(super) fn next_hop_moved(&mut self, number: u16, to: MacAddress) {
         let devices = self.devices.iter_mut().map(|it| &mut it.link);
         let links = devices.chain([&mut self.usual]);
@@ -71,7 +70,7 @@ impl ClientLinks {
         servers.for_each(|it| it.destination = to);
     }
 
-    /// The Ethernet addresses that frames come from, each with how many there are from it on.
+    /// Returns the ranges of source MAC addresses: the first address and the number of addresses.
     pub(super) fn sources(&self) -> impl Iterator<Item = (u64, u32)> {
         let devices = self.devices.iter().map(|it| {
             let count = if it.sources_count { it.count } else { 1 };
@@ -80,7 +79,7 @@ impl ClientLinks {
         devices.chain([(self.usual.source(), 1)])
     }
 
-    /// Of a client and its server.
+    /// Returns the link header from a client to a server.
     #[inline]
     pub(super) fn of(&self, client: IpAddr, server: IpAddr) -> LinkHeader {
         let behind = |it: &Devices| it.link_of(client);
@@ -91,7 +90,7 @@ impl ClientLinks {
         self.towards(link, server)
     }
 
-    /// Those devices that only add tags do not lead elsewhere than what is usual.
+    /// Applies `servers`. Devices that only add tags use the default next hop as well.
     #[cold]
     fn towards(&self, mut link: LinkHeader, server: IpAddr) -> LinkHeader {
         let usual = &self.usual;
@@ -120,13 +119,13 @@ impl Devices {
     }
 }
 
-/// Headers that flows use, each once. One that nobody uses any more gives its place to the next new
-/// one: there are no more of them than there were flows at once.
+/// Link headers in use, each stored once. A new header takes the slot of an unused one, so there
+/// are never more than flows at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     entries: Vec<Entry>,
     index: HashTable<u32>,
-    /// Places that nobody used when they were put here, each once.
+    /// Slots that became unused, each listed once.
     idle: Vec<u32>,
     last: u32,
 }
@@ -134,14 +133,14 @@ pub(super) struct Links {
 #[derive(Clone, Debug)]
 struct Entry {
     header: LinkHeader,
-    /// Whether it is among those that were idle.
+    /// Whether the slot is in the list of unused ones.
     is_listed: bool,
-    /// How many flows use it.
+    /// Number of flows that use the header.
     users: u32,
 }
 
 impl Links {
-    /// The place of a header, which one flow more uses until it is given back.
+    /// Returns the slot of a header, and counts one more flow that uses it.
     #[inline]
     pub(super) fn take(&mut self, header: LinkHeader) -> u32 {
         let last = self.entries.get(self.last as usize);
@@ -152,7 +151,7 @@ impl Links {
         self.last
     }
 
-    /// A flow is over that has used the header of a place.
+    /// Counts one flow less that uses the header in a slot.
     #[inline]
     pub(super) fn give_back(&mut self, place: u32) {
         let entry = &mut self.entries[place as usize];
@@ -168,8 +167,8 @@ impl Links {
         &self.entries[place as usize].header
     }
 
-    /// Sends what goes by headers that are those to another Ethernet address from now on. Returns how
-    /// many flows that are.
+    /// Changes the destination of all headers that satisfy `is_moved`. Returns the number of flows
+    /// that use them.
     pub(super) fn redirect(
         &mut self,
         is_moved: impl Fn(&LinkHeader) -> bool,
@@ -187,7 +186,7 @@ impl Links {
             if let Ok(entry) = self.index.find_entry(hash, |it| *it == place as u32) {
                 entry.remove();
             }
-            // There may be one already that is the same: either is found then.
+            // An equal header may exist already; a lookup then finds either.
             let entries = &self.entries;
             let rehash = |it: &u32| entries[*it as usize].header.hash64();
             self.index.insert_unique(entries[place].header.hash64(), place as u32, rehash);
@@ -218,7 +217,7 @@ impl Links {
         place
     }
 
-    /// A place whose header nobody uses, and which is in the index no more.
+    /// Returns an unused slot, after its removal from the index.
     fn empty_idle(&mut self) -> Option<u32> {
         while let Some(place) = self.idle.pop() {
             let entry = &mut self.entries[place as usize];
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_go_to_the_servers_that_have_places_of_their_own() {
+    fn servers_with_their_own_destination_get_their_frames_there() {
         const NEW: MacAddress = MacAddress([4; 6]);
         let address = |last: u8| IpAddr::from([192, 0, 2, last]);
         let to = |last: u8| MacAddress([2, 0, 0, 0, 0, last]);
@@ -264,7 +263,7 @@ mod tests {
             destinations_count: false,
             sources_count: false,
         };
-        // One client has a tag of its own, another one a router.
+        // One client has its own tag, another one its own router.
         let tagged = [&[2, 0, 0, 0, 0, 1][..], &[2; 6], &[0x81, 0, 0, 7, 8, 0]].concat();
         let tagged = LinkHeader::new(&tagged).unwrap().to_next_hop(1);
         links.devices = vec![device(101, tagged), device(102, header(9).to_next_hop(9))];
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_place_for_as_many_as_are_used_at_once() {
+    fn slots_grow_only_with_the_headers_used_at_once() {
         const MANY: u32 = 100_000;
         let mut links = Links::default();
         let places: Vec<u32> = (0..MANY).map(|number| links.take(header(number))).collect();
@@ -299,7 +298,7 @@ mod tests {
             assert_eq!(links.take(header(number)), *place, "used twice");
         }
         assert_eq!(links.entries.len(), MANY as usize);
-        // As long as one of both is there, the place is taken.
+        // A slot stays taken while one of its two users is left.
         places.iter().for_each(|place| links.give_back(*place));
         assert_eq!(links.take(header(MANY)), MANY);
         places.iter().for_each(|place| links.give_back(*place));
@@ -312,41 +311,41 @@ mod tests {
     }
 
     #[test]
-    fn flows_go_where_their_next_hop_has_moved() {
+    fn flows_follow_a_next_hop_that_moves() {
         const NEW: MacAddress = MacAddress([4; 6]);
         let mut links = Links::default();
         let [by_first, by_second] = [1, 2].map(|number| header(7).to_next_hop(number));
         let places = [by_first, by_second, header(7)].map(|it| links.take(it));
         assert_eq!(links.take(by_first), places[0], "used twice");
         assert_eq!(links.redirect(|it| it.next_hop() == 1, NEW), 2);
-        assert_eq!(links.redirect(|it| it.next_hop() == 1, NEW), 0, "it is there");
+        assert_eq!(links.redirect(|it| it.next_hop() == 1, NEW), 0, "it has moved already");
         let destinations = places.map(|place| links.get(place).destination().to_vec());
         let old = header(7).destination().to_vec();
         assert_eq!(destinations, [NEW.0.to_vec(), old.clone(), old]);
-        // The new one is found, and the old one is another.
+        // The new header is found, and the old one gets another slot.
         let mut moved = by_first;
         moved.set_destination(NEW);
         assert_eq!(links.take(moved), places[0]);
         let again = links.take(by_first);
         assert!(!places.contains(&again));
-        // Back, where there is one already.
+        // Move back to an address for which a header exists already.
         assert_eq!(links.redirect(|it| it.next_hop() == 1, MacAddress([2, 0, 0, 0, 0, 7])), 3);
         for place in [places[0], places[0], places[0], again, places[1], places[2]] {
             links.give_back(place);
         }
         let number_of = |number| links.clone().take(header(number));
-        assert!(number_of(8) < links.entries.len() as u32, "their places are free again");
+        assert!(number_of(8) < links.entries.len() as u32, "unused slots are taken again");
     }
 
     #[test]
-    fn one_that_comes_and_goes_keeps_its_place() {
+    fn a_header_used_again_keeps_its_slot() {
         let mut links = Links::default();
         for _ in 0..10 {
             let place = links.take(header(1));
             assert_eq!((place, links.idle.len()), (0, usize::from(links.entries[0].is_listed)));
             links.give_back(place);
         }
-        // It was idle, and is not when the next one comes.
+        // The slot is in the list of unused ones, but in use when the next header is added.
         assert_eq!(links.take(header(1)), 0);
         assert_eq!(links.take(header(2)), 1);
         assert_eq!(*links.get(0), header(1));

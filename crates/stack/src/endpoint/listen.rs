@@ -1,39 +1,39 @@
-//! Where servers wait.
+//! Listeners: what selects the server of a flow.
 
 use alloc::vec::Vec;
 
 use wirestorm_model::address_range::AddressRange;
 
-/// What a server waits for. Of several at one port a flow is for the one with the fewest
-/// addresses; among those, of which its bytes are there, for the one that looks at the most bits of
-/// them; then for the first.
+/// Addresses, port and first bytes of a server. Of several matching servers, a flow goes to the one
+/// with the fewest addresses. Then the most bits in the first bytes decide, then the order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listen {
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// At which addresses; `None`: at all.
+    /// Addresses; `None`: all.
     pub addresses: Option<AddressRange>,
-    /// What is to be in the first data of a flow; empty: whatever is. Over UDP that is the first
-    /// datagram, over TCP as many bytes as the longest takes that may be it: until then the connection is one of no
-    /// template, whose TCP is that of the first one it may be for. Where the peer closes before,
-    /// bytes that are missing are others.
+    /// Required bytes of the first data of a flow; empty: any data. Over UDP, the first data is the
+    /// first datagram.
+    ///
+    /// A TCP connection has no template until enough bytes have arrived. Until then it has the TCP
+    /// settings of the first candidate. If the peer closes before, missing bytes do not match.
     pub first_bytes: Vec<MatchByte>,
 }
 
 impl Listen {
-    /// All flows to a port.
+    /// Creates a listener for all flows to a port.
     pub fn at(port: u16) -> Self {
         Self { port, ..Self::default() }
     }
 }
 
-/// A byte that is to be in the first data of a flow.
+/// Required byte of the first data of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchByte {
-    /// Its place, from 0.
+    /// Offset, from 0.
     pub offset: u16,
-    /// Which of its bits count.
+    /// Mask of the bits to compare.
     pub mask: u8,
-    /// What these are.
+    /// Expected value of these bits.
     pub value: u8,
 }

@@ -1,4 +1,4 @@
-//! The part of an endpoint that makes flows as loads ask for them.
+//! Flows that loads start.
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
@@ -8,11 +8,11 @@ use super::load::{Due, Starts};
 use super::transports::Transports;
 use crate::tcp::connection::Now;
 
-/// Who starts flows, and when.
+/// Start of flows by the loads.
 #[derive(Debug)]
 pub(super) struct Loads {
     pub(super) starts: Starts,
-    /// The template that flows are made of first, in the next breath.
+    /// Template whose flows are started first in the next iteration.
     first: usize,
 }
 
@@ -21,8 +21,8 @@ impl Loads {
         Self { starts: Starts::new(), first: 0 }
     }
 
-    /// Makes flows that are due, as many as there is time for: that of which template they are
-    /// comes round.
+    /// Starts the flows that are due, as far as [`Starts`] permits. The template that comes first
+    /// rotates.
     #[inline(always)]
     pub(super) fn make_due(
         &mut self,
@@ -42,7 +42,7 @@ impl Loads {
         }
     }
 
-    /// Makes the flows of a template that are due.
+    /// Starts the flows of a template that are due.
     #[inline]
     fn make(
         &mut self,
@@ -75,7 +75,7 @@ impl Loads {
             flows.offered += 1;
             self.starts.note();
             if !start(template, now, transmit, on, executions) {
-                // An open loop asks for the next one all the same, a closed one later again.
+                // An open loop continues with the next flow, a closed loop retries later.
                 let state = &mut on.common.templates[template];
                 if state.arrivals.give_back(now) {
                     state.tally.flows.offered -= 1;
@@ -86,8 +86,8 @@ impl Loads {
     }
 }
 
-/// Makes a flow of a template. Returns whether that was possible.
-// Most breaths make none: what it takes is not to be among what each of them does.
+/// Starts a flow of a template. Returns whether that was possible.
+// Not inlined: most iterations start no flow and should not pay for this code.
 #[inline(never)]
 pub(super) fn start(
     template: usize,

@@ -1,17 +1,17 @@
-//! One side of a test: clients that connect, servers that answer, or both, on one port.
+//! Endpoint: one side of a test on one port, with clients, servers or both.
 //!
 //! ```text
-//!            routing: whose is a frame?
+//!            routing: owner of a frame
 //!              |        |          |
-//!   frames -> connections  datagrams  responder -> frames      who asks for flows:
+//!   frames -> connections  datagrams  responder -> frames      flows are started by:
 //!   time   -> (TCP)        (UDP)      (no flow)                loads      (when they are due)
-//!              \\________/                                     executions (as programs say)
+//!              \\________/                                     executions (for programs)
 //!               common: templates with their counters, headers, paths
 //! ```
 //!
-//! A frame of a connection: dissect -> table -> `Connection::arrive` -> program -> `Connection::depart`.
-//! Each part has its state to itself, and is handed what it needs of the others: nothing of one knows
-//! of all. What becomes of a flow that another one waits for is an event, which `executions` looks at
+//! A frame of a connection takes this path: `dissect`, table, `Connection::arrive`, program,
+//! `Connection::depart`. Each part owns its state, and gets what it needs of the others as
+//! arguments. If another flow waits for a flow, its changes are events, which `executions` handles
 //! as soon as the flow has been served.
 
 mod common;
@@ -87,51 +87,50 @@ use crate::random::Random;
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 
-/// How an endpoint is made.
+/// Options of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// What it does.
+    /// Templates of the flows.
     pub templates: Vec<Template>,
-    /// Groups of templates, by their places, for programs that ask for a flow of one.
+    /// Groups of template indices, for programs that start a flow of a group.
     pub groups: Vec<Vec<usize>>,
-    /// What its programs send.
+    /// Buffers that the programs send.
     pub buffers: Buffers,
-    /// The longest frame without a tag that its port takes, in bytes without FCS: segments are no
-    /// longer than fits it.
+    /// Longest untagged frame that the port sends, in bytes without FCS. It limits the segments.
     pub frame_length_max: usize,
-    /// The most flows at once.
+    /// Maximum number of flows at once.
     pub flows_max: usize,
-    /// Who it is to its neighbours: for these addresses it answers ARP, neighbour discovery and
-    /// pings. Without addresses it answers nobody.
+    /// Host whose addresses the endpoint answers for: ARP, neighbour discovery and pings. Without
+    /// addresses it answers none.
     pub host: Host,
-    /// What it does not answer of what belongs to nobody here.
+    /// Packets of no flow that the endpoint does not answer.
     pub blackhole: Blackhole,
-    /// Where initial sequence numbers and delays come from.
+    /// Seed of initial sequence numbers and random delays.
     pub seed: u64,
-    /// Whether checksums of what arrives are looked at; not needed where the port does.
+    /// Whether to verify checksums of received packets. Not needed if the port does.
     pub verifies_checksums: bool,
 }
 
-/// One side of a test.
+/// One side of a test on one port.
 #[derive(Debug)]
 pub struct Endpoint {
     flows: Transports,
     loads: Loads,
     executions: Executions,
     responder: Responder,
-    /// Of the last breath.
+    /// Time of the last iteration.
     now: Instant,
     batch: Vec<Received>,
 }
 
-/// Of the timers of flows.
+/// Length of a tick of the flows' timers.
 const NANOSECONDS_PER_TICK: u64 = 1_000_000;
 
 /// Frames taken from a port at a time.
 const BATCH: usize = 64;
 
 impl Endpoint {
-    /// An endpoint whose load begins at a time.
+    /// Creates an endpoint whose loads start at `now`.
     pub fn new(options: EndpointOptions, now: Instant) -> Self {
         let mut random = Random::new(options.seed);
         let millis = now.as_nanos() / NANOSECONDS_PER_TICK;
@@ -182,15 +181,15 @@ impl Endpoint {
         }
     }
 
-    /// Leaves to others that hear the same frames what belongs to none of its flows and servers:
-    /// that is neither answered nor counted.
+    /// Ignores packets of no flow or server, for ports with other receivers of the same frames. The
+    /// endpoint then neither answers nor counts them.
     pub const fn leave_strays(&mut self) {
         self.responder.leaves_strays = true;
     }
 
-    /// Clients of all templates begin at any of their ports, which follow from the seed: who ran
-    /// before on the same addresses may have left connections behind, at their peers or in TIME-WAIT.
-    /// Later ports follow in the same order as from the lowest one. Call it before the first breath.
+    /// Starts the clients of all templates at random source ports, which depend on the seed. An
+    /// earlier run on the same addresses may have left connections open or in TIME-WAIT. Later
+    /// ports follow in the same order as from the lowest one. Call it before the first iteration.
     pub fn draw_first_ports(&mut self) {
         let common = &mut self.flows.common;
         for template in &mut common.templates {
@@ -198,12 +197,13 @@ impl Endpoint {
         }
     }
 
-    /// Its port is at an Ethernet address, and has addresses beside those of clients and servers:
-    /// from now on a flow is begun by what is sent to that one, to one that its clients' frames come
-    /// from, or to others that are its own as well, each said with how many there are from it on. What
-    /// belongs to no flow is refused only where it is for an address of its own. As long as nothing is
-    /// said, all that is sent to one station is for it. `hosts` are hosts' addresses though they are
-    /// those of groups.
+    /// Sets the MAC address `mac` and the addresses of the port. Frames then start a flow only if
+    /// they are for `mac`, for a source MAC address of the clients, or for a range in `others`. A
+    /// range is its first address and their number. Packets of no flow are refused only if they are
+    /// for an own address.
+    ///
+    /// Without this call, frames to any unicast MAC address are for the endpoint. `hosts` are valid
+    /// host addresses although they are group addresses.
     pub fn live_at(
         &mut self,
         mac: MacAddress,
@@ -214,79 +214,79 @@ impl Endpoint {
         self.responder.live_at(mac, others, addresses, hosts, &self.flows.common);
     }
 
-    /// A next hop of clients ([`LinkHeader::to_next_hop`]; not 0) is at another Ethernet address: frames
-    /// of flows that are there and of new ones go there. Returns how many are there.
+    /// Changes the MAC address of a next hop of clients ([`LinkHeader::to_next_hop`]; not 0), for
+    /// existing and new flows. Returns the number of existing flows that use it.
     pub fn next_hop_moved(&mut self, number: u16, to: MacAddress) -> u32 {
         self.flows.common.next_hop_moved(number, to)
     }
 
-    /// A peer's MAC address has changed, in VLANs or without tags: answers of flows
-    /// that others have begun go there. New ones are answered where they come from. Returns how many
-    /// flows that are.
+    /// Changes the MAC address of a peer, in VLANs or without tags, for existing flows that the
+    /// peer started. New flows are answered to their source. Returns the number of flows that use
+    /// it.
     pub fn peer_moved(&mut self, tags: &[u8], from: MacAddress, to: MacAddress) -> u32 {
         self.flows.common.peer_moved(tags, from, to)
     }
 
-    /// Follows flows that begin from now on.
+    /// Samples flows that start from now on.
     pub fn follow(&mut self, options: FollowOptions) {
         self.flows.common.followed = Followed::new(options);
     }
 
-    /// Flows that are followed, and those that were and whose place no other has taken yet.
+    /// Returns the sampled flows, with ended ones whose place no new flow has taken.
     pub fn followed(&self) -> &[FollowedFlow] {
         self.flows.common.followed.flows()
     }
 
-    /// What was counted of the flows of a template; `None` beyond the last.
+    /// Returns the counters of a template; `None` beyond the last.
     pub fn tally(&self, template: usize) -> Option<&Tally> {
         self.flows.common.templates[..self.flows.common.templates_known]
             .get(template)
             .map(|it| &it.tally)
     }
 
-    /// What was counted of all flows.
+    /// Returns the outcomes of all flows.
     pub fn counters(&self) -> FlowCounters {
         let mut sum = FlowCounters::default();
         self.tallies().for_each(|it| sum.merge(&it.flows));
         FlowCounters { active_max: self.flows.common.active_max, ..sum }
     }
 
-    /// What TCP counted, answers to segments of no connection included.
+    /// Returns the TCP counters, with the resets that answer segments of no connection.
     pub fn tcp(&self) -> TcpCounters {
         let mut sum = self.responder.refusals;
         self.tallies().for_each(|it| sum.merge(&it.tcp));
         sum
     }
 
-    /// UDP counters.
+    /// Returns the UDP counters.
     pub fn udp(&self) -> UdpCounters {
         let mut sum = UdpCounters::default();
         self.tallies().for_each(|it| sum.merge(&it.udp));
         sum
     }
 
-    /// How long all its flows took.
+    /// Returns the times of all flows.
     pub fn times(&self) -> Times {
         let mut sum = Times::new();
         self.tallies().for_each(|it| sum.merge(&it.times));
         sum
     }
 
-    /// What was counted of sessions, where templates have them.
+    /// Returns the session counters of all templates.
     pub fn sessions(&self) -> SessionCounters {
         let mut sum = SessionCounters::default();
         self.tallies().for_each(|it| sum.merge(&it.sessions));
         sum
     }
 
-    /// Program counters.
+    /// Returns the statistics of all programs.
     pub fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
         self.tallies().for_each(|it| sum.merge(&it.statistics));
         sum
     }
 
-    /// What belonged to no flow.
+    /// Returns the counters of packets that belong to no flow.
     pub fn strays(&self) -> StrayCounters {
         let fragments_incomplete =
             self.flows.common.strays.fragments_incomplete + self.flows.common.pieces.waiting();
@@ -297,11 +297,11 @@ impl Endpoint {
         self.flows.common.templates.iter().map(|it| &it.tally)
     }
 
-    /// Takes what has arrived, does what is due, and sends what is to be sent. Returns how many
-    /// frames arrived.
+    /// Runs one iteration: processes received frames, timers and loads, and sends frames. Returns
+    /// the number of received frames.
     ///
     /// # Errors
-    /// Where a port does not work any more.
+    /// If a port fails.
     pub fn breathe(
         &mut self,
         now: Instant,
@@ -368,16 +368,16 @@ impl Endpoint {
         outcome
     }
 
-    /// Makes a flow of a template, at a time. Returns whether that was possible.
+    /// Starts a flow of a template. Returns whether that was possible.
     pub fn connect(&mut self, template: usize, now: Instant, transmit: &mut impl Transmit) -> bool {
         loads::start(template, now, transmit, &mut self.flows, &mut self.executions)
     }
 
-    /// Serves each flow once for all that has arrived: so one acknowledgement answers a batch of
-    /// segments, as with the receive offloads of network interfaces.
+    /// Serves each flow once for all its received segments. One acknowledgement then answers a
+    /// batch, as with receive offload.
     fn serve_pending(&mut self, now: Now, transmit: &mut impl Transmit) {
         for _ in 0..self.flows.connections.flows.pending.len() {
-            // Where no frame is free, none of them can do anything.
+            // Without a free frame no flow can send.
             fill_up(&mut self.flows.common.spare, 1, transmit);
             if self.flows.common.spare.is_empty() {
                 return;
@@ -393,11 +393,11 @@ impl Endpoint {
         }
     }
 
-    /// Serves each flow once for all that has arrived.
+    /// Serves each UDP flow once for all its received datagrams.
     #[inline(never)]
     fn serve_pending_datagrams(&mut self, now: Now, transmit: &mut impl Transmit) {
         for _ in 0..self.flows.datagrams.flows.pending.len() {
-            // Where no frame is free, the next one's turn comes first in the next breath.
+            // Without a free frame, the next iteration continues with this flow.
             fill_up(&mut self.flows.common.spare, 1, transmit);
             if self.flows.common.spare.is_empty() {
                 return;
@@ -410,18 +410,18 @@ impl Endpoint {
         }
     }
 
-    /// How many flows there are, those in TIME-WAIT included.
+    /// Returns the number of flows, with those in TIME-WAIT.
     pub fn flows_now(&self) -> usize {
         self.flows.common.active
     }
 
-    /// Whether no more connections are to be made, but by [`Self::connect`], and there are none.
+    /// Whether there are no flows, and only [`Self::connect`] can start one.
     pub fn is_done(&self) -> bool {
         self.flows.common.active == 0
             && self.flows.common.templates.iter().all(|it| it.arrivals.is_done())
     }
 
-    /// When it has something to do though nothing arrives; `None`: never. It may be early.
+    /// Returns the time of the next action without received frames; `None`: never. It may be early.
     pub fn next(&self) -> Option<Instant> {
         let Transports { common, connections, datagrams } = &self.flows;
         let is_busy = !connections.flows.pending.is_empty()
@@ -429,12 +429,12 @@ impl Endpoint {
             || !common.asked.is_empty()
             || connections.is_called();
         if is_busy {
-            // They wait for a free frame, or for the next breath.
+            // Flows wait for a free frame or for the next iteration.
             return Some(Instant::ZERO);
         }
         let more = connections.next_call();
         let more = more.map(|tick| Instant::from_nanos(tick * NANOSECONDS_PER_TICK));
-        // Who comes behind those that are due waits for them.
+        // Later timers are handled after those that are due now.
         let flows = if more.is_none() { connections.flows.wheel.next_tick() } else { None };
         let ticks = [flows, datagrams.flows.wheel.next_tick()];
         let timer = ticks.into_iter().flatten().min();
@@ -449,12 +449,11 @@ impl Endpoint {
         loads.chain(timer).chain(more).chain(common.pieces.next()).min()
     }
 
-    /// Multiplies all loads from now on by `numerator / denominator`: rates, numbers of flows held,
-    /// throughputs; how many a rate has at once at most stays. It is what was asked for at first
-    /// that is multiplied.
+    /// Multiplies all loads by `numerator / denominator` from now on: rates, held flows, users and
+    /// throughputs. The `at_most` of a rate stays. The factor applies to the original load.
     ///
     /// # Errors
-    /// Where a rate becomes too small or too great to be told; then all stays as it is.
+    /// If a rate becomes too small or too great. All loads stay as they are then.
     pub fn set_load_scale(
         &mut self,
         numerator: NonZero<u32>,
@@ -470,26 +469,26 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The clients in a set make no flows from now on, and all others do: the next client's turn
-    /// comes sooner. What is due while all are off is skipped, where a rate asks for it, and counted.
-    /// Flows that are there go on, and so do those that their programs ask for.
+    /// Switches off the clients in a set, and switches on all others. Clients that are off start no
+    /// flows, so the others' turns come sooner. While all are off, due flows of a rate are skipped
+    /// and counted. Existing flows and flows that their programs start continue.
     pub fn switch_off(&mut self, clients: &AddressSet) {
         self.flows.common.templates.iter_mut().for_each(|it| it.switch_off(clients));
     }
 
-    /// No flow is due at a time or later, but those that [`Self::connect`] asks for.
+    /// Stops all loads at `end`. [`Self::connect`] can still start flows.
     pub fn end_at(&mut self, end: Instant) {
         let last = Instant::from_nanos(end.as_nanos().saturating_sub(1));
         self.flows.common.templates.iter_mut().for_each(|it| it.arrivals.set_until(last));
     }
 
-    /// Whether flows were due by the last breath that there was no time for yet.
+    /// Whether flows that were due at the last iteration have not started yet.
     pub fn is_behind(&self) -> bool {
         self.flows.common.templates.iter().any(|it| it.arrivals.is_behind(self.now))
     }
 
-    /// Makes no more connections but those that [`Self::connect`] asks for; those that are there
-    /// go on. What was due by the last breath, and there was no time for, is counted.
+    /// Stops all loads. Existing flows continue, and [`Self::connect`] can still start flows. Flows
+    /// that were due at the last iteration and have not started count as late.
     pub fn stop(&mut self) {
         for template in &mut self.flows.common.templates {
             let late = template.arrivals.stop(self.now, template.tally.received());
@@ -498,19 +497,19 @@ impl Endpoint {
         }
     }
 
-    /// Of a template that is to receive so much, and receives less: at how many flows at once more
-    /// have brought no more.
+    /// Returns, for a throughput load below its target, the number of flows at which more flows
+    /// brought no more data.
     pub fn in_vain(&self, template: usize) -> Option<u64> {
         self.flows.common.templates.get(template)?.arrivals.in_vain()
     }
 
-    /// Of a template that is to receive so much, once it was stopped and no limit had ended it before:
-    /// what it has received.
+    /// Returns the result of a throughput load after it was stopped; `None` if a limit ended it
+    /// before.
     pub fn throughput(&self, template: usize) -> Option<ThroughputOutcome> {
         self.flows.common.templates.get(template)?.arrivals.throughput()
     }
 
-    /// The flows of each template that are there, by what they wait for. It looks at every flow.
+    /// Returns the existing flows of each template by what they wait for. Visits every flow.
     pub fn remaining(&self) -> Vec<Remaining> {
         let mut remaining = vec![Remaining::default(); self.flows.common.templates.len()];
         self.flows.connections.count_remaining(&mut remaining);
@@ -518,30 +517,30 @@ impl Endpoint {
         remaining
     }
 
-    /// How many flows have begun here: those that were made, and those that peers began.
+    /// Returns the number of flows that this endpoint or its peers have started.
     pub fn flows_begun(&self) -> u64 {
         self.tallies().map(|it| it.flows.made + it.tcp.accepts + it.udp.accepts).sum()
     }
 
-    /// Whether any load is to make flows yet, by itself.
+    /// Whether any load may still start flows.
     pub fn makes_flows(&self) -> bool {
         self.flows.common.templates.iter().any(|it| !it.arrivals.is_done())
     }
 
-    /// When the load of rates ends whose limits are reached: an interval behind their last flows, or
-    /// where that was ended. `None` where there is no such rate.
+    /// Returns the end of the rates that have reached their limit: one interval after the last
+    /// flow, or an earlier end of the load. `None` without such a rate.
     pub fn load_end(&self) -> Option<Instant> {
         self.flows.common.templates.iter().filter_map(|it| it.arrivals.end()).max()
     }
 
-    /// The flows of a template at a moment, in no order that means anything.
+    /// Returns the flows of a template at one moment, in arbitrary order.
     pub fn flows(&self, template: usize, now: Instant) -> impl Iterator<Item = FlowDetails> {
         let now = Now::from_micros(now.as_nanos() / 1_000);
         let Transports { common, connections, datagrams } = &self.flows;
         connections.details(template, now, common).chain(datagrams.details(template, now))
     }
 
-    /// The flow of a key at a moment, where it is there.
+    /// Returns the flow with a key at one moment, if it exists.
     pub fn flow(&self, key: &FlowKey, now: Instant) -> Option<FlowDetails> {
         let now = Now::from_micros(now.as_nanos() / 1_000);
         let Transports { common, connections, datagrams } = &self.flows;
@@ -551,12 +550,12 @@ impl Endpoint {
         }
     }
 
-    /// Sends a reset for each connection that is there, TIME-WAIT aside, from where the last call came
-    /// to: so many at most, and as long as frames are free. All that was counted of them stays as it
-    /// is, and so do they: nothing is to be asked of this endpoint afterwards but
-    /// [`Self::reset_late`], [`Self::note_left_open`] and what it has counted.
+    /// Sends a reset for each open connection outside TIME-WAIT, from `from` on. Sends at most
+    /// `most` resets, as long as frames are free. Counters and connections stay as they are.
+    /// Afterwards, call only [`Self::reset_late`], [`Self::note_left_open`] and methods that return
+    /// counters.
     ///
-    /// Returns where to go on; `None`: there are no more.
+    /// Returns where to continue; `None` at the end.
     pub fn reset_open(
         &mut self,
         from: ResetCursor,
@@ -568,18 +567,18 @@ impl Endpoint {
         connections.reset_open(from, most, now, transmit, common)
     }
 
-    /// Counts the connections that were not reset, from where [`Self::reset_open`] has come to.
+    /// Counts the connections that were not reset, from the last result of [`Self::reset_open`] on.
     pub fn note_left_open(&mut self, from: ResetCursor, now: Instant) {
         let Transports { common, connections, .. } = &mut self.flows;
         connections.note_left_open(from, now, common);
     }
 
-    /// Answers what arrives of connections that were reset, as one that is not there is answered:
-    /// a peer that has not seen all that was sent before a reset asks once more (RFC 5961 section
-    /// 3.2), and so does one whose reset was lost. Returns how many frames arrived.
+    /// Answers segments of connections that were reset like those of no connection. A peer that has
+    /// not received all data before a reset asks again (RFC 5961 section 3.2). So does one whose
+    /// reset was lost. Returns the number of received frames.
     ///
     /// # Errors
-    /// Where the port does not work any more.
+    /// If the port fails.
     pub fn reset_late(
         &mut self,
         transmit: &mut impl Transmit,

@@ -1,4 +1,4 @@
-//! How long packets may be on the way to whom.
+//! Path MTU of each peer.
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -9,22 +9,22 @@ use crate::icmp_error::segment_size;
 use crate::tcp::connection::Connection;
 use wirestorm_model::tcp::Settings;
 
-/// The most peers of which it is remembered: connections to others find it out again.
+/// Maximum number of remembered peers. Connections to others discover the path MTU again.
 const PATHS_MAX: usize = 4_096;
 
-/// The longest packets that routers said to let through, by peer. Nothing is forgotten: RFC 1191
-/// section 6.3 would try longer ones after ten minutes, in which a test is over.
+/// Path MTU by peer, from ICMP packet too big. Entries do not expire: RFC 1191 section 6.3 retries
+/// longer packets after ten minutes, when a test is over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths(BTreeMap<IpAddr, u16>);
 
 impl Paths {
-    /// The longest packet for a peer, in bytes with its IP header; `None` where none was too long.
+    /// Returns the path MTU to a peer in bytes with the IP header; `None` if unknown.
     #[inline]
     pub(super) fn mtu(&self, peer: IpAddr) -> Option<u16> {
         if self.0.is_empty() { None } else { self.0.get(&peer).copied() }
     }
 
-    /// Makes the segments of a new connection as short as its path has been found to be.
+    /// Limits the segments of a new connection to the known path MTU.
     #[inline]
     pub(super) fn limit(&self, key: &FlowKey, connection: &mut Connection, settings: &Settings) {
         if let Some(mtu) = self.mtu(key.source()) {

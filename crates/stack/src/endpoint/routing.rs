@@ -1,4 +1,4 @@
-//! Whose a frame is: a flow's, a server's, or nobody's.
+//! Routing of received frames: to a flow, to a server, or to the responder.
 
 use wirestorm_base::port::{Offloads, Receive, Received, Transmit};
 use wirestorm_base::time::Instant;
@@ -21,8 +21,8 @@ use crate::tcp::segment::Segment;
 use crate::tcp::sequence::SequenceNumber;
 
 impl Endpoint {
-    /// A frame has arrived.
-    // Inlined where frames come from though packets out of fragments are heard as well.
+    /// Processes a received frame.
+    // Inlined into the receive loop, although reassembled packets call it as well.
     #[inline(always)]
     pub(super) fn hear(
         &mut self,
@@ -66,7 +66,7 @@ impl Endpoint {
         let arrival = if usize::from(flow.template) >= self.flows.common.templates_known {
             self.arrive_undecided(place, &segment, data, now)
         } else if flow.connection.is_established()
-            // Of a train no bytes are left, and a session wants them.
+            // A train keeps no data, which a session needs.
             && flow.run.exchange().is_none()
             && !flow.connection.is_disturbed()
             && let Some(train) = Train::begin(frame, place, &packet, &segment)
@@ -93,22 +93,21 @@ impl Endpoint {
         }
     }
 
-    /// Segments that have come in a row reach their connection.
+    /// Passes the segments of the current train to their connection.
     #[inline]
     pub(super) fn hear_train(&mut self, now: Now) {
         let Transports { common, connections, .. } = &mut self.flows;
         connections.hear_train(now, common, &mut self.loads.starts);
     }
 
-    /// A segment reaches its connection, with its data for a session.
+    /// Passes a segment, with its data for a session, to its connection.
     #[inline]
     fn arrive(&mut self, place: u32, segment: &Segment<'_>, data: &[u8], now: Now) -> Arrival {
         let Transports { common, connections, .. } = &mut self.flows;
         connections.arrive(place, segment, data, now, common, &mut self.loads.starts)
     }
 
-    /// A segment reaches a connection that is held until somebody accepts it, or of which no template
-    /// is known yet.
+    /// Passes a segment to a held connection, or to one without a known template.
     #[cold]
     fn arrive_undecided(
         &mut self,
@@ -125,7 +124,7 @@ impl Endpoint {
         connections.arrive_undecided(place, segment, data, now, common)
     }
 
-    /// Anything but TCP and UDP.
+    /// Handles a packet of neither TCP nor UDP.
     #[cold]
     fn hear_other(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {
         if !self.hear_icmp_error(frame, now) {
@@ -133,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// A segment that belongs to no connection.
+    /// Handles a segment of no connection.
     #[cold]
     fn hear_of_new(
         &mut self,
@@ -163,7 +162,7 @@ impl Endpoint {
                 false => &mut self.flows.common.strays.no_flow,
             };
             *count += 1;
-            // RFC 9293 section 3.10.7.2, fourth, of who listens: "This should not be reached. Drop
+            // RFC 9293 section 3.10.7.2, state LISTEN, fourth: "This should not be reached. Drop
             // the segment and return."
             let says_nothing = segment.flags.0 & (Flags::SYN | Flags::ACK | Flags::RST).0 == 0;
             if listener.is_some() && says_nothing {
@@ -194,7 +193,7 @@ impl Endpoint {
         }
     }
 
-    /// A datagram has arrived.
+    /// Processes a received datagram.
     #[inline(never)]
     fn hear_datagram(
         &mut self,
@@ -257,7 +256,7 @@ impl Endpoint {
         true
     }
 
-    /// A packet of a flow was too long for its path: those that follow are to be shorter.
+    /// Shortens the packets of a flow after one exceeded the path MTU.
     fn shorten(&mut self, key: &FlowKey, number: SequenceNumber, mtu: u16, now: Now) {
         let Transports { common, connections, datagrams } = &mut self.flows;
         if key.protocol() != protocol::UDP {
@@ -267,7 +266,7 @@ impl Endpoint {
         }
     }
 
-    /// A part of a packet. With the last one that was missing the packet is heard.
+    /// Handles a fragment; processes the packet once it is complete.
     #[cold]
     #[inline(never)]
     fn hear_fragment(&mut self, frame: &[u8], now: Now, transmit: &mut impl Transmit) {

@@ -1,4 +1,4 @@
-//! The servers of an endpoint, and which of them a flow is for.
+//! Servers of an endpoint, and the selection of one for a flow.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -9,18 +9,18 @@ use wirestorm_wire::packet::protocol;
 use super::listen::{Listen, MatchByte};
 use super::template::{Role, Template};
 
-/// The server of a flow, as far as its first data decides.
+/// Selection of a server by the first data of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// That of this template.
+    /// The server of this template.
     For(u16),
-    /// That of nobody.
+    /// No server.
     Nobody,
-    /// More data will tell.
+    /// More data is needed.
     Open,
 }
 
-/// The servers of an endpoint, those of one port together, the most particular first.
+/// Servers of an endpoint, grouped by port, the most specific first.
 #[derive(Clone, Debug)]
 pub(super) struct Servers(Vec<Server>);
 
@@ -29,13 +29,13 @@ struct Server {
     listen: Listen,
     protocol: u8,
     template: u16,
-    /// What connections are that it may be for, as long as nothing is known of their data.
+    /// Template of connections to this server until their first data has arrived.
     undecided: Option<u16>,
 }
 
 impl Servers {
-    /// The servers of these templates. Appended to them is one for each that looks at bytes of
-    /// connections, for those that nothing is known of yet.
+    /// Collects the servers of the templates. Appends a template for each TCP server with first
+    /// bytes, for connections whose first data has not arrived.
     pub(super) fn new(templates: &mut Vec<Template>) -> Self {
         let mut servers = Vec::new();
         let mut undecided = Vec::new();
@@ -54,7 +54,7 @@ impl Servers {
             }
         }
         templates.append(&mut undecided);
-        // Stable: what is equal stays in the plan's order.
+        // The sort is stable, so equal servers stay in the plan's order.
         servers.sort_by_key(|it| {
             let addresses = it.listen.addresses.map_or(u64::MAX, |it| it.count.into());
             let bits = it.listen.first_bytes.iter().map(|it| it.mask.count_ones()).sum::<u32>();
@@ -63,12 +63,12 @@ impl Servers {
         Self(servers)
     }
 
-    /// The template of a connection that is asked for; `None` where nobody waits.
+    /// Returns the template of a new connection; `None` if no server listens.
     pub(super) fn at(&self, key: &FlowKey) -> Option<u16> {
         self.candidates(key).next().map(|it| it.undecided.unwrap_or(it.template))
     }
 
-    /// The template of a flow with its first data; `None` where nobody waits for such.
+    /// Returns the template of a flow with this first data; `None` if no server matches.
     pub(super) fn with_data(&self, key: &FlowKey, data: &[u8]) -> Option<u16> {
         match self.decide(key, data, true) {
             Decision::For(template) => Some(template),
@@ -76,8 +76,7 @@ impl Servers {
         }
     }
 
-    /// Which template a flow is of that begins with `data`, where that `is_all` of it, or more may
-    /// come.
+    /// Selects the template of a flow that starts with `data`. `is_all`: no more data follows.
     pub(super) fn decide(&self, key: &FlowKey, data: &[u8], is_all: bool) -> Decision {
         let differs = |it: &MatchByte| match data.get(usize::from(it.offset)) {
             Some(byte) => byte & it.mask != it.value & it.mask,
@@ -88,20 +87,20 @@ impl Servers {
             if bytes.iter().any(differs) {
                 continue;
             }
-            // The more particular ones come first: as long as one of them may be it, no other is.
+            // More specific servers come first: while one may match, no later one is selected.
             let is_known = bytes.iter().all(|it| usize::from(it.offset) < data.len());
             return if is_known { Decision::For(server.template) } else { Decision::Open };
         }
         Decision::Nobody
     }
 
-    /// How much of the data of a connection is looked at.
+    /// Returns how many first bytes of a connection the servers examine.
     pub(super) fn bytes_max(&self, key: &FlowKey) -> usize {
         let bytes = self.candidates(key).flat_map(|it| &it.listen.first_bytes);
         bytes.map(|it| usize::from(it.offset) + 1).max().unwrap_or(0)
     }
 
-    /// Those that wait where a flow goes to.
+    /// Returns the servers that listen at the destination of a flow.
     fn candidates(&self, key: &FlowKey) -> impl Iterator<Item = &Server> {
         let whereto = (key.protocol(), key.destination_port());
         let start = self.0.partition_point(|it| (it.protocol, it.listen.port) < whereto);

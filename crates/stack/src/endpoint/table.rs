@@ -1,5 +1,4 @@
-//! Flows by their keys, with what calls them: a timer each, and a queue of those that have
-//! something to do.
+//! Table of flows by key, with a timer for each and a queue of flows to serve.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,32 +8,32 @@ use wirestorm_wire::flow::FlowKey;
 
 use super::index::Index;
 
-/// What has a key.
+/// Entry with a flow key.
 pub(super) trait Keyed {
-    /// From the peer to us.
+    /// Key of packets from the peer to us.
     fn key(&self) -> &FlowKey;
 }
 
-/// Flows that take more memory than most caches have.
+/// Number of flows that exceeds most caches.
 const MANY: usize = 64 << 10;
 
-/// The flows of one transport.
+/// Flows of one transport.
 #[derive(Debug)]
 pub(super) struct Flows<F> {
-    /// By place.
+    /// Flows by slot.
     slots: Vec<Option<F>>,
     free: Vec<u32>,
     index: Index,
-    /// The flow that was heard of last.
+    /// Slot of the last flow found.
     last: u32,
-    /// A timer for each place, in ticks of 1 ms.
+    /// Timer of each slot, in ticks of 1 ms.
     pub(super) wheel: Wheel,
-    /// Flows that something has happened to, or that wait for a free frame.
+    /// Slots of flows that have changed or wait for a free frame.
     pub(super) pending: VecDeque<u32>,
 }
 
 impl<F: Keyed> Flows<F> {
-    /// No flows yet; the wheel is at a time in ms.
+    /// Creates an empty table; the timer wheel starts at a time in ms.
     pub(super) fn new(millis: u64) -> Self {
         Self {
             slots: Vec::new(),
@@ -55,28 +54,28 @@ impl<F: Keyed> Flows<F> {
         self.slots[place as usize].as_mut()
     }
 
-    /// A flow, and the queue that it may have to be put into.
+    /// Returns a flow and the queue of flows to serve.
     #[inline]
     pub(super) fn get_with_queue(&mut self, place: u32) -> Option<(&mut F, &mut VecDeque<u32>)> {
         Some((self.slots[place as usize].as_mut()?, &mut self.pending))
     }
 
-    /// Behind the last place that may have a flow.
+    /// Returns the number of slots.
     pub(super) fn places(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// All flows.
+    /// Returns all flows.
     pub(super) fn iter(&self) -> impl Iterator<Item = &F> {
         self.slots.iter().flatten()
     }
 
-    /// The flow at a place.
+    /// Returns the flow in a slot.
     pub(super) fn get(&self, place: u32) -> Option<&F> {
         self.slots[place as usize].as_ref()
     }
 
-    /// The flow with a key.
+    /// Returns the flow with a key.
     pub(super) fn peek(&self, key: &FlowKey) -> Option<&F> {
         self.get(self.look_up(key)?)
     }
@@ -86,10 +85,10 @@ impl<F: Keyed> Flows<F> {
         self.look_up(key).is_some()
     }
 
-    /// The place of the flow with a key.
+    /// Returns the slot of the flow with a key.
     #[inline(always)]
     pub(super) fn find(&mut self, key: &FlowKey) -> Option<u32> {
-        // Packets of one flow often arrive one behind the other.
+        // Packets of one flow often arrive in a row.
         if self.key(self.last) == Some(key) {
             return Some(self.last);
         }
@@ -98,13 +97,13 @@ impl<F: Keyed> Flows<F> {
         found
     }
 
-    /// Whether they are more than caches hold.
+    /// Whether the flows exceed most caches.
     #[inline]
     pub(super) fn are_many(&self) -> bool {
         self.slots.len() >= MANY
     }
 
-    /// Asks for the memory by which a flow with a key is found, or missed.
+    /// Prefetches the memory of a lookup by key.
     #[inline]
     pub(super) fn prefetch(&self, key: &FlowKey) {
         self.index.prefetch(key.hash64(0));
@@ -120,7 +119,7 @@ impl<F: Keyed> Flows<F> {
         self.slots.get(place as usize)?.as_ref().map(Keyed::key)
     }
 
-    /// Adds a flow, whose key no other has, and returns its place.
+    /// Adds a flow with a new key, and returns its slot.
     #[inline]
     pub(super) fn insert(&mut self, flow: F) -> u32 {
         if !self.index.has_room() {
@@ -141,8 +140,8 @@ impl<F: Keyed> Flows<F> {
         place
     }
 
-    /// In the order of places, in which memory comes by itself: in that of hashes, a million flows
-    /// are waited for a million times.
+    /// Doubles the index. It reads flows in slot order, which the processor prefetches. In hash
+    /// order, a million flows would mean a million cache misses.
     #[cold]
     fn grow_index(&mut self) {
         let flows = (0..).zip(&self.slots);
@@ -150,7 +149,7 @@ impl<F: Keyed> Flows<F> {
         self.index = self.index.grown(flows);
     }
 
-    /// Forgets a flow, and its timer.
+    /// Removes a flow and its timer.
     #[inline]
     pub(super) fn remove(&mut self, place: u32) {
         let slot = &mut self.slots[place as usize];

@@ -1,4 +1,4 @@
-//! What flows of one kind do.
+//! Templates: the common properties of flows.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -20,71 +20,71 @@ use crate::random::Random;
 use wirestorm_model::ip::IpSettings;
 use wirestorm_model::tcp::Settings;
 
-/// What flows of one kind do.
+/// Common properties of flows.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// What they say.
+    /// Program of the flows.
     pub program: Program,
-    /// What carries it.
+    /// Transport protocol of the flows.
     pub transport: Transport,
-    /// IP settings of the client.
+    /// IP settings of sent packets.
     pub ip: IpSettings,
-    /// What stands between programs and connections, such as TLS; `None`: nothing does. Programs
-    /// begin once their session is open, but for those that say where it begins, by
-    /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). Connections of TCP
-    /// have them, but those that a template is chosen for by their first bytes;
-    /// flows of UDP have those over datagrams ([`Sessions::begin_datagrams`]).
+    /// Sessions between programs and connections, such as TLS; `None`: none. Programs start once
+    /// their session is open, except those with
+    /// [`Instruction::StartSession`](crate::program::Instruction::StartSession). TCP connections
+    /// whose template depends on their first bytes have none. UDP flows have sessions over
+    /// datagrams ([`Sessions::begin_datagrams`]).
     pub sessions: Option<Arc<dyn Sessions>>,
-    /// Whether peers' programs reset connections, so that a reset is no failure.
+    /// Whether programs of the peers reset connections, so that a reset is no failure.
     pub meets_resets: bool,
-    /// Who they are.
+    /// Role of the endpoint in the flows.
     pub role: Role,
 }
 
-/// Whether flows of a template are made or waited for.
+/// Role of the endpoint in the flows of a template.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// They are made, between these.
+    /// The endpoint starts the flows.
     Client {
-        /// Between whom.
+        /// Addresses and ports of the flows.
         tuples: Tuples,
-        /// What is below IP.
+        /// Link headers of the frames.
         link: ClientLinks,
-        /// When they are made.
+        /// Load: when flows start.
         load: Load,
-        /// Over how long a rate, a number of users or of flows that are held grows from 0 to what
-        /// it is; other loads have it all at once.
+        /// Time in which a rate, or a number of users or held flows, grows from 0 to its value.
+        /// Other loads start with their full value.
         ramp: Duration,
-        /// How many in all; `None`: without end.
+        /// Total number of flows; `None`: unlimited.
         limit: Option<u64>,
     },
-    /// They are waited for.
+    /// Peers start the flows.
     Server {
-        /// Where.
+        /// Addresses, port and first bytes of the server.
         listen: Listen,
     },
-    /// They come to where programs listen, by [`Instruction::Listen`], which take them, by
-    /// [`Instruction::AcceptTemplate`]; where their program has nothing that is about bytes of
-    /// single flows.
+    /// Peers start connections to ports where programs listen ([`Instruction::Listen`]), and
+    /// programs accept them ([`Instruction::AcceptTemplate`]). The program of the template has no
+    /// payload instructions.
     ///
     /// [`Instruction::Listen`]: crate::program::Instruction::Listen
     /// [`Instruction::AcceptTemplate`]: crate::program::Instruction::AcceptTemplate
     Accepted,
 }
 
-/// What carries what flows say.
+/// Transport protocol of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Connections of TCP that behave so.
+    /// TCP connections with these settings.
     Tcp(Settings),
-    /// Datagrams of UDP. The program's first one begins a flow; it ends with the program, or for
-    /// want of traffic.
+    /// UDP datagrams. The first datagram of the program starts a flow. The flow ends with the
+    /// program or by its idle timeout.
     Udp,
 }
 
 impl Template {
-    /// Whether it matters which bytes arrive, and not only how many: sessions read them, programs
-    /// may, and the first ones may decide whose a flow is.
+    /// Whether the content of received data matters, and not only its length. Sessions read it,
+    /// programs may, and first bytes may select the server.
     pub fn looks_at_data(&self) -> bool {
         let is_listed = match &self.role {
             Role::Server { listen } => !listen.first_bytes.is_empty(),
@@ -95,8 +95,7 @@ impl Template {
 }
 
 impl Template {
-    /// What a connection of it does as long as nothing is known of its data, which is looked at as
-    /// it comes.
+    /// Returns the template of connections until their first data has arrived.
     pub(super) fn waiting_for_data(&self) -> Self {
         let program = Program::waiting();
         Self { program, sessions: None, ..self.clone() }
@@ -104,7 +103,7 @@ impl Template {
 }
 
 impl Transport {
-    /// Its number in IP headers.
+    /// Returns the protocol number in IP headers.
     pub(super) const fn protocol(&self) -> u8 {
         match self {
             Self::Tcp(_) => protocol::TCP,
@@ -113,18 +112,18 @@ impl Transport {
     }
 }
 
-/// A template, and how far an endpoint is with it.
+/// Template and its state in an endpoint.
 #[derive(Debug)]
 pub(super) struct TemplateState {
     pub(super) template: Template,
-    /// How TCP behaves over IPv4 and over IPv6, whose longer header leaves less room.
+    /// TCP settings over IPv4, and over IPv6, whose longer header leaves less room.
     settings: [Settings; 2],
     pub(super) arrivals: Arrivals,
-    /// How many tuples were used.
+    /// Number of tuples used.
     pub(super) used: u64,
-    /// Of the ports that clients connect from, the place of the first flow's.
+    /// Offset of the first flow's port among the client ports.
     pub(super) first_port: u32,
-    /// Clients that make no flows now; `None`: all do.
+    /// Clients that are switched off; `None`: none.
     pub(super) off: Option<Off>,
     pub(super) tally: Tally,
 }
@@ -161,8 +160,8 @@ impl TemplateState {
         }
     }
 
-    /// Whether so many SYNs are not answered yet that a load which holds flows waits: as with slow
-    /// start, each answer is followed by two more.
+    /// Whether a closed loop waits because too many SYNs are unanswered. Like in slow start, each
+    /// answer permits two more.
     #[inline]
     pub(super) fn waits_for_answers(&self) -> bool {
         const FIRST: u64 = 512;
@@ -172,7 +171,7 @@ impl TemplateState {
             && tcp.connattempt.saturating_sub(decided) >= FIRST + tcp.connects
     }
 
-    /// Clients begin at any of their ports.
+    /// Draws the first client port at random.
     pub(super) fn draw_first_port(&mut self, random: &mut Random) {
         if let Role::Client { tuples, .. } = &self.template.role {
             let (first, last) = (tuples.client_ports.start(), tuples.client_ports.end());
@@ -180,7 +179,7 @@ impl TemplateState {
         }
     }
 
-    /// From now on the clients in a set make no flows, and all others do.
+    /// Switches off the clients in a set, and switches on all others.
     pub(super) fn switch_off(&mut self, set: &AddressSet) {
         let Role::Client { tuples, .. } = &self.template.role else { return };
         self.off = Off::of(&tuples.clients, set);
@@ -188,7 +187,7 @@ impl TemplateState {
         self.arrivals.set_off(!self.off.as_ref().is_none_or(is_on));
     }
 
-    /// What a new flow has of its own, where its program asks for that.
+    /// Creates the per-flow payload state of a new flow, if its program needs one.
     #[inline]
     pub(super) fn own(&mut self, key: &FlowKey) -> Option<Own> {
         let messages = self.template.program.contents()?.messages;
@@ -196,7 +195,7 @@ impl TemplateState {
         Some(Own::new(self.ends(key), self.tally.findings.next_flow(), listens, messages))
     }
 
-    /// What keeps the bytes of a flow of which nobody knows yet whose they are.
+    /// Creates the state that buffers the bytes of a flow without a known template.
     #[cold]
     pub(super) fn gathering(&self, key: &FlowKey) -> Own {
         Own::new(self.ends(key), 0, true, 0)
@@ -212,7 +211,7 @@ impl TemplateState {
         }
     }
 
-    /// What stands between a new flow's program and its connection from the beginning.
+    /// Creates the session of a new TCP flow, unless its program starts it later.
     #[inline]
     pub(super) fn session(&self, key: &FlowKey) -> Option<Box<dyn Session>> {
         let sessions = self.template.sessions.as_ref()?;
@@ -220,27 +219,27 @@ impl TemplateState {
             .then(|| sessions.begin(key.destination(), key.source()))
     }
 
-    /// What stands between the program of a new flow of UDP and its datagrams.
+    /// Creates the session of a new UDP flow, if any.
     #[inline]
     pub(super) fn datagram_session(&self, key: &FlowKey) -> Option<Box<dyn DatagramSession>> {
         self.template.sessions.as_ref()?.begin_datagrams(key.destination(), key.source())
     }
 
-    /// How TCP behaves in a flow.
+    /// Returns the TCP settings of a flow.
     #[inline]
     pub(super) fn settings(&self, key: &FlowKey) -> &Settings {
         &self.settings[usize::from(key.version() == 6)]
     }
 
-    /// How TCP behaves in a flow, and what is counted of it.
+    /// Returns the template, the TCP settings of a flow, and the counters.
     #[inline]
     pub(super) fn tcp(&mut self, key: &FlowKey) -> (&Template, &Settings, &mut Tally) {
         (&self.template, &self.settings[usize::from(key.version() == 6)], &mut self.tally)
     }
 }
 
-/// Appends for each of the first so many templates whose program listens one of connections that
-/// came to there and are held; returns which is whose.
+/// Appends a template of held connections for each of the first `count` templates whose program
+/// listens. Returns the new indices by those of the listeners.
 pub(super) fn holders(templates: &mut Vec<Template>, count: usize) -> BTreeMap<u16, u16> {
     let mut holders = BTreeMap::new();
     for place in 0..count {
@@ -254,14 +253,13 @@ pub(super) fn holders(templates: &mut Vec<Template>, count: usize) -> BTreeMap<u
     holders
 }
 
-/// Bytes of data of a segment, options included, for which a frame has room behind an IP header of so
-/// many bytes.
+/// Returns the bytes of data and TCP options that fit a frame after an IP header of `ip` bytes.
 pub(super) fn room(frame_length_max: usize, ip: usize) -> u16 {
     let headers = ethernet::HEADER_LENGTH + ip + tcp::HEADER_LENGTH_MIN;
     u16::try_from(frame_length_max.saturating_sub(headers)).unwrap_or(u16::MAX)
 }
 
-/// Settings with segments that fit a frame over IPv4, and over IPv6.
+/// Returns settings with segments that fit a frame, for IPv4 and IPv6.
 fn fitting(settings: &Settings, frame_length_max: usize) -> [Settings; 2] {
     let fit = |ip: usize| {
         let maximum_segment_size = settings.maximum_segment_size.min(room(frame_length_max, ip));

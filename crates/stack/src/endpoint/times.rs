@@ -1,22 +1,22 @@
-//! How long things take.
+//! Times of flows and of stamped datagrams.
 
 use wirestorm_base::histogram::Histogram;
 use wirestorm_base::time::Duration;
 
 use crate::tcp::connection::Now;
 
-/// Times of flows, from when each began: on the side of clients when the first packet was to be
-/// sent, on that of servers when it arrived. In steps of 1 us.
+/// Times since the start of each flow, in steps of 1 us. A client's flow starts when its first
+/// packet is due, a server's when that packet arrives.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// Until a connection was established; flows of UDP have none.
+    /// Time until the connection was established; UDP flows have none.
     pub connect: Histogram,
-    /// Until the first byte of data had arrived in sequence.
+    /// Time until the first byte of data arrived in sequence.
     pub first_byte: Histogram,
-    /// Until both sides had closed it, or it ended otherwise; TIME-WAIT is not part of it.
+    /// Time until both sides closed or the flow ended otherwise, without TIME-WAIT.
     pub whole: Histogram,
-    /// Not of flows, but of their segments: from when one was sent to when it was acknowledged, each
-    /// time that TCP measures it (RFC 6298); what delays the acknowledgement is part of it.
+    /// Round-trip times of segments, as TCP measures them (RFC 6298). They include the delay of the
+    /// acknowledgement.
     pub round_trip: Histogram,
 }
 
@@ -26,7 +26,7 @@ impl Times {
         Self { connect: new(), first_byte: new(), whole: new(), round_trip: new() }
     }
 
-    /// Adds another one's.
+    /// Adds the times of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
         self.first_byte.merge(&other.first_byte);
@@ -35,22 +35,22 @@ impl Times {
     }
 }
 
-/// How long datagrams took that came with the time at which they had left: on the side that sent
-/// first until an answer came, and on the other one from end to end. In steps of 1 us, up to 2^31.
+/// Times of datagrams with a time stamp, in steps of 1 us, up to 2^31. The side that sends first
+/// measures round trips, the other side one-way times.
 #[derive(Clone, Debug, Default)]
 pub struct StampedTimes {
-    /// All of them.
+    /// All times.
     pub times: Histogram,
-    /// Their sum, in microseconds.
+    /// Sum of all times, in microseconds.
     pub total_micros: u64,
-    /// The shortest; `None` where none has come.
+    /// Minimum; `None` without datagrams.
     pub min: Option<Duration>,
 }
 
 impl StampedTimes {
-    /// One that left at a time, in microseconds, has arrived.
+    /// Records the arrival of a datagram that left at a time in microseconds.
     pub(super) fn record(&mut self, left_at: u32, now: Now) {
-        // Who sent it may have looked at the clock a little later than we did before we heard it.
+        // The sender may have read the clock later than the receiver did for this iteration.
         let micros = (now.micros as u32).wrapping_sub(left_at).cast_signed().max(0);
         let time = Duration::from_micros(micros.cast_unsigned().into());
         self.times.record(time);
@@ -59,7 +59,7 @@ impl StampedTimes {
     }
 }
 
-/// How long ago something was, in microseconds modulo 2^32.
+/// Returns the time since `began_at`, in microseconds modulo 2^32.
 pub(super) fn age(began_at: u32, now: Now) -> Duration {
     Duration::from_micros((now.micros as u32).wrapping_sub(began_at).into())
 }

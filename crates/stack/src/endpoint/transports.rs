@@ -1,4 +1,4 @@
-//! Flows of both transports, and what they have in common.
+//! Flows of both transports, and the state that they share.
 
 use wirestorm_wire::flow::FlowKey;
 
@@ -11,7 +11,7 @@ use super::template::{Role, Transport};
 use crate::random::Random;
 use crate::tcp::connection::{Connection, Now};
 
-/// Flows of both transports, and what they have in common.
+/// Flows of both transports, and the state that they share.
 #[derive(Debug)]
 pub(super) struct Transports {
     pub(super) common: Common,
@@ -20,7 +20,7 @@ pub(super) struct Transports {
 }
 
 impl Transports {
-    /// Begins a flow of a template, of certain ends where that is said.
+    /// Starts a flow of a template, between the ends in `origin`, if any.
     #[inline]
     pub(super) fn open(
         &mut self,
@@ -37,7 +37,7 @@ impl Transports {
             return None;
         }
         let transport = &state.template.transport;
-        // Who asks for a flow has its own client, on or off.
+        // A flow that a program starts has a fixed client, on or off.
         let number = match state.off.as_ref().filter(|_| origin.is_none()) {
             None => Some(state.used),
             Some(off) => tuples.on_from(state.used, off),
@@ -61,7 +61,7 @@ impl Transports {
         };
         let link = common.links.take(link.of(key.destination(), key.source()));
         if connections.flows.are_many() && tuples.are_in_turn() {
-            // That it is free, too, is waited for while other things are done.
+            // Prefetch the slot of the next tuple for its lookup.
             let drawn = &mut Random::new(0);
             let next = tuples.answers_to(number + 1, ports, None, protocol, None, drawn).next();
             next.iter().for_each(|key| connections.flows.prefetch(key));
@@ -87,7 +87,7 @@ impl Transports {
         }
     }
 
-    /// The key of a flow.
+    /// Returns the key of a flow.
     pub(super) fn key(&self, place: Place) -> Option<FlowKey> {
         match place {
             Place::Tcp(place) => self.connections.flows.get(place).map(|it| it.key),
@@ -95,7 +95,7 @@ impl Transports {
         }
     }
 
-    /// What a flow has waited for is over, or does not come.
+    /// Continues a flow whose awaited event has happened or failed.
     #[cold]
     pub(super) fn go_on(&mut self, place: Place, has_failed: bool) {
         match place {
@@ -104,7 +104,7 @@ impl Transports {
         }
     }
 
-    /// A flow has failed that belongs to another one.
+    /// Fails a flow because its child failed.
     pub(super) fn fail_with(&mut self, place: Place) {
         match place {
             Place::Tcp(place) => self.connections.wake(place, |flow| flow.run.fail_with_other()),

@@ -1,18 +1,19 @@
-//! When bytes arrived that wait to be taken.
+//! Arrival times of received bytes that no step has consumed.
 
 use alloc::collections::VecDeque;
 
-/// When the bytes of a stream arrived, in microseconds.
+/// Arrival times of a stream's bytes, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arrivals {
-    /// So many at a time, the oldest first: no more entries than bytes that wait.
+    /// Number of bytes and their arrival time, oldest first. At most one entry for each waiting
+    /// byte.
     waiting: VecDeque<(usize, u64)>,
-    /// When the last one arrived that was taken.
+    /// Arrival time of the last consumed byte.
     taken: u64,
 }
 
 impl Arrivals {
-    /// So many bytes have arrived.
+    /// Records the arrival of `bytes` bytes.
     pub(super) fn add(&mut self, bytes: usize, micros: u64) {
         match self.waiting.back_mut() {
             _ if bytes == 0 => {}
@@ -21,7 +22,7 @@ impl Arrivals {
         }
     }
 
-    /// So many of the oldest bytes are taken.
+    /// Consumes the oldest `bytes` bytes.
     pub(super) fn take(&mut self, bytes: usize) {
         let mut left = bytes;
         while left > 0
@@ -37,12 +38,12 @@ impl Arrivals {
         }
     }
 
-    /// When the last one arrived that was taken, in microseconds.
+    /// Returns the arrival time of the last consumed byte, in microseconds.
     pub(super) const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// None waits any more.
+    /// Drops all waiting entries.
     pub(super) fn clear(&mut self) {
         self.waiting = VecDeque::new();
     }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_is_taken_the_last_byte_counts() {
+    fn taken_is_the_arrival_of_the_last_consumed_byte() {
         let mut arrivals = Arrivals::default();
         for (bytes, micros) in [(3, 10), (2, 10), (0, 15), (4, 20), (1, 30)] {
             arrivals.add(bytes, micros);

@@ -1,4 +1,4 @@
-//! What programs send.
+//! Buffers that programs send.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -6,35 +6,35 @@ use alloc::vec::Vec;
 
 use wirestorm_wire::checksum;
 
-/// The name of a buffer.
+/// Identifier of a buffer in [`Buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferId(u32);
 
-/// Bytes to be sent: some of their own, and behind them others that repeat.
+/// Bytes to send: a prefix, then a repeated fill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     bytes: Box<[u8]>,
-    /// Never empty where `size` is beyond `bytes`.
+    /// Not empty if `size` is greater than the length of `bytes`.
     fill: Box<[u8]>,
     size: u32,
-    /// The sum over the first 8 bytes of `bytes`, the first 16, and so on.
+    /// One's complement sum of the first 8 bytes of `bytes`, of the first 16, and so on.
     sums: Box<[u16]>,
 }
 
-/// Bytes that a sum is known of, so that no byte of a segment has to be looked at but for the last
-/// ones.
+/// Distance of the stored sums in bytes: the sum of a segment then reads only its last few bytes.
 const STEP: usize = 8;
 
 impl Buffer {
-    /// As long as nothing is repeated, up to so many bytes are kept in one piece.
+    /// Largest size in bytes at which the fill is stored expanded.
     const WHOLE_MAX: u32 = 1 << 20;
 
-    /// What of one buffer can be on its way: sequence numbers of two of its bytes, and of what was
-    /// sent before, have to be comparable (RFC 9293 section 3.4).
+    /// Largest size in bytes that a connection sends. Sequence numbers of a buffer's bytes, and of
+    /// those sent before, must be comparable (RFC 9293 section 3.4).
     pub const SIZE_MAX: u32 = 1 << 30;
 
-    /// `bytes`, and behind them `fill` again and again until there are `size` bytes. Where there
-    /// is no fill, it counts from 0 to 255. A connection takes no more than [`Self::SIZE_MAX`].
+    /// Creates a buffer: `bytes`, then repetitions of `fill` up to `size` bytes. An empty `fill`
+    /// stands for the bytes 0 to 255. A `size` below the length of `bytes` counts as that length. A
+    /// connection takes at most [`Self::SIZE_MAX`] bytes.
     pub fn new(bytes: &[u8], size: u32, fill: &[u8]) -> Self {
         let counted: Vec<u8> = (0..=u8::MAX).collect();
         let fill = if fill.is_empty() { &counted } else { fill };
@@ -53,7 +53,8 @@ impl Buffer {
         Self { bytes: bytes.into(), fill: fill.into(), size, sums }
     }
 
-    /// The same as several buffers of up to [`Self::SIZE_MAX`] bytes that follow one another.
+    /// Creates consecutive buffers of at most [`Self::SIZE_MAX`] bytes with the same content as
+    /// [`Self::new`].
     pub fn in_pieces(bytes: &[u8], size: u32, fill: &[u8]) -> Vec<Self> {
         let counted: Vec<u8> = (0..=u8::MAX).collect();
         let fill = if fill.is_empty() { &counted } else { fill };
@@ -71,15 +72,15 @@ impl Buffer {
         pieces
     }
 
-    /// Width in bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u32 {
         self.size
     }
 
-    /// Copies what is from `offset` on, and returns its sum.
+    /// Copies the bytes from `offset` on to `to`, and returns their one's complement sum.
     ///
     /// # Panics
-    /// Where `to` reaches beyond its end.
+    /// If `to` reaches beyond the end of the buffer.
     #[inline]
     pub fn copy(&self, offset: u32, to: &mut [u8]) -> u16 {
         let start = offset as usize;
@@ -93,7 +94,7 @@ impl Buffer {
         }
     }
 
-    /// The sum over `bytes`, which are those from `start` on.
+    /// Returns the one's complement sum of `bytes`, which start at `start`.
     #[inline]
     fn sum(&self, start: usize, bytes: &[u8]) -> u16 {
         if !start.is_multiple_of(STEP) {
@@ -124,7 +125,7 @@ impl Buffer {
     }
 }
 
-/// All buffers of the programs of one run.
+/// All buffers of the programs of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Buffers(Vec<Buffer>);
 
@@ -135,20 +136,20 @@ impl Buffers {
         BufferId(self.0.len() as u32 - 1)
     }
 
-    /// No buffer: the name of what nothing was sent of yet.
+    /// Returns an identifier of no buffer, for a flow that has not sent yet.
     pub(crate) const fn nothing(&self) -> BufferId {
         BufferId(u32::MAX)
     }
 
-    /// How many bytes the longest has.
+    /// Returns the size of the largest buffer in bytes.
     pub fn size_max(&self) -> u32 {
         self.0.iter().map(Buffer::size).max().unwrap_or(0)
     }
 
-    /// A buffer of these.
+    /// Returns the buffer with an identifier.
     ///
     /// # Panics
-    /// Where it is of others.
+    /// If this collection has no such buffer.
     #[inline]
     pub fn get(&self, id: BufferId) -> &Buffer {
         &self.0[id.0 as usize]
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_has_its_bytes_and_their_sum() {
+    fn copy_returns_any_part_and_its_sum() {
         let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
         for size in [50, 75, 1_000, Buffer::WHOLE_MAX + 5] {
             let buffer = Buffer::new(&own, size, &[1, 2, 3]);
@@ -181,7 +182,7 @@ mod tests {
         }
     }
     #[test]
-    fn pieces_are_what_they_are_pieces_of() {
+    fn pieces_equal_the_whole_buffer() {
         let own: Vec<u8> = (0..50).map(|byte: u8| byte.wrapping_mul(37)).collect();
         for fill in [&[][..], &[1, 2, 3, 4, 5, 6, 7]] {
             let size = u32::MAX;

@@ -1,4 +1,4 @@
-//! What is looked for in what was taken.
+//! Checks and extractions of consumed data.
 
 use wirestorm_model::program::{Part, TextVariable};
 use wirestorm_wire::pattern::Pattern;
@@ -8,25 +8,25 @@ use super::findings::{Cause, Wanted};
 use super::rule::Taken;
 use crate::http1;
 
-/// What is expected of what was taken.
+/// Condition on the data that the last step consumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// It is what a composition makes.
+    /// Equals the output of a composition; its index in [`Contents`](super::Contents).
     Is(u16),
-    /// That is somewhere in it.
+    /// Contains the output of a composition; its index in [`Contents`](super::Contents).
     Contains(u16),
-    /// It matches somewhere.
+    /// Contains a match of a pattern.
     Matches(Pattern),
-    /// It is a message of HTTP/1 behind which the connection goes on.
+    /// Is an HTTP/1 message that keeps the connection open.
     KeepsConnection,
-    /// It is no answer of DNS to the query with this number.
+    /// Is not a DNS answer to the query with this ID.
     NoDnsAnswer(u16),
-    /// It is an answer of DNS without an error.
+    /// Is a DNS answer with response code 0 (NOERROR).
     DnsNoError,
 }
 
 impl Check {
-    /// The composition that it compares with.
+    /// Returns the index of the composition to compare with.
     pub(super) const fn composition(&self) -> Option<u16> {
         match self {
             Self::Is(composition) | Self::Contains(composition) => Some(*composition),
@@ -34,8 +34,8 @@ impl Check {
         }
     }
 
-    /// Why a flow fails where it does not hold, and what was wanted; `composed`: what its composition
-    /// makes.
+    /// Returns the failure and the expectation to report if the check does not hold. `composed` is
+    /// the output of its composition.
     pub(super) fn failure<'a>(&self, taken: &Taken, composed: &'a [u8]) -> (Cause, Wanted<'a>) {
         match self {
             Self::Is(_) => (Cause::Differs, Wanted::Whole(composed)),
@@ -49,7 +49,7 @@ impl Check {
         }
     }
 
-    /// Whether it holds; `composed`: what its composition makes.
+    /// Whether the check holds; `composed` is the output of its composition.
     pub(super) fn holds(&self, taken: &Taken, composed: &[u8]) -> bool {
         match self {
             Self::Is(_) => taken.length == composed.len() as u64 && taken.bytes == composed,
@@ -62,12 +62,12 @@ impl Check {
     }
 }
 
-/// What of what was taken becomes a text of the flow.
+/// Extraction of a part of the consumed data to a text variable of the flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extraction {
-    /// Which.
+    /// Text variable to set.
     pub text: TextVariable,
-    /// What.
+    /// Part to copy.
     pub part: Part,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn part_of<'a>(part: &Part, bytes: &'a [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Where bytes first stand in others.
+/// Returns the position of the first occurrence.
 fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
     if sought.is_empty() {
         return Some(0);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_found_or_not() {
+    fn parts_are_found_if_present() {
         let bytes = b"HTTP/1.1 200 OK\r\n\r\n{\"token\": \"ab\xffc\"}";
         let group = |text, group| Part::Group(Pattern::new(text).unwrap(), group);
         let between = |before: &[u8], behind: &[u8]| Part::Between(before.into(), behind.into());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_so_to_its_end() {
+    fn checks_compare_all_consumed_bytes() {
         let mut taken = Taken::default();
         taken.add(b"200 OK");
         assert!(Check::Is(0).holds(&taken, b"200 OK"));
@@ -126,7 +126,7 @@ mod tests {
         assert!(!Check::Contains(0).holds(&taken, b"404"));
         let matches = |text| Check::Matches(Pattern::new(text).unwrap()).holds(&taken, &[]);
         assert!(matches("^2") && !matches("^0"));
-        // What is not kept is not the same.
+        // Bytes beyond the kept ones make the data different.
         taken.length += 1;
         assert!(!Check::Is(0).holds(&taken, b"200 OK"));
     }

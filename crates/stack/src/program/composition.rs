@@ -1,4 +1,4 @@
-//! Bytes that differ from flow to flow.
+//! Payload that differs from flow to flow.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -9,14 +9,14 @@ use wirestorm_model::program::{Composition, Form, Piece, TextVariable, Value, Va
 
 use crate::random::Random;
 
-/// The two ends of a flow.
+/// Addresses and ports of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) client: (IpAddr, u16),
     pub(crate) server: (IpAddr, u16),
 }
 
-/// What values are of.
+/// Source of the values of one flow.
 pub(super) struct Values<'a> {
     pub(super) flow: u64,
     pub(super) ends: &'a Ends,
@@ -30,7 +30,7 @@ enum Found<'a> {
     Text(&'a [u8]),
 }
 
-/// It as of these values. `None` where it would be longer than `most`.
+/// Composes the payload with these values. Returns `None` if it is longer than `most` bytes.
 pub(super) fn compose(
     composition: &Composition,
     values: &Values<'_>,
@@ -71,8 +71,8 @@ pub(super) fn compose(
 }
 
 impl<'a> Values<'a> {
-    /// The port that a value says, in decimal or as [`Form::Octets`] has it; `None` where it says
-    /// none.
+    /// Returns the port in a value: a decimal number, or two bytes as in [`Form::Octets`]. `None`
+    /// if the value is no valid port.
     pub(super) fn port(&self, value: Value) -> Option<u16> {
         let port = match self.find(value) {
             Found::Number(number) => u16::try_from(number).ok(),
@@ -105,7 +105,7 @@ impl<'a> Values<'a> {
 }
 
 impl Found<'_> {
-    /// Fills a field: of numbers the last bytes, of others the first ones and zeros.
+    /// Fills a field: numbers right-aligned, others left-aligned, padded with zeros.
     fn write_to(&self, field: &mut [u8]) {
         field.fill(0);
         let from_start = |field: &mut [u8], bytes: &[u8]| {
@@ -135,14 +135,14 @@ impl Found<'_> {
     }
 }
 
-/// Appends a value.
+/// Appends a value in a format.
 fn write(bytes: &mut Vec<u8>, found: &Found<'_>, form: Form) {
     let append = |bytes: &mut Vec<u8>, width: usize| {
         let start = bytes.len();
         bytes.resize(start + width, 0);
         found.write_to(&mut bytes[start..]);
     };
-    // Writing to a String does not fail.
+    // `write!` to a String does not fail.
     let mut digits = String::new();
     match (form, found) {
         (Form::Bytes, _) | (Form::Plain | Form::Digits(_), Found::Text(_)) => {
@@ -186,7 +186,7 @@ mod tests {
     use wirestorm_model::program::Field;
 
     #[test]
-    fn values_are_written_in_every_form_and_at_places() {
+    fn values_are_written_in_every_form_and_as_fields() {
         let ends = Ends {
             client: ("10.0.0.7".parse().unwrap(), 1_025),
             server: ("2001:db8::1".parse().unwrap(), 80),
@@ -237,12 +237,12 @@ mod tests {
             ..Composition::of_bytes(b"head")
         };
         assert_eq!(compose(&composition, 100).unwrap(), b"head\0\0\x2ayabxy");
-        assert_eq!(compose(&composition, 4).unwrap(), b"head", "it is filled up to the most");
+        assert_eq!(compose(&composition, 4).unwrap(), b"head", "fill stops at the maximum");
         assert_eq!(compose(&composition, 3), None);
     }
 
     #[test]
-    fn ports_are_said_in_both_forms() {
+    fn ports_are_read_in_both_forms() {
         let ends = Ends {
             client: ("10.0.0.7".parse().unwrap(), 1_025),
             server: ("10.0.0.8".parse().unwrap(), 80),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_follows_from_the_seed() {
+    fn random_pieces_depend_on_the_seed() {
         let ends = Ends {
             client: ("10.0.0.7".parse().unwrap(), 1),
             server: ("10.0.0.8".parse().unwrap(), 1),

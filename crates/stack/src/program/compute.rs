@@ -1,4 +1,4 @@
-//! What takes no time in a program, over any transport.
+//! Instructions that take no time, for TCP and UDP.
 
 use wirestorm_base::time::Duration;
 
@@ -7,7 +7,7 @@ use super::run::Outside;
 use super::variables::Variables;
 use crate::random::Random;
 
-/// How many microseconds an instruction waits; `None` of those that do not wait for a time.
+/// Returns the delay of an instruction in microseconds, or `None` if it is not a delay.
 #[inline]
 pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32> {
     match instruction {
@@ -18,7 +18,7 @@ pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32
         Instruction::DelayExponential { mean } => {
             Some((random.exponential() * f64::from(mean)) as u32)
         }
-        // Below 0 it becomes 0.
+        // The cast turns values below 0 into 0.
         Instruction::DelayNormal { mean, deviation } => {
             Some((f64::from(mean) + random.normal() * f64::from(deviation)) as u32)
         }
@@ -26,7 +26,7 @@ pub(super) fn delay(instruction: Instruction, random: &mut Random) -> Option<u32
     }
 }
 
-/// Does an instruction that is at `place`, and says at which one the program goes on.
+/// Executes the instruction at `place`, and returns the index of the next instruction.
 pub(super) fn compute(
     instruction: Instruction,
     place: u16,
@@ -90,7 +90,7 @@ pub(super) fn compute(
             }
             next
         }
-        // Those that wait, and those of another transport, are not for here.
+        // Instructions that wait, and those of the other transport, have no effect here.
         _ => next,
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn compute(
 mod tests {
     use super::*;
 
-    /// Mean, standard deviation and share of zeros.
+    /// Returns the mean, the standard deviation and the share of zeros.
     fn drawn(instruction: Instruction) -> [f64; 3] {
         const COUNT: u32 = 100_000;
         let mut random = Random::new(7);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_distributed_as_is_said() {
+    fn delays_follow_their_distributions() {
         let [mean, deviation, _] = drawn(Instruction::DelayExponential { mean: 50_000 });
         assert_near(mean, 50_000.0);
         assert_near(deviation, 50_000.0);
@@ -132,7 +132,7 @@ mod tests {
         let [mean, deviation, _] = drawn(Instruction::DelayUniform { min: 10_000, max: 40_000 });
         assert_near(mean, 25_000.0);
         assert_near(deviation, 30_000.0 / libm::sqrt(12.0));
-        // A half of them would be below 0.
+        // Half of the values would be below 0.
         let [mean, _, zeros] = drawn(Instruction::DelayNormal { mean: 0, deviation: 10_000 });
         assert_near(mean, 10_000.0 / libm::sqrt(2.0 * core::f64::consts::PI));
         assert_near(zeros, 0.5);

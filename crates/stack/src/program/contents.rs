@@ -1,4 +1,4 @@
-//! What instructions about bytes of single flows refer to.
+//! Tables that payload instructions refer to.
 
 use alloc::vec::Vec;
 
@@ -7,35 +7,35 @@ use wirestorm_model::program::{Composition, Number, Rule, Value};
 use super::Instruction;
 use super::check::{Check, Extraction};
 
-/// What the instructions of a program about bytes of single flows refer to, by places.
+/// Tables that the payload instructions of a program refer to, by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// What is put together.
+    /// Payloads to send or compare with.
     pub compositions: Vec<Composition>,
-    /// How much is taken.
+    /// Rules for how much data a step consumes.
     pub rules: Vec<Rule>,
-    /// What is expected.
+    /// Checks of consumed data.
     pub checks: Vec<Check>,
-    /// What is extracted.
+    /// Extractions from consumed data.
     pub extractions: Vec<Extraction>,
-    /// Numbers.
+    /// Generators of numbers.
     pub numbers: Vec<Number>,
-    /// Values that say ports.
+    /// Values that contain a port.
     pub ports: Vec<Value>,
-    /// Messages of HTTP/1 that each flow takes, where that is known: those of a flow that fails are
-    /// missing.
+    /// Number of HTTP/1 messages that each flow receives, if known. A flow that fails counts those
+    /// that it has not received as missing.
     pub messages: u64,
-    /// Whether datagrams that arrive are looked at.
+    /// Whether the program examines received datagrams.
     pub looks_at_datagrams: bool,
 }
 
 impl Contents {
-    /// Whether what arrives is looked at.
+    /// Whether the program examines received data.
     pub(crate) fn looks(&self) -> bool {
         self.looks_at_datagrams || !self.rules.is_empty()
     }
 
-    /// Whether what an instruction refers to is there.
+    /// Whether the tables have the entries that an instruction refers to.
     pub(super) fn has(&self, instruction: &Instruction) -> bool {
         let has = |place: u16, count: usize| usize::from(place) < count;
         match instruction {

@@ -1,4 +1,4 @@
-//! How far a flow of datagrams is in its program.
+//! Progress of a UDP flow in its program.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -14,66 +14,67 @@ use super::{BufferId, Instruction, Program};
 use crate::content::DatagramExchange;
 use crate::tcp::connection::Now;
 
-/// What is sent as one datagram.
+/// Source of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// A buffer.
+    /// Shared buffer.
     Buffer(BufferId),
-    /// What [`DatagramRun::composed`] has.
+    /// Payload of the flow, in [`DatagramRun::composed`].
     Own,
-    /// What its session has for the peer.
+    /// Datagram of the session.
     Session,
 }
 
-/// What a program of datagrams wants.
+/// Next action of a program over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To send something; [`DatagramRun::go_on`] says that it was.
+    /// Send a datagram; [`DatagramRun::note_sent`] confirms it.
     Sends(Sent),
-    /// To wait.
+    /// Wait for an event.
     Waits,
-    /// To wait until a time, in ms.
+    /// Wait for an event, at most until a time in ms.
     WaitsUntil(u32),
-    /// To go on, after many steps; [`DatagramRun::pause`] says when.
+    /// Yield after many steps; [`DatagramRun::pause`] sets when to continue.
     Pauses,
-    /// To make a flow of a template of a group, or of its own, to the same server at ports where
-    /// those are said; [`DatagramRun::end_waiting`] says that it is over.
+    /// Start a flow of a template of `group`, or of its own template if `None`. With `ports`, the
+    /// flow goes to the same server at these ports. [`DatagramRun::end_waiting`] reports the
+    /// result.
     Executes { group: Option<u16>, ports: Option<Ports> },
-    /// To wait until a flow is over that it has made; as above.
+    /// Wait for the end of the flow that it started; [`DatagramRun::end_waiting`] reports it.
     Awaits,
-    /// Nothing any more.
+    /// End the flow.
     Over,
 }
 
-/// The state of a program in one flow of datagrams.
+/// State of a program in one UDP flow.
 #[derive(Debug)]
 pub(crate) struct DatagramRun {
-    /// Datagrams that have arrived.
+    /// Received datagrams since the last step that cleared the count.
     received: u64,
     variables: Option<Box<Variables>>,
     own: Option<Box<Own>>,
-    /// What is to be sent of its own.
+    /// Payload of the flow to send next.
     composed: Vec<u8>,
-    /// What is between the program and its flow, where anything is.
+    /// Session between the program and the flow, if any.
     exchange: Option<Box<DatagramExchange>>,
-    /// When a delay is over, in ms.
+    /// End of the current delay, in ms.
     until: u32,
-    /// After how long without traffic the flow is dropped, in ms; 0: never.
+    /// Idle timeout in ms; 0: none.
     idle_ms: u32,
     place: u16,
-    /// Whether what is at `place` was begun, and is waited for.
+    /// Whether the instruction at `place` has started and the program waits for it.
     has_begun: bool,
-    /// Whether it waits between two steps: it has done many.
+    /// Whether the program yields after many steps.
     is_pausing: bool,
-    /// Whether a flow that it waited for failed.
+    /// Whether a flow that the program waits for, or owns, has failed.
     has_other_failed: bool,
-    /// Whether only what arrives is traffic.
+    /// Whether only received datagrams restart the idle timeout.
     is_idle_by_receiving: bool,
-    /// What packets have in place of the template's.
+    /// Traffic class that replaces that of the template.
     traffic_class: Option<u8>,
 }
 
-/// After how long without traffic a flow is dropped, unless its program says so, in ms.
+/// Default idle timeout in ms.
 const IDLE_MS: u32 = 1_000;
 
 impl DatagramRun {
@@ -95,34 +96,34 @@ impl DatagramRun {
         }
     }
 
-    /// The traffic class of its packets, where its program has said that.
+    /// Traffic class that the program has set, if any.
     pub(crate) const fn traffic_class(&self) -> Option<u8> {
         self.traffic_class
     }
 
-    /// Gives the flow something of its own, from the beginning.
+    /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
     pub(crate) fn own_by(&mut self, own: Own) {
         self.own = Some(Box::new(own));
     }
 
-    /// Puts a session between the program and its flow, from the beginning.
+    /// Attaches a session. Call it before the first step.
     #[cold]
     pub(crate) fn exchange_by(&mut self, exchange: DatagramExchange) {
         self.exchange = Some(Box::new(exchange));
     }
 
-    /// Whether what is between the program and its flow has failed.
+    /// Whether the session failed.
     pub(crate) fn has_session_failed(&self) -> bool {
         self.exchange.as_ref().is_some_and(|it| it.has_failed())
     }
 
-    /// Whether something else came than the program expects.
+    /// Whether the program failed, such as by a check.
     pub(crate) fn has_program_failed(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.has_failed())
     }
 
-    /// What is to be sent of its own, or of its session.
+    /// Returns the payload of the flow or of its session to send.
     pub(crate) fn composed(&self, sent: Sent) -> &[u8] {
         match &self.exchange {
             Some(exchange) if sent == Sent::Session => exchange.datagram(),
@@ -130,7 +131,7 @@ impl DatagramRun {
         }
     }
 
-    /// Something was sent.
+    /// Records that a datagram was sent.
     #[inline]
     pub(crate) fn note_sent(&mut self, sent: Sent) {
         match &mut self.exchange {
@@ -139,7 +140,7 @@ impl DatagramRun {
         }
     }
 
-    /// A datagram has arrived.
+    /// Processes a received datagram.
     #[inline]
     pub(crate) fn hear(&mut self, data: &[u8], now: Now) {
         match self.exchange.take() {
@@ -151,7 +152,7 @@ impl DatagramRun {
         }
     }
 
-    /// What the program hears: a datagram, or a message of its session.
+    /// Takes a datagram, or a message of the session, for the program.
     #[inline]
     pub(crate) fn note_received(&mut self, data: &[u8]) {
         self.received += 1;
@@ -160,29 +161,30 @@ impl DatagramRun {
         }
     }
 
-    /// Where the program is over and looks at what it receives: what came beside its last datagram.
+    /// Returns the datagrams that the program has received and not consumed, after its end.
     pub(crate) fn take_rest(&mut self) -> VecDeque<Vec<u8>> {
-        // What comes within a session begins nothing else.
+        // Datagrams within a session start no other flow.
         if self.exchange.is_some() {
             return VecDeque::new();
         }
         self.own.as_mut().map(|own| own.take_rest()).unwrap_or_default()
     }
 
-    /// When the flow is dropped that had its last traffic at a time, in ms.
+    /// Returns the time of the idle timeout in ms, from the times of the last datagrams.
     pub(crate) fn idle_at(&self, received_at: u32, sent_at: u32) -> Option<u32> {
         let is_sent_later = sent_at.wrapping_sub(received_at).cast_signed() > 0;
         let last = if is_sent_later && !self.is_idle_by_receiving { sent_at } else { received_at };
         (self.idle_ms > 0).then(|| last.wrapping_add(self.idle_ms))
     }
 
-    /// What is at its place is done.
+    /// Completes the current instruction.
     pub(crate) const fn go_on(&mut self) {
         self.place += 1;
         self.has_begun = false;
     }
 
-    /// A flow that it waited for is over or made, or one that belongs to it has failed.
+    /// Reports the end or the start of the flow that the program waits for. `has_failed`: that flow
+    /// has failed.
     #[cold]
     pub(crate) const fn end_waiting(&mut self, has_failed: bool) {
         match has_failed {
@@ -191,7 +193,7 @@ impl DatagramRun {
         }
     }
 
-    /// Goes on until it wants something.
+    /// Executes instructions until one waits or sends.
     #[inline]
     pub(crate) fn advance(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
         match self.exchange.take() {
@@ -204,8 +206,8 @@ impl DatagramRun {
         }
     }
 
-    /// The same where there is a session: what it has to send leaves first, and the program begins
-    /// once it is open.
+    /// Like [`Self::advance`], with a session. Datagrams of the session leave first; the program
+    /// starts once the session is open.
     #[cold]
     fn advance_within(
         &mut self,
@@ -242,7 +244,7 @@ impl DatagramRun {
                     self.go_on();
                 }
                 Step::Over => exchange.close(now),
-                // Nothing more comes for which it could wait.
+                // The peer sends nothing more, so the wait cannot end.
                 Step::Waits if exchange.is_peer_done() => exchange.close(now),
                 Step::Waits => return wait(exchange.deadline(now), None, now),
                 Step::WaitsUntil(until) => {
@@ -254,7 +256,7 @@ impl DatagramRun {
         Step::Pauses
     }
 
-    /// Follows the program until it wants something.
+    /// Executes the program until an instruction waits or sends.
     fn follow(&mut self, program: &Program, outside: &mut Outside<'_>) -> Step {
         let now @ Now { millis, .. } = outside.now;
         let place = self.place;
@@ -274,7 +276,7 @@ impl DatagramRun {
                 }
                 _ if self.has_other_failed => return self.fail(Cause::OtherFlow, outside),
                 Instruction::SendDatagram { buffer } => return Step::Sends(Sent::Buffer(buffer)),
-                // It was composed, and no frame was free.
+                // The payload is composed already: no frame was free before.
                 Instruction::SendOwnDatagram { .. } if self.has_begun => {
                     return Step::Sends(Sent::Own);
                 }
@@ -284,7 +286,7 @@ impl DatagramRun {
                     }
                     match &mut self.own {
                         Some(own) if !clear => own.keep_datagrams(),
-                        // What came beside them is for the next step.
+                        // Datagrams beyond the count belong to the next step.
                         Some(own) if program.contents().is_some_and(|it| it.looks()) => {
                             own.take_datagrams(count);
                             self.received -= count;
@@ -332,7 +334,7 @@ impl DatagramRun {
                         ports => Step::Executes { group: self.group(), ports },
                     };
                 }
-                // Nobody says that no more comes.
+                // UDP has no end-of-stream signal.
                 Instruction::WaitForPeerClose => {
                     if let Some(own) = &mut self.own {
                         own.stop_listening();
@@ -368,7 +370,7 @@ impl DatagramRun {
                             }
                             Some(Demand::Fails) => return Step::Over,
                             Some(Demand::GoesOn(there)) => self.place = there,
-                            // Only streams are taken by rules.
+                            // Rules apply to streams only.
                             Some(Demand::Nothing | Demand::Takes) => self.go_on(),
                         }
                     }
@@ -378,20 +380,20 @@ impl DatagramRun {
         Step::Pauses
     }
 
-    /// Goes on at a time, in ms, where it has done many steps.
+    /// Schedules the continuation after many steps, at a time in ms.
     #[cold]
     pub(crate) const fn pause(&mut self, until: u32) -> u32 {
         (self.is_pausing, self.until) = (true, until);
         until
     }
 
-    /// Of which group the next template is.
+    /// Group of the next template.
     fn group(&self) -> Option<u16> {
         self.variables.as_ref().and_then(|it| it.group)
     }
 
-    /// A flow to a port that a program says fails with it; programs that say one have something of
-    /// their own.
+    /// Ends the program with a failure of a flow that it started or awaited. Such programs have
+    /// per-flow state.
     #[cold]
     fn fail(&mut self, cause: Cause, outside: &mut Outside<'_>) -> Step {
         let place = self.place;
@@ -402,7 +404,7 @@ impl DatagramRun {
     }
 }
 
-/// Waits until the sooner of two times, in ms, where there is any.
+/// Waits until the earlier of two times in ms, if any.
 fn wait(one: Option<u32>, other: Option<u32>, now: Now) -> Step {
     let left = |at: &u32| at.wrapping_sub(now.millis).cast_signed();
     match [one, other].into_iter().flatten().min_by_key(left) {

@@ -1,20 +1,20 @@
-//! What is looked at of answers of DNS: RFC 1035 section 4.1.1.
+//! Header fields of DNS messages: RFC 1035 section 4.1.1.
 
-/// Bytes of a header.
+/// Length of the header in bytes.
 const HEADER: usize = 12;
 
-/// Whether a message answers the query with this number.
+/// Whether a message answers the query with this ID.
 pub(super) fn answers(message: &[u8], number: u16) -> bool {
     // QR is the first bit of the flags: "a query (0), or a response (1)".
     message.len() >= HEADER && message[..2] == number.to_be_bytes() && message[2] & 0x80 != 0
 }
 
-/// The response code of an answer; `None` where it is too short for one.
+/// Returns the response code, or `None` if the message is too short.
 pub(super) fn code(message: &[u8]) -> Option<u8> {
     (message.len() >= HEADER).then(|| message[3] & 0x0f)
 }
 
-/// A response code, as the registry of IANA has it (RFC 6895 section 2.3).
+/// Returns the failure text of a response code, from the registry of IANA (RFC 6895 section 2.3).
 pub(super) const fn name(code: u8) -> &'static str {
     match code {
         1 => "answered FORMERR (1)",
@@ -27,7 +27,7 @@ pub(super) const fn name(code: u8) -> &'static str {
         8 => "answered NXRRSET (8)",
         9 => "answered NOTAUTH (9)",
         10 => "answered NOTZONE (10)",
-        _ => "answered with a response code that has no name",
+        _ => "answered with an unassigned response code",
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_the_number_of_its_query_and_a_code() {
+    fn answers_match_the_query_id_and_have_a_code() {
         let answer = [0xbe, 0xef, 0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0];
         assert!(answers(&answer, 0xbeef));
-        assert!(!answers(&answer, 0xbeee), "another number");
+        assert!(!answers(&answer, 0xbeee), "another ID");
         assert!(!answers(&[&answer[..2], &[1], &answer[3..]].concat(), 0xbeef), "a query");
         assert!(!answers(&answer[..11], 0xbeef), "too short");
         assert_eq!((code(&answer), code(&answer[..11])), (Some(3), None));

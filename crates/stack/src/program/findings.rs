@@ -1,4 +1,4 @@
-//! What the programs of a template's flows have found, together.
+//! Results of the programs of a template's flows.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,100 +12,100 @@ use super::rule::Taken;
 use crate::content::MessageCounters;
 use crate::http1::{self, StartLine};
 
-/// Why a flow did not go on with its program.
+/// Reason for which a program failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Something else came than was expected.
+    /// The data differs from what was expected.
     Differs,
-    /// What was to be extracted was not there.
+    /// The part to extract is missing.
     NotFound,
-    /// The peer closed before all had come.
+    /// The peer closed before all data arrived.
     Closed,
-    /// The peer closed before what ends that which was to be taken.
+    /// The peer closed before the delimiter arrived.
     NoEnd,
-    /// What came is no message of the kind that was to be taken.
+    /// The data is not an HTTP/1 message.
     NoMessage,
-    /// What came is no reply of FTP or SMTP.
+    /// The data is not a reply of FTP or SMTP.
     NoReply,
-    /// What came is no response of RTSP.
+    /// The data is not an RTSP response.
     NoRtsp,
-    /// The answer of DNS has this response code.
+    /// The DNS answer has this response code.
     DnsError(u8),
-    /// The peer ends the connection behind a response, and more was to be asked.
+    /// The peer closes the connection after a response, before the last request.
     LastResponse,
-    /// More came than waits to be taken.
+    /// More data is waiting than the buffer keeps.
     TooMuch,
-    /// What was to be sent, or to be kept, is too long.
+    /// The payload to send, or the text to keep, is too long.
     TooLong,
-    /// What was to be the number of a port is none, or no port was free.
+    /// The value is not a valid port, or no port is free.
     NoPort,
-    /// A flow that belongs to it failed, or could not be made.
+    /// A child flow failed or could not start.
     OtherFlow,
-    /// The peer closed between two requests.
+    /// The peer closed the connection between two requests.
     ClosedBetween,
-    /// The peer closed between two requests, and no other connection could be made.
+    /// The peer closed the connection between two requests, and reconnecting failed.
     NotReconnected,
 }
 
 impl Cause {
-    /// It in words.
+    /// Returns the text of the reason for reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Differs => "not what was expected",
             Self::NotFound => "not found",
-            Self::Closed => "closed before all had come",
-            Self::NoEnd => "closed, and the text that ends it had not come",
-            Self::NoMessage => "no message of HTTP/1",
-            Self::NoReply => "no reply of FTP or SMTP",
-            Self::NoRtsp => "no response of RTSP",
+            Self::Closed => "closed before all data arrived",
+            Self::NoEnd => "closed before the delimiter arrived",
+            Self::NoMessage => "not an HTTP/1 message",
+            Self::NoReply => "not an FTP or SMTP reply",
+            Self::NoRtsp => "not an RTSP response",
             Self::DnsError(code) => dns::name(code),
-            Self::LastResponse => "the server ends the connection before all is asked",
-            Self::TooMuch => "more came than is kept",
+            Self::LastResponse => "the server closes the connection before the last request",
+            Self::TooMuch => "receive buffer full",
             Self::TooLong => "too long",
-            Self::NoPort => "no port",
-            Self::OtherFlow => "a flow that belongs to it failed",
+            Self::NoPort => "no valid or free port",
+            Self::OtherFlow => "a child flow failed",
             Self::ClosedBetween => "the server closed the connection between two requests",
             Self::NotReconnected => {
-                "the server closed the connection between two requests, and no other could be made"
+                "the server closed the connection between two requests, and reconnecting failed"
             }
         }
     }
 }
 
-/// How often flows did not go on at one place, for one cause.
+/// Failures at one instruction for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// Flows.
+    /// Number of flows that failed.
     pub times: u64,
-    /// Of the first one: where what came differs from what was expected, if it was to be the same.
+    /// Offset of the first difference in the first failure, if the data was compared as a whole.
     pub offset: Option<u64>,
-    /// What was expected, from a little before there on, at most [`Self::SHOWN_MAX`] bytes.
+    /// Expected data, from shortly before the difference on, at most [`Self::SHOWN_MAX`] bytes.
     pub expected: Option<Vec<u8>>,
-    /// What came there.
+    /// Received data at the same position.
     pub found: Vec<u8>,
-    /// Whether that was kept; else nothing is known of it.
+    /// Whether received data was kept. If false, `found` means nothing.
     pub is_seen: bool,
 }
 
-/// What was expected.
+/// Expected data, for the report.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted<'a> {
-    /// Nothing that could be shown, and nor could what came: the flow keeps no bytes.
+    /// Unknown, and no received data is kept either.
     Unseen,
-    /// Nothing that could be shown.
+    /// Nothing to show.
     Nothing,
-    /// These bytes.
+    /// Exactly these bytes.
     Whole(&'a [u8]),
-    /// These bytes somewhere.
+    /// These bytes somewhere in the data.
     Part(&'a [u8]),
 }
 
 impl Failure {
-    /// Bytes of the first one that are kept.
+    /// Maximum length of the shown data in bytes.
     pub const SHOWN_MAX: usize = 200;
 
     fn new(taken: &Taken, wanted: Wanted<'_>) -> Self {
-        /// What is shown before the first difference.
+        /// Bytes shown before the first difference.
         const BEFORE: usize = 40;
         let (offset, expected) = match wanted {
             Wanted::Unseen | Wanted::Nothing => (None, None),
@@ -130,16 +130,16 @@ impl Failure {
     }
 }
 
-/// How long transactions of one name took.
+/// Times of the transactions of one name.
 #[derive(Clone, Debug)]
 pub struct TransactionTimes {
-    /// Those that began; what did not end is not in `times`.
+    /// Started transactions. Those that did not end are not in `times`.
     pub begun: u64,
-    /// From begin to end, in steps of 1 us.
+    /// Time from start to end, in steps of 1 us.
     pub times: Histogram,
-    /// The shortest.
+    /// Minimum.
     pub min: Duration,
-    /// All of them.
+    /// Sum of all times.
     pub sum: Duration,
 }
 
@@ -154,46 +154,46 @@ impl Default for TransactionTimes {
     }
 }
 
-/// What the programs of a template's flows have found, together.
+/// Results of the programs of a template's flows.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     transactions: Vec<TransactionTimes>,
     failures: BTreeMap<(u16, Cause), Failure>,
     messages: MessageCounters,
-    /// How often each of the program's numbers was asked for.
+    /// Uses of each number generator, by index.
     numbers: Vec<u64>,
-    /// Flows with bytes of their own.
+    /// Number of flows with per-flow payload.
     flows: u64,
 }
 
 impl Findings {
-    /// The transactions of a name; `None` where none has begun.
+    /// Returns the times of a transaction, or `None` if none has started.
     pub fn transaction(&self, transaction: Transaction) -> Option<&TransactionTimes> {
         self.transactions.get(transaction.place()).filter(|it| it.begun > 0)
     }
 
-    /// Where in the program flows did not go on, why, and how often.
+    /// Returns the failures: index of the instruction, reason and count.
     pub fn failures(&self) -> impl Iterator<Item = (u16, Cause, &Failure)> {
         self.failures.iter().map(|((place, cause), failure)| (*place, *cause, failure))
     }
 
-    /// Messages of HTTP/1 that flows have taken as a whole: requests that servers got, responses
-    /// that clients got.
+    /// Returns the counters of complete HTTP/1 messages: requests that servers received, responses
+    /// that clients received.
     pub const fn messages(&self) -> &MessageCounters {
         &self.messages
     }
 
-    /// A message of HTTP/1 was taken.
+    /// Counts a complete HTTP/1 message.
     pub(super) fn count_message(&mut self, taken: &Taken) {
         match http1::lines(&taken.bytes).next().and_then(http1::start_line) {
             Some(StartLine::Request { .. }) => self.messages.requests += 1,
             Some(StartLine::Response { status }) => self.messages.count_response(status),
-            // It was taken, so that it begins with either.
+            // The reader accepts only messages that start with one of these.
             None => {}
         }
     }
 
-    /// So many messages of HTTP/1 that a flow was to take are not going to come.
+    /// Counts HTTP/1 messages that a failed flow does not receive.
     pub(crate) const fn count_missing(&mut self, messages: u64) {
         self.messages.missing += messages;
     }
@@ -223,7 +223,7 @@ impl Findings {
         self.failures.entry((place, cause)).or_insert_with(first).times += 1;
     }
 
-    /// How often a number of the program was asked for before.
+    /// Returns how often a number generator was used before, and counts this use.
     pub(super) fn next_of(&mut self, number: u16) -> u64 {
         let place = usize::from(number);
         if self.numbers.len() <= place {
@@ -234,7 +234,7 @@ impl Findings {
         before
     }
 
-    /// The number of a new flow, from 1.
+    /// Returns the number of a new flow, from 1.
     pub(crate) const fn next_flow(&mut self) -> u64 {
         self.flows += 1;
         self.flows

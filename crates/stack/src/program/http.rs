@@ -1,28 +1,28 @@
-//! What a program takes of a message of HTTP/1.
+//! Consumption of an HTTP/1 message by a program.
 
 use super::rule::{Reading, Taken};
 use crate::http1::{Follows, MessageReader, Piece};
 
-/// A message that is being taken.
+/// HTTP/1 message that is being consumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
     reader: MessageReader,
-    /// Whether it answers HEAD.
+    /// Whether the message is a response to HEAD.
     is_to_head: bool,
 }
 
 impl Message {
-    /// A response to HEAD.
+    /// Creates the state for a response to HEAD.
     pub(super) fn to_head() -> Self {
         Self { is_to_head: true, ..Self::default() }
     }
 
-    /// Whether it has no other end than that of the connection.
+    /// Whether only the end of the connection ends the message.
     pub(super) fn ends_with_peer(&self) -> bool {
         self.reader.ends_with_connection()
     }
 
-    /// Takes of bytes what belongs to it; returns how many those are, and how far it is.
+    /// Consumes the bytes that belong to the message. Returns their number and the progress.
     pub(super) fn read(&mut self, bytes: &[u8], taken: &mut Taken) -> (usize, Reading) {
         let mut done = 0;
         while done < bytes.len() {
@@ -68,7 +68,8 @@ mod tests {
     use proptest::prelude::*;
     use wirestorm_model::program::Rule;
 
-    /// What is taken of bytes that come in parts of a length, and how many are left.
+    /// Returns what is consumed of bytes that arrive in parts of a length, and how many bytes are
+    /// left.
     fn read(bytes: &[u8], part: usize) -> (Reading, Vec<u8>, usize, bool) {
         read_by(&Rule::Http, bytes, part)
     }
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_end_where_they_say() {
+    fn messages_end_at_their_framing() {
         for (message, body, left) in [
             ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "", "GET"),
             ("POST / HTTP/1.1\r\ncontent-length:  3 \r\n\r\n", "abc", "def"),
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn of_chunks_their_content_is_kept_and_of_interim_responses_nothing() {
+    fn chunk_content_is_kept_and_interim_responses_are_not() {
         let head =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\nContent-Length: 1\r\n\r\n";
         let chunks = "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: 1\r\n\r\n";
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_goes_on_unless_a_message_says_otherwise() {
+    fn a_connection_persists_unless_a_message_closes_it() {
         for (message, expected) in [
             ("HTTP/1.1 200 OK\r\n\r\n", true),
             ("GET / HTTP/1.1\r\n\r\n", true),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_wrong() {
+    fn malformed_messages_are_rejected() {
         for message in [
             "SSH-2.0-OpenSSH\r\n",
             "HTTP/1.1 abc\r\n",
@@ -186,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm_and_parts_make_no_difference(
+        fn arbitrary_bytes_read_the_same_whole_and_in_parts(
             bytes in proptest::collection::vec(
                 prop_oneof![
                     Just(b"HTTP/1.1 200 OK\r\n".to_vec()),

@@ -1,14 +1,14 @@
-//! What the two ends of a connection say to each other.
+//! Programs: what each end of a connection sends and expects.
 //!
-//! A program is a list of instructions that each flow goes through on its own. What it sends lies
-//! in buffers that all flows share; a flow only knows where in them it is.
+//! A program is a list of instructions, which each flow executes on its own. All flows share the
+//! buffers that it sends; a flow stores only its position.
 //!
-//! Programs that write values into what they send, or look at what arrives, have [`Contents`]: then
-//! each flow has bytes of its own ([`crate::content`]), and what it remembers beside them.
+//! A program that composes payload or examines received data has [`Contents`]. Each of its flows
+//! then has a byte stream of its own ([`crate::content`]) and state in `own`.
 //!
 //! ```text
-//! Composition -> bytes to be sent
-//! bytes that arrived -> Rule takes some -> Check expects, Extraction remembers a part
+//! Composition -> sent bytes
+//! received bytes -> Rule: consumed data -> Check, Extraction
 //! ```
 
 mod arrivals;
@@ -45,302 +45,299 @@ use wirestorm_model::program::{
     Comparison, Statistic, TextVariable, TickVariable, Transaction, Variable,
 };
 
-/// One step of a program. Those of the other transport do nothing.
+/// One step of a program. Instructions of the other transport have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// Waits until the connection is established.
     Connect,
-    /// Sends a buffer. Waits until all of it is acknowledged, or, where [`Self::SendBlocking`] says
-    /// so, until the last of it has been sent.
+    /// Sends a buffer and waits until all of it is acknowledged. After [`Self::SendBlocking`] with
+    /// false, waits only until its last byte has been sent.
     Send {
-        /// Which.
+        /// Buffer to send.
         buffer: BufferId,
     },
-    /// Whether sending waits for acknowledgements. It does at first.
+    /// Sets whether sending waits for acknowledgements. The default is true.
     SendBlocking {
-        /// Whether it does from now on.
+        /// Whether later sends wait.
         waits: bool,
     },
-    /// Waits until so many bytes have arrived in all. Where the peer closes before that, the
-    /// program ends there.
+    /// Waits until this many bytes have arrived in total. If the peer closes before, the program
+    /// ends without a failure.
     Receive {
-        /// Number of datagrams.
+        /// Number of bytes.
         bytes: u64,
-        /// Whether counting begins anew then.
+        /// Whether to reset the count afterwards.
         clear: bool,
     },
-    /// The same, counted anew then. Where the peer closes before, the flow has failed.
+    /// Like [`Self::Receive`] with `clear`. If the peer closes before, the flow fails.
     Need {
-        /// Number of datagrams.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// From now on packets of the flow have this traffic class, or type of service, in place of its
-    /// template's: differentiated services (RFC 2474) in the upper six bits; the lower two are those
-    /// of ECN.
+    /// Sets the traffic class, or type of service, of later packets, instead of that of the
+    /// template. The upper six bits are DSCP (RFC 2474), the lower two are ECN.
     SetTrafficClass {
-        /// Which.
+        /// Traffic class.
         class: u8,
     },
-    /// Sends a buffer as one datagram, in fragments where it does not fit a packet of its path. One
-    /// that is too long for any is counted, and not sent.
+    /// Sends a buffer as one datagram, in fragments if it exceeds the path MTU. One that exceeds
+    /// the maximum packet size is counted and not sent.
     SendDatagram {
-        /// Which.
+        /// Buffer to send.
         buffer: BufferId,
     },
-    /// Waits until so many datagrams have arrived in all.
+    /// Waits until this many datagrams have arrived in total.
     ReceiveDatagrams {
         /// Number of datagrams.
         count: u64,
-        /// Whether counting begins anew then.
+        /// Whether to reset the count afterwards.
         clear: bool,
     },
-    /// After how long without traffic a flow of UDP is dropped, whatever it waits for; a second
-    /// where nothing is said.
+    /// Sets the idle timeout of a UDP flow, which ends the flow at any instruction. The default is
+    /// 1 second.
     SetIdle {
-        /// How many milliseconds; 0: it is not dropped.
+        /// Timeout in milliseconds; 0: none.
         millis: u32,
-        /// Whether only what arrives is traffic.
+        /// Whether only received datagrams restart the timeout.
         receive_only: bool,
     },
-    /// Waits for a time.
+    /// Waits for a fixed time.
     Delay {
         /// Microseconds.
         micros: u32,
     },
-    /// Waits for a time that is drawn, equally likely from `min` to `max`.
+    /// Waits for a random time, uniform from `min` to `max`.
     DelayUniform {
-        /// The least, in microseconds.
+        /// Minimum, in microseconds.
         min: u32,
-        /// The greatest, in microseconds.
+        /// Maximum, in microseconds.
         max: u32,
     },
-    /// The same, counted from when the last byte arrived of what was taken last: what was not taken
-    /// at once, as the program was waiting for another one, is not waited for again. Of UDP it is
-    /// counted from now.
+    /// Like [`Self::DelayUniform`], counted from the arrival of the last byte that was consumed.
+    /// Time in which that byte waited for the program is part of the delay. UDP counts from now.
     DelaySinceTaken {
-        /// The least, in microseconds.
+        /// Minimum, in microseconds.
         min: u32,
-        /// The greatest, in microseconds.
+        /// Maximum, in microseconds.
         max: u32,
     },
-    /// Waits for a time that is drawn from the exponential distribution.
+    /// Waits for a random time of an exponential distribution.
     DelayExponential {
-        /// On average, in microseconds.
+        /// Mean, in microseconds.
         mean: u32,
     },
-    /// Waits for a time that is drawn from the normal distribution; not at all where that is
-    /// below 0.
+    /// Waits for a random time of a normal distribution; values below 0 count as 0.
     DelayNormal {
-        /// On average, in microseconds.
+        /// Mean, in microseconds.
         mean: u32,
-        /// The standard deviation, in microseconds.
+        /// Standard deviation, in microseconds.
         deviation: u32,
     },
-    /// Says of which group the next template is.
+    /// Selects the group of the next template.
     SetTemplate {
-        /// Its place among the groups of the endpoint.
+        /// Index of the group in the endpoint.
         group: u16,
     },
-    /// Makes a flow of a template of the group that was said, drawn at random, else of its own,
-    /// from the same client; waits until it is over. Where none can be made, it does not wait.
+    /// Starts a flow from the same client and waits until it is over. Its template is a random one
+    /// of the selected group; without a group, that of this flow. If no flow can start, the program
+    /// continues at once.
     ExecTemplate,
-    /// Makes such a flow to the same server, at the port that a value says: in decimal, or as two
-    /// numbers below 256 with a comma between them. It goes on beside this one, and belongs to it:
-    /// where the value says no port, or that flow cannot be made or fails, this one has failed as
-    /// well, and its program ends; where this one's program ends before, that flow is reset.
+    /// Starts such a flow to the same server at the port in a value, and continues. The value is
+    /// decimal or two bytes separated by a comma. The started flow is a child of this one. If the
+    /// value is no port, or the child fails or cannot start, this flow fails as well. If this
+    /// program ends first, the child is reset.
     StartTemplate {
-        /// The value's place in [`Contents`].
+        /// Index of the server port in [`Contents`].
         port: u16,
-        /// That of a value that says the client's own port, as the other one; `None`: any of its
-        /// template's.
+        /// Index of the client port in [`Contents`]. `None`: any client port of the template.
         own_port: Option<u16>,
     },
-    /// Waits until the flow that belongs to this one is over, or in TIME-WAIT.
+    /// Waits until the child flow is over or in TIME-WAIT.
     AwaitTemplate,
-    /// Listens at a free port of the flow's own address for one connection of the same peer, which
-    /// [`Self::AcceptTemplate`] takes. Where none is free, the flow has failed.
+    /// Listens at a free port of the flow's own address for one connection of the same peer.
+    /// [`Self::AcceptTemplate`] accepts it. If no port is free, the flow fails.
     Listen {
-        /// What becomes the number of the port.
+        /// Variable that receives the port.
         variable: Variable,
-        /// The least port.
+        /// First port.
         first: u16,
-        /// Maximum.
+        /// Last port.
         last: u16,
     },
-    /// Waits for the connection that comes to where the flow listens, makes it one of a template
-    /// of [`Role::Accepted`](crate::endpoint::Role::Accepted) of the group that was said, drawn at
-    /// random, which belongs to this one, and waits until it is over, or in TIME-WAIT. Where the
-    /// flow does not listen, its own peer closes before, there is no such template, or the
-    /// connection fails, it has failed as well.
+    /// Accepts the connection to the port of [`Self::Listen`], and waits until it is over or in
+    /// TIME-WAIT. The connection becomes a child of this flow. Its template is a random one of the
+    /// selected group with [`Role::Accepted`](crate::endpoint::Role::Accepted).
+    ///
+    /// The flow fails if it does not listen, its own peer closes first, no such template exists, or
+    /// the connection fails.
     AcceptTemplate,
-    /// Goes on over a new connection of the same client to the same server, where the peer has said
-    /// that nothing more comes; it waits until that is open, with its session. What the old one brought and was not
-    /// taken is forgotten. Where none can be made, the flow has failed. Only for programs of clients
-    /// that do not begin their sessions themselves.
+    /// If the peer has closed, continues over a new connection of the same client to the same
+    /// server. Waits until the connection and its session are open. Unconsumed data of the old
+    /// connection is discarded. If no connection can be made, the flow fails. Only for programs of
+    /// clients without [`Self::StartSession`].
     Reconnect {
-        /// A check's place in [`Contents`]: where what was taken last does not pass it, a new
-        /// connection is made as well.
+        /// Index of a check in [`Contents`]. If the last consumed data fails it, the client
+        /// reconnects as well.
         unless: Option<u16>,
     },
-    /// Where the peer has said that nothing more comes, the flow has failed, and the program ends.
+    /// Fails the flow and ends the program if the peer has closed.
     NeedOpen,
-    /// Waits until the peer closes; the last instruction.
+    /// Waits until the peer closes. Must be the last instruction.
     WaitForPeerClose,
-    /// Resets the connection; the last instruction.
+    /// Resets the connection. Must be the last instruction.
     Reset,
-    /// Goes on with another instruction.
+    /// Jumps to an instruction.
     Jump {
-        /// Its place.
+        /// Index of the next instruction.
         to: u16,
     },
-    /// Sets a variable of the flow; all begin with 0.
+    /// Sets a variable of the flow. The initial value is 0.
     Set {
-        /// Which.
+        /// Variable to set.
         variable: Variable,
-        /// To what.
+        /// New value.
         value: u64,
     },
     /// Adds to a variable, modulo 2^64.
     Add {
-        /// Which.
+        /// Variable to change.
         variable: Variable,
-        /// What.
+        /// Number to add.
         value: u64,
     },
-    /// Takes 1 off a variable that is greater than 0, and goes on elsewhere where it is still
-    /// greater than 0 then. So a loop around it is gone through as often as the variable says.
+    /// Decrements a variable that is greater than 0, and jumps if it is still greater than 0. A
+    /// loop with it at the end runs as often as the variable's value.
     DecrementAndJump {
-        /// Which.
+        /// Variable to decrement.
         variable: Variable,
-        /// Where it goes on.
+        /// Jump target.
         to: u16,
     },
-    /// Goes on elsewhere where a comparison holds.
+    /// Jumps if a comparison holds.
     JumpIf {
         /// Variable to compare.
         variable: Variable,
-        /// How.
+        /// Comparison operator.
         comparison: Comparison,
-        /// With what.
+        /// Value to compare with.
         value: u64,
-        /// Where it goes on.
+        /// Jump target.
         to: u16,
     },
-    /// Goes on elsewhere where what was taken last, or the last datagram, is as is said.
+    /// Jumps if the last consumed data, or the last datagram, passes a check.
     JumpIfTaken {
-        /// The check's place in [`Contents`].
+        /// Index of the check in [`Contents`].
         check: u16,
-        /// Where it goes on.
+        /// Jump target.
         to: u16,
     },
-    /// Remembers the present time.
+    /// Saves the current time.
     SetTick {
-        /// Where.
+        /// Variable to set.
         tick: TickVariable,
     },
-    /// Add a duration to a saved time.
+    /// Adds a duration to a saved time.
     AddTick {
-        /// Which.
+        /// Variable to change.
         tick: TickVariable,
-        /// By how many milliseconds.
+        /// Milliseconds to add.
         millis: u32,
     },
-    /// Goes on elsewhere as long as less than a time has passed since a remembered one.
+    /// Jumps if less than a duration has passed since a saved time.
     JumpWithin {
-        /// Which.
+        /// Saved time.
         tick: TickVariable,
-        /// How many milliseconds.
+        /// Duration in milliseconds.
         millis: u32,
-        /// Where it goes on.
+        /// Jump target.
         to: u16,
     },
     /// Adds to a statistic.
     Count {
-        /// Which.
+        /// Statistic to change.
         statistic: Statistic,
-        /// What.
+        /// Number to add.
         value: u64,
     },
-    /// Adds the whole units of time that have passed since a remembered time to a statistic.
+    /// Adds the whole time units since a saved time to a statistic.
     CountSince {
-        /// Which.
+        /// Statistic to change.
         statistic: Statistic,
-        /// Since when.
+        /// Saved time.
         tick: TickVariable,
-        /// The unit, in milliseconds.
+        /// Unit in milliseconds.
         unit: NonZeroU16,
     },
-    /// A transaction begins.
+    /// Starts a transaction.
     BeginTransaction {
-        /// Of which name.
+        /// Name of the transaction.
         transaction: Transaction,
     },
-    /// A transaction ends, if it had begun.
+    /// Ends a transaction, if it has started.
     EndTransaction {
-        /// Of which name.
+        /// Name of the transaction.
         transaction: Transaction,
     },
-    /// Sends what a composition makes, as [`Self::Send`] does with a buffer.
+    /// Sends the output of a composition, like [`Self::Send`].
     SendOwn {
-        /// Its place in [`Contents`].
+        /// Index of the composition in [`Contents`].
         composition: u16,
     },
-    /// Sends what a composition makes as one datagram.
+    /// Sends the output of a composition as one datagram.
     SendOwnDatagram {
-        /// Its place in [`Contents`].
+        /// Index of the composition in [`Contents`].
         composition: u16,
     },
-    /// Waits until all has arrived that a rule takes, and takes it from what arrived. Where the
-    /// peer closes before that, the program ends there; the flow has failed if some of it had come.
+    /// Waits until a rule is satisfied, and consumes the data. If the peer closes before, the
+    /// program ends. The flow fails if a part of the data had arrived.
     Take {
-        /// The rule's place in [`Contents`].
+        /// Index of the rule in [`Contents`].
         rule: u16,
-        /// Whether the flow has failed as well if nothing of it had come.
+        /// Whether the flow also fails if no part had arrived.
         is_awaited: bool,
     },
-    /// Compares what was taken last, or the last datagram. Where that is not as expected, the flow
-    /// has failed, and the program ends.
+    /// Checks the last consumed data, or the last datagram. If the check fails, the flow fails and
+    /// the program ends.
     Expect {
-        /// The check's place in [`Contents`].
+        /// Index of the check in [`Contents`].
         check: u16,
     },
-    /// Compares in the same way. Where it is not as expected, the flow has failed, and goes on
-    /// elsewhere: to take its leave, say.
+    /// Like [`Self::Expect`], but a failed check jumps, for example to an orderly logout. The flow
+    /// still counts as failed.
     ExpectOr {
-        /// The check's place in [`Contents`].
+        /// Index of the check in [`Contents`].
         check: u16,
-        /// Where it goes on.
+        /// Jump target.
         to: u16,
     },
-    /// Makes a part of what was taken last a text. Where that is not there, the flow has failed, and
-    /// the program ends.
+    /// Copies a part of the last consumed data to a text variable. If the part is missing, the flow
+    /// fails and the program ends.
     Extract {
-        /// The extraction's place in [`Contents`].
+        /// Index of the extraction in [`Contents`].
         extraction: u16,
     },
-    /// Sets a text to what a composition makes.
+    /// Sets a text variable to the output of a composition.
     SetText {
-        /// Which.
+        /// Variable to set.
         text: TextVariable,
-        /// Its place in [`Contents`].
+        /// Index of the composition in [`Contents`].
         composition: u16,
     },
-    /// Sets a variable to a number that differs from flow to flow.
+    /// Sets a variable to the next number of a generator.
     SetNumber {
-        /// Which.
+        /// Variable to set.
         variable: Variable,
-        /// The number's place in [`Contents`].
+        /// Index of the generator in [`Contents`].
         number: u16,
     },
-    /// Begins the session that stands between program and connection from here on
-    /// ([`Template::sessions`](crate::endpoint::Template::sessions)), and waits until it is open;
-    /// where there is none, it goes on at once. What has come and was not taken is the session's:
-    /// nothing that was said before it is taken by a step behind it.
+    /// Starts the session of [`Template::sessions`](crate::endpoint::Template::sessions) and waits
+    /// until it is open. Without one, the program continues at once. The session gets the
+    /// unconsumed data: later steps see only data of the session.
     StartSession,
 }
 
 impl Instruction {
-    /// Where it may go on, but for the next one.
+    /// Returns the jump target, if any.
     const fn target(self) -> Option<u16> {
         match self {
             Self::Jump { to }
@@ -354,7 +351,7 @@ impl Instruction {
     }
 }
 
-/// What one end says. Behind the last instruction the connection is closed, a flow of UDP over.
+/// Instructions of one end. After the last one the connection closes, and a UDP flow is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     instructions: Box<[Instruction]>,
@@ -364,18 +361,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// The most instructions of a program.
+    /// Maximum number of instructions.
     pub const LENGTH_MAX: usize = u16::MAX as usize;
 
-    /// A program of these instructions. `None` where there are more than [`Self::LENGTH_MAX`], a
-    /// jump leads beyond the end, or an instruction refers to contents.
+    /// Creates a program without contents. Returns `None` if there are more than
+    /// [`Self::LENGTH_MAX`] instructions, a jump leads beyond the end, or an instruction refers to
+    /// contents.
     pub fn new(instructions: impl Into<Box<[Instruction]>>) -> Option<Self> {
         Self::with_contents(instructions, Contents::default())
     }
 
-    /// The same with contents; `None` as well where an instruction refers to what they have not,
-    /// or counts what arrives in a program with [`Instruction::StartSession`]: what was counted is
-    /// not taken, and would be the session's. Nor may such a program reconnect, or one that listens.
+    /// Creates a program with contents. Returns `None` as [`Self::new`] does, and if an instruction
+    /// refers to a missing entry.
+    ///
+    /// A program with [`Instruction::StartSession`] may not count received bytes, since counted
+    /// bytes would stay for the session. It may not reconnect either, and neither may one that
+    /// listens.
     pub fn with_contents(
         instructions: impl Into<Box<[Instruction]>>,
         contents: Contents,
@@ -399,44 +400,45 @@ impl Program {
         is_good.then_some(Self { instructions, contents, starts_session, stamp: None })
     }
 
-    /// The same with the time of departure before what each of its datagrams says, as TRex's add-on
-    /// `latency` has it (`udp_latency.cpp` there): 12 bytes with 0, a sequence number, microseconds,
-    /// and `source`, by which its servers know whose a flow is. Who sends first writes its own time,
-    /// and who answers sends back that of the last datagram which came, so that the first one
-    /// measures round trips. The clock is the endpoint's: what servers measure is right where both
-    /// ends have the same one, as those of one process do.
+    /// Returns the program with a time stamp at the start of each datagram, as in TRex's add-on
+    /// `latency` (`udp_latency.cpp`). The 12 bytes are 0, a sequence number, the time in
+    /// microseconds and `source`, which identifies the server.
+    ///
+    /// The end that sends first writes its own time. The other end sends back the stamp of the last
+    /// received datagram, so the first end measures round trips. The clock is that of the endpoint:
+    /// servers measure correctly if both ends share one, as in one process.
     #[must_use]
     pub fn stamped(self, source: u32) -> Self {
         Self { stamp: Some(source), ..self }
     }
 
-    /// Whose datagrams with their time of departure are, where they have that.
+    /// Returns the `source` of the time stamps, if datagrams have them.
     pub const fn stamp(&self) -> Option<u32> {
         self.stamp
     }
 
-    /// Says nothing until the peer closes.
+    /// Creates a program that sends nothing until the peer closes.
     pub(crate) fn waiting() -> Self {
         let instructions = Box::new([Instruction::WaitForPeerClose]);
         Self { instructions, contents: None, starts_session: false, stamp: None }
     }
 
-    /// Whether it listens for other flows.
+    /// Whether the program listens for other flows.
     pub(crate) fn listens(&self) -> bool {
         self.instructions.iter().any(|it| matches!(it, Instruction::Listen { .. }))
     }
 
-    /// Whether it says itself where its session begins.
+    /// Whether the program starts its session itself.
     pub(crate) const fn starts_session(&self) -> bool {
         self.starts_session
     }
 
-    /// Whether what arrives is looked at, or kept for a session.
+    /// Whether the program examines received data or keeps it for a session.
     pub(crate) fn keeps(&self) -> bool {
         self.starts_session || self.contents().is_some_and(Contents::looks)
     }
 
-    /// What is said of bytes of single flows, where anything is.
+    /// Returns the tables of the payload instructions, if any.
     pub(crate) fn contents(&self) -> Option<&Contents> {
         self.contents.as_deref()
     }

@@ -1,4 +1,4 @@
-//! What a flow has of its own, where its program writes or looks at bytes of single flows.
+//! Per-flow state of a program that composes payload or examines received data.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,67 +15,67 @@ use super::rule::{Reader, Reading, Taken};
 use super::run::Outside;
 use super::variables::Variables;
 
-/// What a flow has of its own.
+/// Per-flow state of a program that composes payload or examines received data.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     ends: Ends,
-    /// The flow's number among those of its template.
+    /// Number of the flow within its template.
     number: u64,
     texts: [Vec<u8>; TextVariable::COUNT],
-    /// What has arrived and was not taken: of a connection.
+    /// Received bytes of a connection that no step has consumed.
     stream: Vec<u8>,
     arrivals: Arrivals,
-    /// The same of a flow of datagrams, and their bytes in all.
+    /// Received datagrams that no step has consumed, and their total length in bytes.
     datagrams: VecDeque<Vec<u8>>,
     datagrams_length: usize,
-    /// Whether the last step that waited for datagrams has taken them.
+    /// Whether the last step that waited for datagrams consumed them.
     takes_datagrams: bool,
-    /// What is being taken of a connection, and whether all of it is there.
+    /// Reader of the current step, and whether its data is complete.
     reader: Option<Reader>,
     is_done: bool,
-    /// What was taken last.
+    /// Last consumed data.
     taken: Taken,
-    /// Whether what arrives is looked at by any step to come.
+    /// Whether a later step examines received data.
     listens: bool,
-    /// Messages of HTTP/1 that are still to be taken, where that is known.
+    /// HTTP/1 messages that the flow still has to receive, if known.
     messages_left: u64,
-    /// Whether it did not go on for what came, or did not.
+    /// Whether a step failed.
     has_failed: bool,
 }
 
-/// What an instruction asks for.
+/// Result of an instruction.
 #[derive(Debug)]
 pub(super) enum Demand {
-    /// Nothing: it is done.
+    /// The instruction is done.
     Nothing,
-    /// That these bytes are sent.
+    /// Send these bytes.
     Sends(Vec<u8>),
-    /// That more arrives.
+    /// Wait for more data.
     Takes,
-    /// To go on there.
+    /// Jump to this instruction.
     GoesOn(u16),
-    /// An end: it has failed.
+    /// The flow has failed; end the program.
     Fails,
 }
 
-/// Between which ports a flow is that a program asks for.
+/// Ports of a flow that a program starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
     pub(crate) server: u16,
-    /// `None`: any of its template's.
+    /// `None`: any client port of its template.
     pub(crate) client: Option<u16>,
 }
 
-/// Bytes that wait to be taken, at most.
+/// Maximum number of unconsumed bytes.
 const WAITING_MAX: usize = 1 << 20;
-/// Datagrams that do.
+/// Maximum number of unconsumed datagrams.
 const DATAGRAMS_MAX: usize = 1_024;
-/// Bytes of a text.
+/// Maximum length of a text in bytes.
 const TEXT_MAX: usize = 16 << 10;
 
 impl Own {
-    /// Of the flow with this number. `listens`: whether what arrives is kept; `messages`: how many
-    /// of HTTP/1 it takes, where that is known.
+    /// Creates the state of the flow `number`. `listens`: whether to keep received data.
+    /// `messages`: HTTP/1 messages that the flow receives, if known.
     pub(crate) fn new(ends: Ends, number: u64, listens: bool, messages: u64) -> Self {
         Self {
             ends,
@@ -95,27 +95,27 @@ impl Own {
         }
     }
 
-    /// Whether it did not go on for what came, or did not.
+    /// Whether a step failed.
     pub(crate) const fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Messages of HTTP/1 that do not come any more, as it fails.
+    /// Returns the HTTP/1 messages that the flow has not received, and resets their number.
     pub(crate) const fn take_missing(&mut self) -> u64 {
         core::mem::replace(&mut self.messages_left, 0)
     }
 
-    /// Whether what was to be taken is there.
+    /// Whether the data of the current step is complete.
     pub(super) const fn has_taken(&self) -> bool {
         self.is_done
     }
 
-    /// Whether what was taken last passes a check that compares it with nothing.
+    /// Whether the last consumed data passes a check without a composition.
     pub(super) fn passes(&self, check: &Check) -> bool {
         check.holds(&self.taken, &[])
     }
 
-    /// The program goes on over another connection, between these.
+    /// Continues over another connection, between `ends`.
     pub(super) fn connect_anew(&mut self, ends: Ends) {
         self.ends = ends;
         self.stream.clear();
@@ -123,25 +123,24 @@ impl Own {
         self.reader = None;
     }
 
-    /// A session begins: it is given what has come and was not taken, and of what was taken nothing
-    /// is looked at any more.
+    /// Starts a session: returns the unconsumed bytes for it, and drops the consumed data.
     pub(super) fn begin_session(&mut self) -> Vec<u8> {
         self.taken.clear();
         self.arrivals.clear();
         core::mem::take(&mut self.stream)
     }
 
-    /// Bytes that wait to be taken.
+    /// Returns the number of unconsumed bytes.
     pub(super) const fn waiting(&self) -> u64 {
         self.stream.len() as u64
     }
 
-    /// When the last byte arrived of what was taken last, in microseconds.
+    /// Returns the arrival time of the last consumed byte, in microseconds.
     pub(super) const fn taken_at(&self) -> u64 {
         self.arrivals.taken()
     }
 
-    /// Bytes of a connection have arrived.
+    /// Takes received bytes of a connection.
     pub(crate) fn hear(&mut self, bytes: &[u8], micros: u64) {
         if self.listens {
             self.arrivals.add(bytes.len(), micros);
@@ -149,7 +148,7 @@ impl Own {
         }
     }
 
-    /// A datagram has arrived.
+    /// Takes a received datagram.
     pub(crate) fn hear_datagram(&mut self, bytes: &[u8]) {
         if self.listens {
             self.datagrams_length += bytes.len();
@@ -157,7 +156,7 @@ impl Own {
         }
     }
 
-    /// No step to come looks at anything.
+    /// Drops received data: no later step examines any.
     pub(super) fn stop_listening(&mut self) {
         self.listens = false;
         self.stream = Vec::new();
@@ -166,14 +165,14 @@ impl Own {
         self.datagrams_length = 0;
     }
 
-    /// The program is over: what it remembered goes.
+    /// Frees all data: the program is over.
     pub(super) fn forget(&mut self) {
         self.stop_listening();
         self.texts = Default::default();
         self.taken.clear();
     }
 
-    /// Goes on with taking what arrives, for the step at `place`. Returns whether that can go on.
+    /// Consumes received data for the step at `place`. Returns false if the flow failed.
     pub(super) fn go_on(
         &mut self,
         place: u16,
@@ -208,7 +207,7 @@ impl Own {
         }
     }
 
-    /// Whether no more waits than may.
+    /// Whether the unconsumed data is within its limits; fails the flow if not.
     pub(super) fn has_room(&mut self, place: u16, outside: &mut Outside<'_>) -> bool {
         let is_full = self.stream.len() + self.datagrams_length > WAITING_MAX
             || self.datagrams.len() > DATAGRAMS_MAX;
@@ -218,8 +217,8 @@ impl Own {
         !is_full
     }
 
-    /// The peer says no more, where something was to be taken. Returns whether all is there;
-    /// `is_awaited`: whether it has to be.
+    /// Ends a step that consumes data, since the peer has closed. Returns whether the data is
+    /// complete. `is_awaited`: whether an absence of data is a failure.
     pub(super) fn end_taking(
         &mut self,
         place: u16,
@@ -227,13 +226,13 @@ impl Own {
         outside: &mut Outside<'_>,
     ) -> bool {
         let reader = self.reader.take();
-        // Messages of HTTP/1 alone do.
+        // Only HTTP/1 messages may end with the connection.
         if reader.as_ref().is_some_and(Reader::ends_with_peer) {
             self.is_done = true;
             self.count_message(outside);
             return true;
         }
-        // A peer that closes between messages has said all.
+        // A close between messages is no failure.
         if is_awaited || self.taken.length > 0 {
             let cause = match reader {
                 Some(Reader::Until(_)) if self.taken.length > 0 => Cause::NoEnd,
@@ -244,7 +243,7 @@ impl Own {
         false
     }
 
-    /// Takes so many datagrams; the last of them is what is looked at.
+    /// Consumes `count` datagrams; checks apply to the last one.
     pub(super) fn take_datagrams(&mut self, count: u64) {
         self.takes_datagrams = true;
         self.taken.clear();
@@ -256,13 +255,13 @@ impl Own {
         }
     }
 
-    /// A step has waited for datagrams that stay.
+    /// Records that a step waited for datagrams without consuming them.
     pub(super) fn keep_datagrams(&mut self) {
         self.takes_datagrams = false;
     }
 
-    /// What came beside the last datagrams that were taken. There is nothing where the program left
-    /// those that it waited for: they are no beginning of anything.
+    /// Returns the datagrams after the last consumed one. Empty if the last step left its datagrams
+    /// unconsumed: they start no other flow.
     pub(super) fn take_rest(&mut self) -> VecDeque<Vec<u8>> {
         match self.takes_datagrams {
             true => core::mem::take(&mut self.datagrams),
@@ -270,7 +269,7 @@ impl Own {
         }
     }
 
-    /// What it waited for failed: what has come and was not taken may say why.
+    /// Fails a step that waited. The unconsumed data may show the reason.
     pub(super) fn fail_waiting(&mut self, place: u16, cause: Cause, outside: &mut Outside<'_>) {
         if !self.stream.is_empty() {
             self.taken.clear();
@@ -279,7 +278,7 @@ impl Own {
         self.fail(place, cause, Wanted::Nothing, outside);
     }
 
-    /// The port that a value says.
+    /// Returns the ports in two values, or `None` if one is not valid.
     pub(super) fn ports(
         &self,
         server: u16,
@@ -296,13 +295,13 @@ impl Own {
         Some(Ports { server: port(server)?, client })
     }
 
-    /// A message of HTTP/1 was taken.
+    /// Counts a complete HTTP/1 message.
     fn count_message(&mut self, outside: &mut Outside<'_>) {
         self.messages_left = self.messages_left.saturating_sub(1);
         outside.findings.count_message(&self.taken);
     }
 
-    /// It fails; of several causes the first one is told.
+    /// Fails the flow; only the first reason is reported.
     fn fail(&mut self, place: u16, cause: Cause, wanted: Wanted<'_>, outside: &mut Outside<'_>) {
         if core::mem::replace(&mut self.has_failed, true) {
             return;
@@ -325,7 +324,7 @@ impl Own {
         Values { flow: self.number, ends: &self.ends, numbers: variables.all(), texts: &self.texts }
     }
 
-    /// Does an instruction at a place; `None` of those that are not about bytes of single flows.
+    /// Executes an instruction at `place`. Returns `None` if it is not a payload instruction.
     pub(super) fn follow(
         &mut self,
         instruction: Instruction,
@@ -334,7 +333,7 @@ impl Own {
         variables: &mut Variables,
         outside: &mut Outside<'_>,
     ) -> Option<Demand> {
-        // What instructions refer to is there: a program is made with what has it.
+        // `Program::with_contents` has checked that the entries exist.
         match instruction {
             Instruction::SendOwn { composition } | Instruction::SendOwnDatagram { composition } => {
                 let composition = contents.compositions.get(usize::from(composition))?;

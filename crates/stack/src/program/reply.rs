@@ -2,18 +2,18 @@
 
 use super::rule::{Reading, Taken};
 
-/// How far a reply has come.
+/// Progress of a reply.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reply {
-    /// The first bytes of the present line, and how many of them there are.
+    /// The first bytes of the current line, and their number.
     start: [u8; 4],
     length: usize,
-    /// The code with which the first of several lines begins.
+    /// Reply code of the first line of a multi-line reply.
     code: Option<[u8; 3]>,
 }
 
 impl Reply {
-    /// Takes of bytes what belongs to it; returns how many those are, and how far it is.
+    /// Consumes the bytes that belong to the reply. Returns their number and the progress.
     pub(super) fn read(&mut self, bytes: &[u8], taken: &mut Taken) -> (usize, Reading) {
         for (place, byte) in bytes.iter().enumerate() {
             if *byte != b'\n' {
@@ -33,10 +33,10 @@ impl Reply {
         (bytes.len(), Reading::Unfinished)
     }
 
-    /// A line has come.
+    /// Handles the end of a line.
     fn end_line(&mut self) -> Reading {
         let [digits @ .., separator] = self.start;
-        // Nothing, or the end of the line, may follow a code as well as a space.
+        // A code may be followed by nothing or by the line end, as well as by a space.
         let separator = if self.length > 3 { separator } else { b' ' };
         let has_code = self.length >= 3 && digits.iter().all(u8::is_ascii_digit);
         self.length = 0;
@@ -46,7 +46,7 @@ impl Reply {
                 self.code = Some(digits);
                 Reading::Unfinished
             }
-            // What is between the first line and the last may be anything.
+            // Lines between the first and the last may contain anything.
             Some(code) if !has_code || digits != code || separator == b'-' => Reading::Unfinished,
             _ => Reading::Done,
         }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_ends_with_the_line_that_says_so() {
+    fn a_reply_ends_with_its_last_line() {
         const FEATURES: &str = "211-Features:\r\n EPSV\r\n211-more\r\n220 not this\r\n211 End\r\n";
         for (text, expected, left) in [
             ("220 ready\r\n331 ", Reading::Done, 4),
@@ -70,7 +70,7 @@ mod tests {
             (FEATURES, Reading::Done, 0),
             (&FEATURES[..FEATURES.len() - 9], Reading::Unfinished, 0),
         ] {
-            // Whole, and byte by byte.
+            // In one part, and byte by byte.
             for step in [text.len(), 1] {
                 let (mut reply, mut taken) = (Reply::default(), Taken::default());
                 let (mut place, mut reading) = (0, Reading::Unfinished);

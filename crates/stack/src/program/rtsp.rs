@@ -1,37 +1,37 @@
-//! Responses of RTSP (RFC 2326), with media between them.
+//! RTSP responses (RFC 2326), with interleaved media.
 
 use alloc::vec::Vec;
 
 use super::rule::{Reading, Taken};
 use crate::http1;
 
-/// How far a response has come.
+/// Progress of a response.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rtsp {
     part: Part,
     head: Vec<u8>,
 }
 
-/// What comes next.
+/// Expected element of the stream.
 #[derive(Clone, Copy, Debug, Default)]
 enum Part {
-    /// A response, or media.
+    /// Response or interleaved media.
     #[default]
     Start,
-    /// So many bytes of what stands before media, of whose length the last ones are.
+    /// Header of interleaved media: bytes left, and the length so far.
     Prefix {
         left: u8,
         length: u16,
     },
-    /// So many bytes of media.
+    /// Bytes of media left.
     Media(u16),
     Head,
-    /// So many bytes of the body.
+    /// Bytes of the body left.
     Body(u64),
 }
 
 impl Rtsp {
-    /// Takes of bytes what belongs to it; returns how many those are, and how far it is.
+    /// Consumes the bytes that belong to the response. Returns their number and the progress.
     pub(super) fn read(&mut self, bytes: &[u8], taken: &mut Taken) -> (usize, Reading) {
         let mut done = 0;
         while let Some((&first, _)) = bytes[done..].split_first() {
@@ -48,7 +48,7 @@ impl Rtsp {
                 Part::Start if matches!(first, b'\r' | b'\n') => done += 1,
                 Part::Start => self.part = Part::Head,
                 Part::Prefix { left, length } => {
-                    // Behind the channel.
+                    // The length follows the channel.
                     let length = if left < 3 { length << 8 | u16::from(first) } else { 0 };
                     self.part = match left {
                         1 => Part::Media(length),
@@ -86,7 +86,7 @@ impl Rtsp {
         (done, Reading::Unfinished)
     }
 
-    /// More of the head is there.
+    /// Processes the header received so far.
     fn end_line(&mut self, taken: &mut Taken) -> Reading {
         const BEGIN: &[u8] = b"RTSP/1.";
         let is_line = self.head.ends_with(b"\n");
@@ -100,11 +100,11 @@ impl Rtsp {
         }
         let head = core::mem::take(&mut self.head);
         taken.add(&head);
-        // Behind the version and a space.
+        // The status code follows the version and a space.
         let is_interim = head.get(BEGIN.len() + 2) == Some(&b'1');
         let fields = http1::lines(&head).skip(1).filter_map(http1::field);
         let mut lengths = fields.filter(|(name, _)| name.eq_ignore_ascii_case(b"content-length"));
-        // Section 12.14: without one "a length of zero is assumed".
+        // RFC 2326 section 12.14: without one "a length of zero is assumed".
         let length = match lengths.next() {
             None => Some(0),
             Some((_, value)) => http1::number(value, 10),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_ends_where_it_says_and_media_are_passed_over() {
+    fn a_response_ends_at_its_length_and_media_are_skipped() {
         let media = b"$\x00\x00\x05RTSP/$\x01\x00\x00";
         let response = b"RTSP/1.0 200 OK\r\nCSeq: 1\r\ncontent-length: 4\r\n\r\nv=0\n";
         let bare = b"RTSP/1.0 454 Session Not Found\nCSeq: 2\n\n";

@@ -1,4 +1,4 @@
-//! How much of what arrives is taken at once.
+//! How much received data a step consumes.
 
 use alloc::vec::Vec;
 
@@ -11,14 +11,14 @@ use super::rtsp::Rtsp;
 /// What was taken.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken {
-    /// The first of it.
+    /// First bytes, at most [`Self::KEPT_MAX`].
     pub(super) bytes: Vec<u8>,
-    /// Total size in bytes.
+    /// Length in bytes, with those that are not kept.
     pub(super) length: u64,
 }
 
 impl Taken {
-    /// The most that is kept to be looked at.
+    /// Maximum number of bytes kept for checks.
     pub(super) const KEPT_MAX: usize = 64 << 10;
 
     pub(super) fn add(&mut self, bytes: &[u8]) {
@@ -32,23 +32,23 @@ impl Taken {
     }
 }
 
-/// How far taking is.
+/// Progress of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// More is needed.
+    /// More data is needed.
     Unfinished,
-    /// All is there.
+    /// The data is complete.
     Done,
-    /// What came is nothing of the kind.
+    /// The data does not follow the rule.
     Wrong,
 }
 
-/// Takes what arrives by a rule.
+/// Reader that consumes data by a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Reader {
-    /// So many bytes are missing.
+    /// Bytes missing.
     Count(u64),
-    /// So many bytes of the delimiter have come.
+    /// Bytes of the delimiter matched.
     Until(usize),
     Http(Message),
     Reply(Reply),
@@ -67,8 +67,8 @@ impl Reader {
         }
     }
 
-    /// Takes of bytes what belongs to it, by its rule; returns how many those are, and how far it
-    /// is.
+    /// Consumes the bytes that belong to the data of the rule. Returns their number and the
+    /// progress.
     pub(super) fn read(
         &mut self,
         rule: &Rule,
@@ -95,12 +95,12 @@ impl Reader {
                 taken.add(&bytes[..length]);
                 (length, if *left == 0 { Reading::Done } else { Reading::Unfinished })
             }
-            // It was made by this rule.
+            // The reader was created by this rule.
             (Self::Until(_), _) => (0, Reading::Wrong),
         }
     }
 
-    /// Whether it is done where nothing more comes.
+    /// Whether the end of the connection completes the data.
     pub(super) fn ends_with_peer(&self) -> bool {
         matches!(self, Self::Http(message) if message.ends_with_peer())
     }
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
     use wirestorm_model::program::Delimiter;
 
-    /// What a rule takes of bytes that come in parts, and what is left.
+    /// Returns what a rule consumes of data that arrives in parts, and what is left.
     fn read(rule: &Rule, parts: &[&[u8]]) -> (Reading, Vec<u8>, Vec<u8>) {
         let (mut reader, mut taken) = (Reader::new(rule), Taken::default());
         let mut left = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_takes_no_more_than_it_says() {
+    fn a_count_consumes_exactly_its_bytes() {
         let rule = Rule::Count(5);
         assert_eq!(read(&rule, &[b"abc"]), (Reading::Unfinished, b"abc".to_vec(), vec![]));
         let expected = (Reading::Done, b"abcde".to_vec(), b"fg".to_vec());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_its_bound_is_kept() {
+    fn kept_bytes_have_a_bound() {
         let mut taken = Taken::default();
         for _ in 0..100 {
             taken.add(&[7; 1_000]);
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_delimiter_is_found_where_it_first_stands(
+        fn delimiter_matches_at_its_first_occurrence(
             text in "[ab]{0,60}",
             delimiter in "[ab]{1,6}",
             cut in 0_usize..60,

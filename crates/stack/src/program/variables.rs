@@ -1,20 +1,20 @@
-//! What a program remembers and counts.
+//! Variables, transactions and statistics of programs.
 
 use alloc::vec::Vec;
 
 use wirestorm_model::program::{Statistic, TickVariable, Transaction, Variable};
 
-/// What programs have counted, by statistic.
+/// Values of all statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics([u64; Statistic::COUNT]);
 
 impl Statistics {
-    /// The sum of one.
+    /// Returns the value of a statistic.
     pub const fn get(&self, statistic: Statistic) -> u64 {
         self.0[statistic.place()]
     }
 
-    /// Adds another one's.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.wrapping_add(theirs);
@@ -27,15 +27,15 @@ impl Statistics {
     }
 }
 
-/// The variables of one flow.
+/// Variables of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Variables {
     variables: [u64; Variable::COUNT],
-    /// In ms, modulo 2^32.
+    /// Saved times in ms, modulo 2^32.
     ticks: [u32; TickVariable::COUNT],
-    /// Of which group the next template is.
+    /// Selected group of the next template.
     pub(super) group: Option<u16>,
-    /// Transactions that have begun and not ended, and when, in microseconds.
+    /// Open transactions and their start times in microseconds.
     begun: Vec<(Transaction, u64)>,
 }
 
@@ -52,13 +52,13 @@ impl Variables {
         &self.variables
     }
 
-    /// A transaction begins; one of this name that has not ended is forgotten.
+    /// Starts a transaction; discards an open one of the same name.
     pub(super) fn begin(&mut self, transaction: Transaction, micros: u64) {
         self.begun.retain(|(other, _)| *other != transaction);
         self.begun.push((transaction, micros));
     }
 
-    /// A transaction ends; when it began, if it did.
+    /// Ends a transaction; returns its start time in microseconds, if it had started.
     pub(super) fn end(&mut self, transaction: Transaction) -> Option<u64> {
         let place = self.begun.iter().position(|(other, _)| *other == transaction)?;
         Some(self.begun.swap_remove(place).1)
@@ -68,7 +68,7 @@ impl Variables {
         &mut self.ticks[tick.place()]
     }
 
-    /// Milliseconds since a remembered time; 0 where that is yet to come.
+    /// Returns the milliseconds since a saved time, or 0 if that is in the future.
     pub(super) fn since(&self, tick: TickVariable, millis: u32) -> u32 {
         millis.wrapping_sub(self.ticks[tick.place()]).cast_signed().max(0).cast_unsigned()
     }

@@ -1,5 +1,5 @@
-//! What a segment that arrives does to a connection: RFC 9293 section 3.10.7, in its order, with
-//! what later RFCs put in between.
+//! Input of a connection: RFC 9293 section 3.10.7 in its order of steps, with the additions of
+//! later RFCs.
 
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -11,20 +11,20 @@ use super::segment::{Ecn, Segment};
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
-/// What a segment meant to the program.
+/// Effect of a received segment, for the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// Bytes that came next in sequence.
+    /// Number of bytes that arrived next in sequence.
     pub data: u32,
-    /// Bytes, from the segment's first one on, that are beyond a hole and counted as received.
+    /// Number of bytes, from the start of the segment on, that were accepted beyond a hole.
     pub beyond: u32,
-    /// Whether they filled, or came up to, the end of the peer's data.
+    /// Whether all of the peer's data has now arrived, including its FIN.
     pub is_end: bool,
-    /// Whether the connection was established by it.
+    /// Whether the segment established the connection.
     pub is_established: bool,
-    /// Bytes of ours that it acknowledged.
+    /// Number of our bytes that it newly acknowledged.
     pub acknowledged: u32,
-    /// The number of a reset that answers it, where it cannot belong to this connection.
+    /// Sequence number of the RST to answer with, if the segment cannot belong to this connection.
     pub reset: Option<SequenceNumber>,
 }
 
@@ -33,7 +33,7 @@ pub struct Arrival {
 const TIMESTAMP_AGE_MAX: u32 = 24 * 24 * 3_600 * 1_000;
 
 impl Connection {
-    /// Takes a segment that arrived.
+    /// Processes a received segment.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -61,13 +61,13 @@ impl Connection {
     ) -> Arrival {
         let acknowledges = segment.flags.contains(Flags::ACK);
         if acknowledges && !self.is_of_syn(segment.acknowledgement) {
-            // First: it answers a SYN of another life.
+            // First: it answers a SYN of an earlier connection.
             let is_reset = segment.flags.contains(Flags::RST);
             let reset = (!is_reset).then_some(segment.acknowledgement);
             return Arrival { reset, ..Arrival::default() };
         }
         if segment.flags.contains(Flags::RST) {
-            // Second: only an acknowledged one counts.
+            // Second: a RST counts only if it acknowledges our SYN.
             if acknowledges {
                 counters.rst_received += 1;
                 self.finish(End::Refused, counters);
@@ -81,7 +81,7 @@ impl Connection {
         // Fourth.
         self.agree(settings, segment, now, counters);
         if !acknowledges {
-            // Both asked at once (RFC 9293 section 3.5, figure 7).
+            // Simultaneous open (RFC 9293 section 3.5, figure 7).
             self.state = State::SynReceived;
             self.marks.set(Marks::SYN_DUE);
             self.next = self.unacknowledged;
@@ -93,12 +93,12 @@ impl Connection {
             self.acknowledge(segment.acknowledgement, false, settings, now, counters);
         let mut arrival = Arrival { is_established: true, acknowledged, ..Arrival::default() };
         counters.fast_open_acked += u64::from(acknowledged > 0);
-        // Data that was sent with SYN and not taken is sent again.
+        // Data sent with the SYN that the peer did not accept is sent again.
         self.next = segment.acknowledgement;
         if segment.length > 0 || segment.flags.contains(Flags::FIN) {
             // "If there are other controls or text in the segment, then continue processing at the
             // sixth step".
-            // With SYN, ECE and CWR tell of no congestion (RFC 3168 section 6.1.1).
+            // ECE and CWR with SYN negotiate ECN and signal no congestion (RFC 3168 section 6.1.1).
             let flags = Flags(segment.flags.0 & !(Flags::SYN | Flags::ECE | Flags::CWR).0);
             let behind = Segment { sequence: segment.sequence + 1, flags, ..*segment };
             self.arrive_data(&behind, settings, now, counters, &mut arrival);
@@ -112,13 +112,13 @@ impl Connection {
         if self.marks.has(Marks::CLOSED) {
             self.state = State::FinWait1;
         }
-        // RFC 6298 section 5.7: where SYN had to be sent again, "the RTO MUST be re-initialized to
-        // 3 seconds when data transmission begins".
+        // RFC 6298 section 5.7: after a retransmission of the SYN, "the RTO MUST be re-initialized
+        // to 3 seconds when data transmission begins".
         if self.expiries > 0 {
             self.round_trip.begin_after_syn_timeout();
         }
-        // RFC 6928 section 2: the window begins with a segment after "more than one SYN or SYN/ACK
-        // retransmissions", not after one.
+        // RFC 6928 section 2: the window starts with one segment after "more than one SYN or
+        // SYN/ACK retransmissions", but not after one.
         if self.expiries > 1 {
             self.congestion = Congestion::new(settings.congestion, self.data_size(), 1);
         }
@@ -154,7 +154,7 @@ impl Connection {
         if segment.flags.contains(Flags::SYN) {
             counters.badsyn += 1;
             if self.state == State::SynReceived && self.marks.has(Marks::PASSIVE) {
-                // Fourth: "return this connection to the LISTEN state", for which nothing is kept.
+                // Fourth: "return this connection to the LISTEN state", which needs no state here.
                 self.finish(End::Refused, counters);
             } else {
                 // RFC 5961 section 4.2: "If the SYN bit is set, irrespective of the sequence
@@ -193,25 +193,26 @@ impl Connection {
         arrival
     }
 
-    /// A SYN that came before: our answer to it was lost. Without it, the segment is as good as
-    /// any; in figure 7 of RFC 9293, it acknowledges our own SYN.
+    /// Strips the SYN from a segment that repeats the peer's SYN, and makes an answer due, because
+    /// ours was lost. In figure 7 of RFC 9293 the segment acknowledges our own SYN.
     #[cold]
     fn strip_repeated_syn<'a>(&mut self, segment: &Segment<'a>) -> Segment<'a> {
-        // With SYN, ECE and CWR tell of no congestion (RFC 3168 section 6.1.1).
+        // ECE and CWR with SYN negotiate ECN and signal no congestion (RFC 3168 section 6.1.1).
         let flags = Flags(segment.flags.0 & !(Flags::SYN | Flags::ECE | Flags::CWR).0);
         if self.state == State::SynReceived && !flags.contains(Flags::ACK) {
             self.marks.set(Marks::SYN_DUE);
         } else {
             self.marks.set(Marks::ACK_DUE);
         }
-        // RFC 7323 section 2.2: it "MUST NOT be scaled", unlike those of all others.
+        // RFC 7323 section 2.2: the window of a SYN "MUST NOT be scaled". Undo the shift of
+        // `window_of`.
         let window = segment.window >> self.scales.send();
         Segment { flags, sequence: segment.sequence + 1, window, ..*segment }
     }
 
-    /// Protection against wrapped sequence numbers. RFC 7323 section 5.3, R1: where "SEG.TSval <
-    /// TS.Recent, TS.Recent is valid [...], and if the RST bit is not set, then treat the arriving
-    /// segment as not acceptable".
+    /// Checks the timestamp to protect against wrapped sequence numbers (PAWS). RFC 7323 section
+    /// 5.3, R1: if "SEG.TSval < TS.Recent, TS.Recent is valid [...], and if the RST bit is not set,
+    /// then treat the arriving segment as not acceptable".
     #[inline]
     fn is_timestamp_good(
         &mut self,
@@ -234,8 +235,8 @@ impl Connection {
         true
     }
 
-    /// RFC 7323 section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent then
-    /// SEG.TSval is copied to TS.Recent; otherwise, it is ignored."
+    /// Stores the timestamp to echo. RFC 7323 section 4.3: "If: SEG.TSval >= TS.Recent and SEG.SEQ
+    /// <= Last.ACK.sent then SEG.TSval is copied to TS.Recent; otherwise, it is ignored."
     #[inline]
     fn note_timestamp(&mut self, segment: &Segment<'_>, now: Now) {
         if let Some(timestamps) = segment.options.timestamps
@@ -247,7 +248,7 @@ impl Connection {
         }
     }
 
-    /// First of all: whether any of it is within the window.
+    /// First: whether any part of the segment is within the window.
     #[inline]
     fn is_acceptable(
         &mut self,
@@ -284,8 +285,9 @@ impl Connection {
         false
     }
 
-    /// RFC 5961 section 3.2: only the very next number resets. Where it "does not exactly match the
-    /// next expected sequence value, yet is within the current receive window", it may be forged.
+    /// Handles a RST. RFC 5961 section 3.2: only the exact next number resets. A RST that "does not
+    /// exactly match the next expected sequence value, yet is within the current receive window"
+    /// may be forged.
     fn arrive_reset(
         &mut self,
         segment: &Segment<'_>,
@@ -307,7 +309,8 @@ impl Connection {
         Arrival::default()
     }
 
-    /// Fifth. Returns how many bytes are acknowledged; `None` where the segment is to be dropped.
+    /// Fifth: processes the acknowledgement. Returns the number of acknowledged bytes, or `None` to
+    /// drop the segment.
     #[inline]
     fn arrive_acknowledgement(
         &mut self,
@@ -372,9 +375,9 @@ impl Connection {
         Some(acknowledged)
     }
 
-    /// Whether what acknowledges nothing new tells that a segment has arrived beyond a hole: by
-    /// RFC 6675 section 2 where the peer tells which one, else by RFC 5681 section 2. Answers to
-    /// probes of a closed window tell nothing.
+    /// Whether an acknowledgement of nothing new indicates that a segment arrived beyond a hole.
+    /// With SACK this follows RFC 6675 section 2, else RFC 5681 section 2. Answers to window probes
+    /// do not count.
     fn is_duplicate(&self, segment: &Segment<'_>, window: u32, tells_news: bool) -> bool {
         if self.marks.has(Marks::PERSIST) {
             return false;
@@ -386,7 +389,7 @@ impl Connection {
         is_in_flight && segment.span() == 0 && window == self.send_window
     }
 
-    /// What a segment says there is room for at the peer.
+    /// Returns the scaled window that a segment offers.
     #[inline]
     fn window_of(&self, segment: &Segment<'_>) -> u32 {
         u32::from(segment.window) << self.scales.send()
@@ -399,23 +402,23 @@ impl Connection {
         if !self.marks.has(Marks::PERSIST) {
             return;
         }
-        // The peer is there: it may keep its window closed as long as it likes.
+        // The peer answers, so it may keep its window closed for any time.
         self.expiries = 0;
-        // Where nothing is in flight the timer runs on until it is worth it to send anything: else
-        // who opens the window byte by byte would put it off for ever.
+        // If nothing is in flight, the timer keeps running until it is worthwhile to send.
+        // Otherwise a peer that opens its window byte by byte would delay it forever.
         let waits_on = self.unacknowledged == self.highest && self.marks.has(Marks::RETRANSMIT);
         if window > 0 && !waits_on {
             self.marks.clear(Marks::PERSIST);
             self.marks.clear(Marks::PROBE_DUE);
-            // The byte of the probe may have been thrown away.
+            // The peer may have discarded the byte of the probe.
             self.next = self.unacknowledged;
             self.round_trip.reset_back_off();
             self.restart_retransmission(settings, now);
         }
     }
 
-    /// What is new of an acknowledgement up to a number, which may grow the congestion window or
-    /// not. Returns the bytes.
+    /// Processes an acknowledgement of new data up to `number`. `may_grow` allows the congestion
+    /// window to grow. Returns the number of acknowledged bytes.
     #[inline]
     fn acknowledge(
         &mut self,
@@ -431,12 +434,12 @@ impl Connection {
             counters.rttupdated += 1;
             self.marks.clear(Marks::TIMED);
             self.marks.clear(Marks::PROBED);
-            // One segment at a time is timed, so there is one sample for each round trip.
+            // Only one segment at a time is timed, so there is one sample per round trip.
             const SAMPLES: u32 = 1;
             let took = (now.micros as u32).wrapping_sub(self.timed_at);
             self.round_trip.sample(took, SAMPLES);
         }
-        // SYN and FIN are no bytes.
+        // SYN and FIN are not data.
         let of_syn = u32::from(self.marks.has(Marks::SYN_OPEN));
         self.marks.clear(Marks::SYN_OPEN);
         let of_fin = u32::from(self.queued.is_before(number));
@@ -448,9 +451,9 @@ impl Connection {
         }
         self.note_progress(number, bytes, may_grow, now);
         self.expiries = 0;
-        // RFC 6298 section 5 ends the backing off with the next sample (Karn's algorithm). On a path
-        // that loses a tenth, samples are rare without timestamps, and it would stand still for
-        // minutes: here it ends with whatever is acknowledged.
+        // RFC 6298 section 5 ends the backoff with the next sample (Karn's algorithm). On a path
+        // with 10 % loss, samples without timestamps are rare, and the flow would stall for
+        // minutes. So any acknowledgement of new data ends it here.
         self.round_trip.reset_back_off();
         self.restart_retransmission(settings, now);
         self.marks.clear(Marks::TAIL_DUE);
@@ -467,7 +470,8 @@ impl Connection {
         bytes
     }
 
-    /// RFC 3168 section 6.1.3: the receiver says so until it hears that the window was reduced.
+    /// Handles ECN marks and CWR. RFC 3168 section 6.1.3: the receiver sets ECE until it receives
+    /// CWR.
     #[inline]
     fn note_congestion(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
         if !self.marks.has(Marks::ECN) {
@@ -489,15 +493,16 @@ impl Connection {
         }
     }
 
-    /// Seventh and eighth: data and FIN.
+    /// Seventh and eighth: processes data and FIN.
     ///
-    /// Urgent data, the sixth, is data like any other. "TCP implementations MUST still include
-    /// support for the urgent mechanism" (RFC 9293 section 3.8.5), which there means to "signal the
-    /// user that the remote side has urgent data" (section 3.10.7.4); programs here have nothing to
-    /// do with that word, so neither URG nor the pointer is looked at. What stands before the
-    /// pointer stays in the stream and is counted, compared and acknowledged in its place: RFC 6093
-    /// section 6 has it "delivered in line, as intended by the IETF specifications". None is sent
-    /// ("new applications SHOULD NOT employ the TCP urgent mechanism").
+    /// Urgent data, the sixth step, is handled as normal data. "TCP implementations MUST still
+    /// include support for the urgent mechanism" (RFC 9293 section 3.8.5), which means to "signal
+    /// the user that the remote side has urgent data" (section 3.10.7.4). Programs here cannot use
+    /// that signal, so URG and the urgent pointer are ignored.
+    ///
+    /// The urgent data stays in the stream: RFC 6093 section 6 has it "delivered in line, as
+    /// intended by the IETF specifications". This end sends none ("new applications SHOULD NOT
+    /// employ the TCP urgent mechanism").
     #[inline]
     fn arrive_data(
         &mut self,
@@ -510,7 +515,7 @@ impl Connection {
         let can_receive =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if !can_receive {
-            // The peer's FIN was here: there can be nothing behind it.
+            // The peer's FIN has arrived, so no data can follow.
             counters.rcvafterclose += segment.with_data();
             self.marks.set(Marks::ACK_DUE);
             return;
@@ -561,7 +566,8 @@ impl Connection {
         }
     }
 
-    /// When data is acknowledged: RFC 9293 section 3.8.6.3, RFC 5681 section 4.2.
+    /// Schedules the acknowledgement of received data (RFC 9293 section 3.8.6.3, RFC 5681 section
+    /// 4.2).
     #[inline]
     fn answer_data(&mut self, segments: u8, settings: &Settings, now: Now) {
         self.unanswered = self.unanswered.saturating_add(segments);
@@ -577,8 +583,8 @@ impl Connection {
         }
     }
 
-    /// Data arrived in sequence up to a number: goes on behind what had arrived beyond that.
-    /// Returns the number of the peer's FIN, where it had arrived.
+    /// Continues after in-order data up to `end` with the data that arrived beyond it. Returns the
+    /// number of the peer's FIN, if it has arrived.
     #[cold]
     fn join_what_arrived(
         &mut self,
@@ -601,7 +607,7 @@ impl Connection {
         fin
     }
 
-    /// Keeps what so many segments brought; returns how many bytes were kept.
+    /// Keeps the data of `segments` segments beyond a hole. Returns the number of accepted bytes.
     #[cold]
     fn keep_beyond_hole(
         &mut self,
@@ -633,7 +639,7 @@ impl Connection {
         }
         disorder.note_reassembly(counters);
         if twice == Some(range) {
-            // BSD's tcp_reass(): what all was there is a duplicate here too.
+            // As in tcp_reass() of BSD, data that was there completely counts as duplicate.
             counters.rcvduppack += u64::from(segments);
             counters.rcvdupbyte += u64::from(range.len());
             return range.len();

@@ -1,4 +1,4 @@
-//! One end of a connection: what it remembers, and what its program tells it.
+//! One end of a TCP connection: its state, and the commands of its program.
 
 use alloc::boxed::Box;
 
@@ -13,149 +13,150 @@ use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Algorithm;
 use wirestorm_model::tcp::{EcnUse, SEGMENT_SIZE_MIN, Settings};
 
-/// The time, as connections tell it.
+/// Current time in the units of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Microseconds of any clock that never goes back.
+    /// Microseconds of a monotonic clock.
     pub micros: u64,
-    /// The same in milliseconds, modulo 2^32: for timers and timestamps.
+    /// The same time in milliseconds, modulo 2^32, for timers and timestamps.
     pub millis: u32,
 }
 
 impl Now {
-    /// A time in microseconds.
+    /// Converts a time in microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self { micros, millis: (micros / 1_000) as u32 }
     }
 
-    /// When so many microseconds are over since a time of the same clock, in ms: never sooner, and
-    /// at once where they are over already.
+    /// Returns the time `micros` microseconds after `since`, in ms: rounded up, and the current
+    /// time if it has passed.
     pub(crate) const fn millis_after(self, since: u64, micros: u32) -> u32 {
         let end = since + micros as u64;
         if end <= self.micros { self.millis } else { end.div_ceil(1_000) as u32 }
     }
 
-    /// The same to others.
+    /// Returns the same time as an [`Instant`].
     pub(crate) const fn instant(self) -> Instant {
         Instant::from_nanos(self.micros * 1_000)
     }
 }
 
-/// The states of RFC 9293 section 3.3.2: "A connection progresses through a series of states during
-/// its lifetime." LISTEN is none here, for it "represents waiting for a connection request from any
-/// remote TCP peer and port": nothing is remembered of who may come.
+/// States of RFC 9293 section 3.3.2: "A connection progresses through a series of states during its
+/// lifetime." There is no LISTEN, which "represents waiting for a connection request from any
+/// remote TCP peer and port": a listener keeps no connection state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A SYN was sent, or is to be.
+    /// SYN sent, or due.
     SynSent,
-    /// SYN was received, and ours is not acknowledged.
+    /// SYN received; our SYN is not acknowledged.
     SynReceived,
-    /// Open.
+    /// Connection open.
     Established,
-    /// Our FIN was sent, or is to be, and is not acknowledged.
+    /// Our FIN is sent or due, and not acknowledged.
     FinWait1,
-    /// Our FIN is acknowledged; the peer may go on.
+    /// Our FIN is acknowledged; the peer may still send.
     FinWait2,
-    /// The peer's FIN was received; we may go on.
+    /// The peer's FIN is received; this end may still send.
     CloseWait,
-    /// Both sent FIN at once; ours is not acknowledged.
+    /// Both ends sent FIN at the same time; ours is not acknowledged.
     Closing,
-    /// The peer's FIN was received, then ours sent; it is not acknowledged.
+    /// The peer's FIN is received, then ours sent; ours is not acknowledged.
     LastAck,
-    /// Over, remembered for the case that our last acknowledgement was lost.
+    /// Both ends closed; kept in case our last acknowledgement was lost.
     TimeWait,
-    /// Nothing is left.
+    /// Connection ended.
     Closed,
 }
 
-/// Bits that a connection remembers.
+/// Flags of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u32);
 
 impl Marks {
-    /// Timestamps were agreed upon.
+    /// Both ends use timestamps.
     pub(super) const TIMESTAMPS: Self = Self(1 << 0);
-    /// SACK was agreed upon.
+    /// Both ends use SACK.
     pub(super) const SACK: Self = Self(1 << 1);
-    /// ECN was agreed upon.
+    /// Both ends use ECN.
     pub(super) const ECN: Self = Self(1 << 2);
-    /// SYN is to be sent (again).
+    /// A SYN is due, for the first time or again.
     pub(super) const SYN_DUE: Self = Self(1 << 3);
-    /// An acknowledgement is to be sent at once.
+    /// An acknowledgement is due at once.
     pub(super) const ACK_DUE: Self = Self(1 << 4);
-    /// An acknowledgement waits for company.
+    /// An acknowledgement is delayed.
     pub(super) const ACK_WAITS: Self = Self(1 << 5);
-    /// The retransmission timer runs, or that of TIME-WAIT.
+    /// The retransmission or TIME-WAIT timer runs.
     pub(super) const RETRANSMIT: Self = Self(1 << 6);
-    /// It runs to probe a closed window: "The sending TCP peer must regularly transmit at least one
-    /// octet of new data [...] even if the send window is zero" (RFC 9293 section 3.8.6.1).
+    /// The retransmission timer runs as the persist timer: "The sending TCP peer must regularly
+    /// transmit at least one octet of new data [...] even if the send window is zero" (RFC 9293
+    /// section 3.8.6.1).
     pub(super) const PERSIST: Self = Self(1 << 7);
-    /// A probe is due: a byte leaves whatever the window is.
+    /// A window probe is due: one byte leaves whatever the window is.
     pub(super) const PROBE_DUE: Self = Self(1 << 8);
-    /// The program sends no more.
+    /// The program has closed its side and sends no more data.
     pub(super) const CLOSED: Self = Self(1 << 9);
-    /// A segment is being timed.
+    /// An RTT sample is in progress.
     pub(super) const TIMED: Self = Self(1 << 10);
-    /// A loss is being repaired, until an acknowledgement "acknowledges all of the data up to and
-    /// including the data that was outstanding when the fast recovery procedure began" (RFC 6582
-    /// section 3.1; RFC 6675 likewise).
+    /// Fast recovery, until an acknowledgement "acknowledges all of the data up to and including
+    /// the data that was outstanding when the fast recovery procedure began" (RFC 6582 section 3.1;
+    /// likewise RFC 6675).
     pub(super) const RECOVERY: Self = Self(1 << 11);
-    /// The oldest segment is sent again at once, whatever the window is.
+    /// The oldest segment is retransmitted at once, whatever the window is.
     pub(super) const RESEND: Self = Self(1 << 12);
-    /// The window was reduced: CWR is set in "the first new data packet sent after the window
+    /// The window was reduced, so CWR is due in "the first new data packet sent after the window
     /// reduction" (RFC 3168 section 6.1.2).
     pub(super) const CWR_DUE: Self = Self(1 << 13);
-    /// A CE packet came: ECE is set "in all the ACK packets it sends [...] until it receives a CWR
-    /// packet" (RFC 3168 section 6.1.3).
+    /// A CE packet arrived, so ECE is set "in all the ACK packets it sends [...] until it receives
+    /// a CWR packet" (RFC 3168 section 6.1.3).
     pub(super) const ECHO: Self = Self(1 << 14);
     /// The keepalive timer runs.
     pub(super) const KEEPALIVE: Self = Self(1 << 15);
     /// A keepalive probe is due.
     pub(super) const KEEPALIVE_DUE: Self = Self(1 << 16);
-    /// A reset is due, the last thing that is sent.
+    /// A RST is due, as the last segment of the connection.
     pub(super) const RESET_DUE: Self = Self(1 << 17);
-    /// It came from a SYN of the peer.
+    /// The connection was opened by the peer's SYN.
     pub(super) const PASSIVE: Self = Self(1 << 18);
-    /// A challenge is due, in answer to what may be forged: "TCP MUST send an ACK (also referred to
-    /// as challenge ACK)" (RFC 5961 section 4.2; section 3.2 likewise).
+    /// A challenge ACK is due, in answer to a segment that may be forged: "TCP MUST send an ACK
+    /// (also referred to as challenge ACK)" (RFC 5961 section 4.2; likewise section 3.2).
     pub(super) const CHALLENGE_DUE: Self = Self(1 << 19);
     /// Our SYN is not acknowledged.
     pub(super) const SYN_OPEN: Self = Self(1 << 20);
-    /// Both ends scale their windows: "both sides MUST send Window Scale options in their \<SYN\>
+    /// Both ends use window scaling: "both sides MUST send Window Scale options in their \<SYN\>
     /// segments to enable window scaling in either direction" (RFC 7323 section 2.2).
     pub(super) const SCALED: Self = Self(1 << 21);
-    /// RACK and tail loss probes are used: "The connection MUST use selective acknowledgment (SACK)
-    /// options" (RFC 8985 section 4).
+    /// The connection uses RACK and tail loss probes: "The connection MUST use selective
+    /// acknowledgment (SACK) options" (RFC 8985 section 4).
     pub(super) const RACK: Self = Self(1 << 22);
-    /// The timer of tail loss probes runs, beside that of retransmissions.
+    /// The tail loss probe timer runs, besides the retransmission timer.
     pub(super) const TAIL: Self = Self(1 << 23);
     /// A tail loss probe is due.
     pub(super) const TAIL_DUE: Self = Self(1 << 24);
-    /// No round trip was measured since the last of them.
+    /// No round trip was measured since the last tail loss probe.
     pub(super) const PROBED: Self = Self(1 << 25);
     /// The reordering timer runs.
     pub(super) const REORDER: Self = Self(1 << 26);
-    /// The congestion window held back what was to be sent last.
+    /// The congestion window limited the last transmission.
     pub(super) const LIMITED: Self = Self(1 << 27);
-    /// Data arrived beyond a hole at some time.
+    /// Data has arrived beyond a hole at least once.
     pub(super) const DISTURBED: Self = Self(1 << 28);
-    /// What is sent is paced, and deliveries are measured: BBR.
+    /// BBR: transmissions are paced and deliveries measured.
     pub(super) const PACED: Self = Self(1 << 29);
-    /// The timer runs until the next segment may leave.
+    /// The pacing timer runs until the next segment may leave.
     pub(super) const PACE: Self = Self(1 << 30);
-    /// SYN has, or had, the option of TCP Fast Open (RFC 7413).
+    /// The SYN carries, or carried, the TCP Fast Open option (RFC 7413).
     pub(super) const FAST_OPEN: Self = Self(1 << 31);
-    /// What is sent again is due, or may be.
+    /// A retransmission is due, or may be.
     pub(super) const ANY_REPAIR: Self = Self(Self::RECOVERY.0 | Self::TAIL_DUE.0);
-    /// All that makes a segment without data due.
+    /// Any reason for a segment without data.
     pub(super) const ANY_ACK: Self =
         Self(Self::ACK_DUE.0 | Self::CHALLENGE_DUE.0 | Self::KEEPALIVE_DUE.0);
 
-    /// All that makes anything due but new data.
+    /// Any reason to send other than new data.
     pub(super) const ANY_DUE: Self =
         Self(Self::ANY_REPAIR.0 | Self::ANY_ACK.0 | Self::SYN_DUE.0 | Self::RESET_DUE.0);
 
-    /// What both ends have agreed upon, once they have.
+    /// Options that both ends agreed on.
     const AGREED: Self = Self(Self::TIMESTAMPS.0 | Self::SACK.0 | Self::ECN.0 | Self::SCALED.0);
 
     #[inline]
@@ -182,8 +183,7 @@ impl Marks {
     }
 }
 
-/// By how many bits the peer's windows are shifted, and ours: at most 14 each (RFC 7323 section 2.3),
-/// four bits of a byte.
+/// Window shifts of the peer and of this end, four bits each; at most 14 (RFC 7323 section 2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scales(u8);
 
@@ -203,92 +203,92 @@ impl Scales {
     }
 }
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Both sides closed it.
+    /// Both ends closed it.
     Closed,
-    /// The peer reset it.
+    /// The peer sent RST.
     Reset,
-    /// The peer, which had closed its side, reset it: it takes nothing of what was sent since.
+    /// The peer sent RST after it closed its side: it discards the data sent since.
     ResetAfterClose,
-    /// The peer reset it in answer to SYN.
+    /// The peer answered the SYN with RST or an ICMP error.
     Refused,
-    /// A router said that no way leads to the peer, which had not answered.
+    /// An ICMP error reported that the peer is unreachable, before the peer answered.
     Unreachable,
-    /// Nothing was acknowledged any more.
+    /// Retransmission timeout: the peer stopped acknowledging.
     TimedOut,
-    /// SYN was never answered.
+    /// The peer never answered the SYN.
     Unanswered,
     /// The peer did not answer keepalive probes.
     KeepaliveTimeout,
-    /// The program reset it.
+    /// The program aborted it.
     Aborted,
 }
 
 /// One end of a connection, sans I/O: segments and time go in, segments come out.
 ///
-/// What is sent is told by numbers alone: the bytes are with the program, from which whoever
-/// sends a segment fetches them. What arrives is counted and forgotten, unless it is beyond a hole.
+/// The connection stores only sequence numbers. Whoever transmits a segment fetches its bytes from
+/// the program. Received data is counted and dropped, unless it lies beyond a hole.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The oldest number that is not acknowledged (`SND.UNA`).
+    /// Oldest unacknowledged number (`SND.UNA`).
     pub(super) unacknowledged: SequenceNumber,
-    /// The next number to send (`SND.NXT`); goes back where all is sent again.
+    /// Next number to send (`SND.NXT`); goes back for a retransmission of everything.
     pub(super) next: SequenceNumber,
-    /// Behind the highest number that was sent.
+    /// Number after the highest one that was sent.
     pub(super) highest: SequenceNumber,
-    /// Behind the last byte that the program has handed over. FIN, if any, has this number.
+    /// Number after the last byte that the program has queued. A FIN has this number.
     pub(super) queued: SequenceNumber,
-    /// What the peer has room for, in bytes (`SND.WND`).
+    /// Send window of the peer in bytes (`SND.WND`).
     pub(super) send_window: u32,
-    /// The greatest that was ever offered.
+    /// Largest send window that the peer ever offered.
     pub(super) send_window_max: u32,
-    /// Sequence and acknowledgement number of the segment that told it (`SND.WL1`, `SND.WL2`).
+    /// Sequence and acknowledgement number of the last window update (`SND.WL1`, `SND.WL2`).
     pub(super) window_sequence: SequenceNumber,
     pub(super) window_acknowledgement: SequenceNumber,
-    /// The next number to arrive (`RCV.NXT`).
+    /// Next expected number (`RCV.NXT`).
     pub(super) expected: SequenceNumber,
-    /// Behind what we offered room for.
+    /// End of the receive window that was offered to the peer.
     pub(super) offered: SequenceNumber,
-    /// What we acknowledged last: "Last.ACK.sent holds the ACK field from the last segment sent"
-    /// (RFC 7323 section 4.3).
+    /// Last acknowledgement that was sent: "Last.ACK.sent holds the ACK field from the last segment
+    /// sent" (RFC 7323 section 4.3).
     pub(super) acknowledged: SequenceNumber,
-    /// The number of the peer's SYN (`IRS`), to know it again.
+    /// Number of the peer's SYN (`IRS`), to recognize a repeated SYN.
     pub(super) peer_initial: SequenceNumber,
-    /// The timestamp to echo (`TS.Recent`), and when it was heard, in ms.
+    /// Timestamp to echo (`TS.Recent`), and its time of arrival in ms.
     pub(super) timestamp: u32,
     pub(super) timestamp_at: u32,
-    /// What is timed, and since when, in microseconds modulo 2^32.
+    /// Number of the RTT sample in progress, and its start in microseconds modulo 2^32.
     pub(super) timed: SequenceNumber,
     pub(super) timed_at: u32,
-    /// When data was sent last, in ms.
+    /// Time of the last transmission of data, in ms.
     pub(super) sent_at: u32,
-    /// All from here on was sent then.
+    /// Start of the newest burst: all data from here on was sent at `sent_at`.
     pub(super) burst: SequenceNumber,
-    /// In ms, where the marks say that they run.
+    /// Timer expiries in ms; each is valid while its mark is set.
     pub(super) retransmit_at: u32,
     pub(super) acknowledge_at: u32,
     pub(super) keepalive_at: u32,
     pub(super) congestion: Congestion,
     pub(super) round_trip: RoundTrip,
-    /// What is remembered of losses, and of what came in another order.
+    /// State of loss recovery and reordering, if there is any.
     pub(super) disorder: Option<Box<Disorder>>,
     pub(super) marks: Marks,
-    /// The microseconds of `sent_at`.
+    /// Microseconds within the millisecond `sent_at`.
     pub(super) sent_micros: u16,
-    /// The longest segment that both ends take, options not subtracted.
+    /// Maximum segment size of both ends, options included.
     pub(super) segment_size: u16,
     pub(super) state: State,
     pub(super) end: Option<End>,
-    /// By how many bits the peer's windows are shifted, and ours.
+    /// Window shifts of the peer and of this end.
     pub(super) scales: Scales,
-    /// Segments with data since the last acknowledgement.
+    /// Segments with data received since the last acknowledgement was sent.
     pub(super) unanswered: u8,
-    /// How often the timer expired since anything was acknowledged.
+    /// Timer expiries since the last acknowledgement of new data.
     pub(super) expiries: u8,
     pub(super) probes: u8,
-    /// Segments with data sent again, modulo 256.
+    /// Retransmitted segments with data, modulo 256.
     pub(super) repeats: u8,
     /// Segments with data that arrived beyond a hole, modulo 256.
     pub(super) out_of_order: u8,
@@ -297,9 +297,8 @@ pub struct Connection {
 const _: () = assert!(size_of::<Connection>() <= 144);
 
 impl Connection {
-    /// A connection that asks for another end. RFC 9293 section 3.10.1: "if active and the remote
-    /// socket is specified, issue a SYN segment. An initial send sequence number (ISS) is
-    /// selected."
+    /// Opens a connection actively. RFC 9293 section 3.10.1: "if active and the remote socket is
+    /// specified, issue a SYN segment. An initial send sequence number (ISS) is selected."
     pub fn connect(
         settings: &Settings,
         initial: SequenceNumber,
@@ -308,7 +307,7 @@ impl Connection {
     ) -> Self {
         counters.connattempt += 1;
         let mut connection = Self::new(settings, initial, State::SynSent);
-        // What may be agreed upon is what we offer.
+        // Start with the options that we offer; the SYN-ACK may remove some.
         connection.marks.put(Marks::TIMESTAMPS, settings.timestamps);
         connection.marks.put(Marks::SACK, settings.sack);
         connection.marks.put(Marks::ECN, settings.ecn == EcnUse::Ask);
@@ -318,8 +317,8 @@ impl Connection {
         connection
     }
 
-    /// The answer to a SYN without ACK that found somebody listening. RFC 9293 section 3.10.7.2,
-    /// third: "Set RCV.NXT to SEG.SEQ+1, IRS is set to SEG.SEQ", and SYN with ACK is sent.
+    /// Opens a connection for a received SYN without ACK. RFC 9293 section 3.10.7.2, third: "Set
+    /// RCV.NXT to SEG.SEQ+1, IRS is set to SEG.SEQ". A SYN-ACK becomes due.
     pub fn accept(
         settings: &Settings,
         syn: &Segment<'_>,
@@ -388,7 +387,7 @@ impl Connection {
         }
     }
 
-    /// Notes what the peer's SYN says, and what both understand.
+    /// Applies the peer's SYN and keeps the options that both ends support.
     pub(super) fn agree(
         &mut self,
         settings: &Settings,
@@ -402,9 +401,9 @@ impl Connection {
         self.peer_initial = syn.sequence;
         self.expected = syn.sequence + 1;
         self.acknowledged = syn.sequence;
-        // RFC 9293 section 3.7.1 names no least size that a peer may offer.
+        // RFC 9293 section 3.7.1 defines no minimum for the offered MSS.
         let offered = maximum_segment_size.unwrap_or(settings.default_segment_size);
-        // Room that was left for options may not be needed.
+        // The space reserved for options may not be needed.
         self.segment_size = self.segment_size.min(offered).min(settings.maximum_segment_size);
         // RFC 7323 section 2.2: "This option is an offer, not a promise".
         match window_scale.filter(|_| settings.window_scaling) {
@@ -451,48 +450,48 @@ impl Connection {
         self.marks.put(Marks::PACED, settings.congestion == Algorithm::Bbr);
     }
 
-    /// Its state.
+    /// State of the connection.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Why it ended, once it is [`State::Closed`].
+    /// Reason for the end, once the state is [`State::Closed`].
     pub const fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// Behind the last byte that was handed over: the number of the next one.
+    /// Number after the last queued byte, which is the number of the next one.
     pub const fn queued(&self) -> SequenceNumber {
         self.queued
     }
 
-    /// Behind the last byte that arrived in order, and behind the peer's FIN once that has.
+    /// Number after the last byte received in order, and after the peer's FIN once it is received.
     pub const fn expected(&self) -> SequenceNumber {
         self.expected
     }
 
-    /// The oldest byte that is not acknowledged: those before it are not needed any more.
+    /// Oldest unacknowledged number. The program may release all bytes before it.
     pub const fn unacknowledged(&self) -> SequenceNumber {
         self.unacknowledged
     }
 
-    /// Bytes handed over that are not acknowledged.
+    /// Queued bytes that are not acknowledged.
     #[inline]
     pub fn backlog(&self) -> u32 {
         self.queued.distance_from(self.unacknowledged).max(0) as u32
     }
 
-    /// Bytes handed over that were never sent.
+    /// Queued bytes that were never sent.
     #[inline]
     pub fn unsent(&self) -> u32 {
         self.queued.distance_from(self.highest).max(0) as u32
     }
 
-    /// The most bytes that may wait in a connection.
+    /// Maximum backlog in bytes.
     pub const BACKLOG_MAX: u32 = 1 << 30;
 
-    /// Takes so many bytes from the program, to be sent behind those before. No more than
-    /// [`Self::BACKLOG_MAX`] may wait.
+    /// Queues bytes of the program for transmission. The backlog must not exceed
+    /// [`Self::BACKLOG_MAX`].
     ///
     /// # Panics
     /// After [`Self::close`], in debug builds.
@@ -503,9 +502,9 @@ impl Connection {
         counters.sndbyte += u64::from(bytes);
     }
 
-    /// Sends no more than what was handed over (CLOSE). RFC 9293 section 3.10.4: "Queue this until
-    /// all preceding SENDs have been segmentized, then form a FIN segment and send it." In
-    /// SYN-SENT, too, it waits until the connection is open, where the RFC would "Delete the TCB".
+    /// Closes this end after the queued data (CLOSE). RFC 9293 section 3.10.4: "Queue this until
+    /// all preceding SENDs have been segmentized, then form a FIN segment and send it." In SYN-SENT
+    /// it also waits until the connection is open, where the RFC would "Delete the TCB".
     pub fn close(&mut self) {
         if self.marks.has(Marks::CLOSED) {
             return;
@@ -514,13 +513,13 @@ impl Connection {
         match self.state {
             State::Established => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
-            // FIN follows what is queued, once the connection is established.
+            // In other states, FIN follows the queued data once the connection is established.
             _ => {}
         }
     }
 
-    /// Ends it at once (ABORT). RFC 9293 section 3.10.5: "Send a reset segment:
-    /// <SEQ=SND.NXT><CTL=RST>" from SYN-RECEIVED to CLOSE-WAIT, none from the other states.
+    /// Ends the connection at once (ABORT). RFC 9293 section 3.10.5: "Send a reset segment:
+    /// <SEQ=SND.NXT><CTL=RST>" from SYN-RECEIVED to CLOSE-WAIT, and none in the other states.
     pub fn abort(&mut self, counters: &mut TcpCounters) {
         let is_known_to_peer = !matches!(
             self.state,
@@ -530,47 +529,48 @@ impl Connection {
         self.marks.put(Marks::RESET_DUE, is_known_to_peer);
     }
 
-    /// How long ago the segment was sent that was timed last.
+    /// Time since the segment of the last RTT sample was sent.
     #[inline]
     pub(crate) fn timed_for(&self, now: Now) -> Duration {
         Duration::from_micros((now.micros as u32).wrapping_sub(self.timed_at).into())
     }
 
-    /// Whether all that the peer sends has arrived, its FIN included.
+    /// Whether all data of the peer has arrived, including its FIN.
     #[inline]
     pub const fn is_peer_done(&self) -> bool {
         use State::{CloseWait, Closing, LastAck, TimeWait};
         matches!(self.state, CloseWait | Closing | LastAck | TimeWait)
     }
 
-    /// Whether nothing is left to do or to remember.
+    /// Whether the connection is closed and sends no more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.state == State::Closed && !self.marks.has(Marks::RESET_DUE)
     }
 
-    /// Whether the other end is there and agreed.
+    /// Whether the handshake is complete and the connection not closed.
     #[inline]
     pub const fn is_established(&self) -> bool {
         !matches!(self.state, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Whether segments have been lost on their way here, or overtaken. From then on "an ACK SHOULD
-    /// be generated for at least every second full-sized segment" (RFC 5681 section 4.2), also of
-    /// those that arrive at one time: the loss of one answer for all would stop a peer with a small
-    /// window.
+    /// Whether segments to this end were lost or reordered at some time.
+    ///
+    /// From then on "an ACK SHOULD be generated for at least every second full-sized segment" (RFC
+    /// 5681 section 4.2), also for segments that arrive together. If one acknowledgement for all of
+    /// them were lost, a peer with a small window would stop.
     #[inline]
     pub fn is_disturbed(&self) -> bool {
         self.marks.has(Marks::DISTURBED)
     }
 
-    /// Whether an acknowledgement is not to wait for what has arrived at the same time.
+    /// Whether to send an acknowledgement now, instead of after all segments that arrived together.
     #[inline]
     pub fn is_answer_due(&self) -> bool {
         self.is_disturbed() && self.marks.has(Marks::ACK_DUE)
     }
 
-    /// Ends it, for a reason.
+    /// Ends the connection for a reason.
     pub(super) fn finish(&mut self, end: End, counters: &mut TcpCounters) {
         if self.state == State::Closed {
             return;
@@ -581,7 +581,7 @@ impl Connection {
             _ if self.is_established() => counters.drops += 1,
             _ => counters.conndrops += 1,
         }
-        // What was agreed upon, and how much has come, is told of it yet: FIN is none of that.
+        // Reports still need the agreed options and the received byte count, which excludes FIN.
         let agreed = if self.state == State::SynSent { Marks::default() } else { Marks::AGREED };
         self.marks = self.marks.only(agreed);
         self.peer_initial += u32::from(self.is_peer_done());
@@ -592,49 +592,50 @@ impl Connection {
         }
     }
 
-    /// Options are taken off what a segment holds (RFC 9293 section 3.7.1), of which something is to
-    /// be left.
+    /// Raises the segment size so that options leave room for data. Options reduce the data of a
+    /// segment (RFC 9293 section 3.7.1).
     fn leave_room_for_data(&mut self) {
         self.segment_size = self.segment_size.max(self.options_length() + SEGMENT_SIZE_MIN);
     }
 
-    /// Behind the last byte that may be sent now, by the peer's window and our own buffer.
+    /// Number after the last byte that may be sent now, limited by the peer's window and our send
+    /// buffer.
     #[inline]
     pub(super) fn offered_end(&self, settings: &Settings) -> SequenceNumber {
         self.unacknowledged + self.send_window.min(settings.send_buffer)
     }
 
-    /// The longest data of a segment: what both take, less the options that each one has.
+    /// Maximum data length of a segment: the segment size less the options of every segment.
     #[inline]
     pub(super) fn data_size(&self) -> u16 {
         self.segment_size - self.options_length()
     }
 
-    /// Bytes of the options that each segment has.
+    /// Length of the options that every segment has, in bytes.
     #[inline]
     fn options_length(&self) -> u16 {
         if self.marks.has(Marks::TIMESTAMPS) { 12 } else { 0 }
     }
 
-    /// Whether our FIN is acknowledged.
+    /// Whether the peer acknowledged our FIN.
     pub(super) fn is_fin_acknowledged(&self) -> bool {
         self.marks.has(Marks::CLOSED) && self.unacknowledged == self.queued + 1
     }
 
-    /// Behind the last byte that was sent; FIN is none.
+    /// Number after the last byte of data that was sent, without FIN.
     pub(super) fn sent_to(&self) -> SequenceNumber {
         if self.queued.is_before(self.highest) { self.queued } else { self.highest }
     }
 
-    /// Behind the last number that may ever be sent as of now: FIN takes one.
+    /// Number after the last one that may be sent so far, including FIN.
     #[inline]
     pub(super) fn send_end(&self) -> SequenceNumber {
         self.queued + u32::from(self.marks.has(Marks::CLOSED))
     }
 }
 
-/// The most ranges that are remembered of what arrived beyond holes, on either side.
+/// Maximum number of ranges of out-of-order data, for either direction.
 pub(super) const RANGES_MAX: usize = 256;
 
-/// Blocks that leave room for timestamps in a header of 60 bytes.
+/// Maximum number of SACK blocks in a header of 60 bytes with timestamps.
 pub(super) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = SACK_BLOCKS_MAX - 1;

@@ -1,7 +1,6 @@
-//! What TCP counts, under the names of BSD's stack, which users of TRex know with the prefix
-//! `tcps_`.
+//! TCP counters with the names of the BSD stack; TRex uses the same names with the prefix `tcps_`.
 
-/// Numbers that are counted, with their meaning.
+/// Defines a struct of counters with a description for each.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident { $($field:ident: $text:literal,)* }) => {
         $(#[$about])*
@@ -11,17 +10,17 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Name, meaning and value of each, in the order of the reports.
+            /// Returns name, description and value of each counter, in the order of the reports.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
                 [$((stringify!($field), $text, self.$field)),*].into_iter()
             }
 
-            /// Adds another one's.
+            /// Adds the counters of `other`.
             pub fn merge(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
             }
 
-            /// Takes off what is another one's now, and was merged before.
+            /// Subtracts the counters of `other`, which were merged before.
             pub fn take_off(&mut self, other: &Self) {
                 $(self.$field -= other.$field;)*
             }
@@ -38,84 +37,84 @@ counters! {
         accepts: "connections accepted",
         connects: "connections established",
         closed: "connections closed, drops included",
-        segstimed: "segments timed for a round trip",
-        rttupdated: "round trips measured",
+        segstimed: "segments timed for a round-trip sample",
+        rttupdated: "round-trip samples",
         delack: "delayed acknowledgements sent",
         sndtotal: "segments sent",
         sndpack: "segments with data sent",
-        sndbyte: "bytes handed over by programs",
-        sndbyte_ok: "bytes of data sent, repeats not included",
+        sndbyte: "bytes queued by programs",
+        sndbyte_ok: "bytes of data sent, without retransmissions",
         sndctrl: "segments with SYN, FIN or RST sent",
-        sndacks: "segments sent that only acknowledge",
+        sndacks: "segments sent without data",
         rcvtotal: "segments received",
         rcvpack: "segments with data received in sequence",
         rcvbyte: "bytes received in sequence",
-        rcvackpack: "segments received that acknowledge something new",
+        rcvackpack: "segments received that acknowledge new data",
         rcvackbyte: "bytes acknowledged by the peer",
         rcvackbyte_of: "FINs acknowledged by the peer",
-        rcvoffloads: "segments received that were put together with the one before",
+        rcvoffloads: "segments received that were merged into the previous one",
         drops: "connections dropped",
         conndrops: "connections dropped before they were established",
-        timeoutdrop: "connections dropped because nothing was acknowledged",
+        timeoutdrop: "connections dropped by retransmission timeout",
         rexmttimeo: "retransmission timeouts",
         rexmttimeo_syn: "retransmission timeouts of SYN",
-        persisttimeo: "times that a closed window was probed",
-        persistdrop: "connections dropped because a window stayed closed and nobody answered",
-        keeptimeo: "times that a connection was idle for long, or not open in time",
-        keepprobe: "probes whether the peer is there",
-        keepdrops: "connections dropped because the peer did not answer these, or not in time to open",
-        sndrexmitpack: "segments with data sent again",
-        sndrexmitbyte: "bytes sent again",
-        tlpresends: "probes for a lost tail that sent its last segment again",
-        tlpnewdata: "probes for a lost tail with new data",
-        mturesent: "times that segments were made shorter for the path, and sent again",
-        sndprobe: "probes of a closed window sent",
+        persisttimeo: "persist timer expiries (closed window)",
+        persistdrop: "connections dropped because probes of a closed window were unanswered",
+        keeptimeo: "keepalive timer expiries, including those before establishment",
+        keepprobe: "keepalive probes sent",
+        keepdrops: "connections dropped by the keepalive timer",
+        sndrexmitpack: "segments with data retransmitted",
+        sndrexmitbyte: "bytes retransmitted",
+        tlpresends: "tail loss probes that retransmitted the last segment",
+        tlpnewdata: "tail loss probes with new data",
+        mturesent: "retransmissions because the path MTU shrank",
+        sndprobe: "window probes sent",
         rcvbadsum: "segments received with a wrong checksum",
-        rcvbadoff: "segments received whose header has no such length",
-        rcvshort: "segments received that were cut short",
-        rcvduppack: "segments received of which all was there before",
-        rcvdupbyte: "their bytes",
-        rcvpartduppack: "segments received of which a part was there before",
-        rcvpartdupbyte: "the bytes of those parts",
-        rcvoopack: "segments received beyond a hole",
-        rcvoobyte: "their bytes",
-        rcvoopackdrop: "segments received beyond a hole for which there was no room",
-        rcvoobytesdrop: "their bytes",
+        rcvbadoff: "segments received with an invalid header length",
+        rcvshort: "truncated segments received",
+        rcvduppack: "segments received with only duplicate data",
+        rcvdupbyte: "bytes of these segments",
+        rcvpartduppack: "segments received with some duplicate data",
+        rcvpartdupbyte: "duplicate bytes of these segments",
+        rcvoopack: "segments received out of order",
+        rcvoobyte: "bytes of these segments",
+        rcvoopackdrop: "out-of-order segments dropped for lack of room",
+        rcvoobytesdrop: "bytes of these segments",
         rcvpackafterwin: "segments received with data beyond the window",
-        rcvbyteafterwin: "their bytes beyond the window",
-        rcvafterclose: "segments with data received behind the peer's FIN",
+        rcvbyteafterwin: "bytes received beyond the window",
+        rcvafterclose: "segments with data received after the peer's FIN",
         rcvdupack: "duplicate acknowledgements received",
-        rcvacktoomuch: "acknowledgements received of what was never sent",
-        rcvwinupd: "segments received that only change the window",
-        pawsdrop: "segments dropped as older than what had arrived (PAWS)",
-        badsyn: "segments with SYN where none may be",
-        reasalloc: "times that segments beyond a hole began to be kept",
-        reasfree: "times that none of them was kept any more",
-        reas_hist_4: "of those, with 4 pieces at a time or fewer",
-        reas_hist_16: "of those, with 16 pieces at a time or fewer",
-        reas_hist_100: "of those, with 100 pieces at a time or fewer",
-        reas_hist_other: "of those, with more",
-        nombuf: "segments not sent because there was no room for them",
-        sack_recovery_episode: "times that losses were repaired by SACK",
-        sack_rexmits: "segments sent again by SACK",
-        sack_rexmit_bytes: "bytes sent again by SACK",
-        sack_lostrexmt: "times that what was sent again was found to be lost once more",
+        rcvacktoomuch: "acknowledgements received for data that was never sent",
+        rcvwinupd: "window updates received",
+        pawsdrop: "segments dropped by PAWS: their timestamp was too old",
+        badsyn: "segments with an unexpected SYN, or without an expected one",
+        reasalloc: "reassembly queues allocated (out-of-order data)",
+        reasfree: "reassembly queues freed",
+        reas_hist_4: "freed queues that held at most 4 pieces",
+        reas_hist_16: "freed queues that held 5 to 16 pieces",
+        reas_hist_100: "freed queues that held 17 to 100 pieces",
+        reas_hist_other: "freed queues that held more pieces",
+        nombuf: "segments not sent for lack of room",
+        sack_recovery_episode: "recoveries from loss with SACK",
+        sack_rexmits: "segments retransmitted because of SACK",
+        sack_rexmit_bytes: "bytes retransmitted because of SACK",
+        sack_lostrexmt: "retransmissions that were lost again",
         sack_rcv_blocks: "segments received with SACK blocks",
         sack_send_blocks: "segments sent with SACK blocks",
-        sack_sboverflow: "SACK blocks for which there was no room",
-        ecn_ce: "packets received that met congestion",
-        ecn_ect0: "packets received with ECT(0), where both understand ECN",
-        ecn_ect1: "packets received with ECT(1), where both understand ECN",
-        ecn_shs: "connections that both understand ECN",
-        ecn_rcwnd: "windows reduced by ECN",
+        sack_sboverflow: "SACK blocks dropped because the scoreboard was full",
+        ecn_ce: "packets received with CE",
+        ecn_ect0: "packets received with ECT(0) on connections with ECN",
+        ecn_ect1: "packets received with ECT(1) on connections with ECN",
+        ecn_shs: "connections with ECN",
+        ecn_rcwnd: "window reductions by ECN",
         fast_open_sent: "SYNs sent with data (TCP Fast Open)",
-        fast_open_acked: "those whose data was acknowledged with them",
-        fast_open_taken: "SYNs received whose data was taken",
+        fast_open_acked: "SYNs with data that the peer acknowledged",
+        fast_open_taken: "SYNs received with accepted data",
         rst_sent: "resets sent",
         rst_received: "resets received and accepted",
-        challenge_ack: "acknowledgements sent in answer to a segment that may be forged",
-        challenge_held: "those that were not sent, as there had been many",
-        recovery_episode: "times that a loss was repaired without waiting for a timeout",
+        challenge_ack: "challenge ACKs sent",
+        challenge_held: "challenge ACKs suppressed by the rate limit",
+        recovery_episode: "recoveries from loss without a timeout",
     }
 }
 
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_by_name() {
+    fn merge_adds_counters_by_name() {
         let mut sum = TcpCounters { connects: 3, ..TcpCounters::default() };
         sum.merge(&TcpCounters { connects: 4, accepts: 1, ..TcpCounters::default() });
         let told: alloc::vec::Vec<_> = sum

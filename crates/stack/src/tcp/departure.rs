@@ -1,4 +1,4 @@
-//! What a connection has to send: RFC 9293 sections 3.7 and 3.8, RFC 5681.
+//! Output of a connection: which segments to send (RFC 9293 sections 3.7 and 3.8, RFC 5681).
 
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -9,12 +9,12 @@ use super::segment::{Options, Outgoing, SACK_BLOCKS_MAX, Timestamps, sack_length
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
-/// How much may leave a connection at a time.
+/// Limits of a burst that leaves a connection at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
-    /// How many segments; at least 1.
+    /// Maximum number of segments, at least 1.
     pub(crate) segments: u32,
-    /// Whether the last of several may be shorter than the others.
+    /// Whether the last of several segments may be shorter than the others.
     pub(crate) has_tail: bool,
 }
 
@@ -22,17 +22,17 @@ impl Room {
     const ONE: Self = Self { segments: 1, has_tail: false };
 }
 
-/// What of an established connection leaves at a time.
+/// Data of an established connection that leaves at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) start: SequenceNumber,
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub(super) length: u32,
-    /// Whether FIN is behind them.
+    /// Whether FIN follows the data.
     pub(super) has_fin: bool,
-    /// Whether any of it was sent before.
+    /// Whether any of the data was sent before.
     pub(super) is_again: bool,
-    /// In how many segments of one length, and bytes of a shorter one behind them.
+    /// Number of equally long segments, and length of a shorter one after them.
     segments: u32,
     tail: u32,
 }
@@ -49,8 +49,7 @@ impl Part {
 }
 
 impl Connection {
-    /// The next segment that is to be sent now, if there is any; it counts as sent. To be called
-    /// until there is none.
+    /// Returns the next segment to send, and counts it as sent. Call it until it returns `None`.
     pub fn depart(
         &mut self,
         settings: &Settings,
@@ -60,8 +59,8 @@ impl Connection {
         self.depart_burst(Room::ONE, settings, now, counters)
     }
 
-    /// As [`Self::depart`], but where new data fills several segments, they come as one with
-    /// others behind it ([`Outgoing::more`]), as far as there is room.
+    /// Like [`Self::depart`], but new data may fill several segments, up to `room`. They come as
+    /// one segment with others after it ([`Outgoing::more`]).
     #[inline]
     pub(crate) fn depart_burst(
         &mut self,
@@ -82,14 +81,14 @@ impl Connection {
         Some(outgoing)
     }
 
-    /// Whether anything might be sent now: where this says no, [`Self::depart`] has nothing, and costs
-    /// more.
+    /// Whether there may be something to send. A cheap check: if it returns false, [`Self::depart`]
+    /// returns `None`.
     #[inline]
     pub(crate) fn may_depart(&self) -> bool {
         self.next != self.send_end() || self.marks.has(Marks::ANY_DUE)
     }
 
-    /// What of an established connection is to be sent now.
+    /// Selects what an established connection sends next.
     #[inline]
     fn part_due(
         &mut self,
@@ -122,7 +121,7 @@ impl Connection {
                     true => self.part_due(room, settings, now, counters)?,
                     false => self.acknowledgement_due(counters)?,
                 };
-                // It is SYN that is sent again first, not what is behind it.
+                // The retransmission timer must resend the SYN, not the data after it.
                 self.marks.clear(Marks::TAIL);
                 Some(self.segment(&part, settings, now))
             }
@@ -158,12 +157,12 @@ impl Connection {
         }
     }
 
-    /// The segment by which the peer forgets a connection that ends here without a word: none where
-    /// the peer knows nothing of it, or nothing any more. It counts as sent.
+    /// Returns the RST that aborts a connection at the end of the run, and counts it as sent.
+    /// Returns `None` if the peer has no state or closes by itself.
     ///
-    /// RFC 9293 section 3.10.5 has none in SYN-SENT, CLOSING and LAST-ACK, where the peer ends by
-    /// itself. A peer that answered SYN, or waits for our FIN, does so after a minute, and holds what
-    /// it has until then.
+    /// RFC 9293 section 3.10.5 sends no RST in SYN-SENT, CLOSING and LAST-ACK, where the peer ends
+    /// by itself. However, a peer in SYN-RECEIVED or one that waits for our FIN times out after a
+    /// minute only, and keeps its state until then.
     #[cold]
     pub(crate) fn depart_abandoned(
         &self,
@@ -172,7 +171,7 @@ impl Connection {
     ) -> Option<Outgoing> {
         let flags = match self.state {
             State::TimeWait | State::Closed => return None,
-            // SYN has not left yet.
+            // The SYN has not left yet.
             State::SynSent if self.highest == self.unacknowledged => return None,
             State::SynSent => Flags::RST,
             _ => Flags::RST | Flags::ACK,
@@ -236,7 +235,7 @@ impl Connection {
                 maximum_segment_size: Some(settings.maximum_segment_size),
                 window_scale: scales.then(|| settings.window_scale()),
                 sack_permitted: self.marks.has(Marks::SACK),
-                // Who knows the cookie says how long it is.
+                // The owner of the cookie sets its length.
                 cookie_length: self.marks.has(Marks::FAST_OPEN).then_some(0),
                 ..self.timestamps(now)
             },
@@ -249,7 +248,7 @@ impl Connection {
         }
     }
 
-    /// What is sent once more to repair a loss.
+    /// Selects the next retransmission that repairs a loss.
     #[inline]
     pub(super) fn repair_due(
         &mut self,
@@ -273,7 +272,7 @@ impl Connection {
         let (start, length_max) = self.to_resend(settings)?;
         let is_probe = self.marks.has(Marks::TAIL_DUE);
         self.marks.clear(Marks::RESEND);
-        // What was never sent is new data, and subject to windows.
+        // Data that was never sent is new data, and subject to the windows.
         let left = self.sent_to().distance_from(start).max(0) as u32;
         let length = left.min(length_max).min(self.data_size_now().into());
         let end = start + length;
@@ -297,7 +296,7 @@ impl Connection {
             true => self.note_probe(true, counters),
             false => self.note_resent(SequenceRange { start, end }),
         }
-        // A probe of a tail, or of all that is in flight, is no hole that the peer told of.
+        // A probe of the tail, or of all data in flight, fills no hole that SACK reported.
         let is_told = self.sacked().end().is_some_and(|told| start.is_before(told));
         if is_told && !is_probe && length > 0 {
             counters.sack_rexmits += 1;
@@ -311,7 +310,7 @@ impl Connection {
         Some(Part { start, length, has_fin, is_again: true, ..Part::NOTHING })
     }
 
-    /// New data, or after a timeout what was sent before; and FIN behind the last of it.
+    /// Selects new data, or after a timeout data that was sent before, and FIN after the last byte.
     #[inline]
     pub(super) fn data_due(
         &mut self,
@@ -349,14 +348,14 @@ impl Connection {
         let possible = left.min(window).min(room);
         let mut length = possible.min(size);
         let mut segments = 1;
-        // Some segments are unlike those behind them: each has PSH, or the first one has CWR.
+        // Segments differ from the next ones if each has PSH, or if the first one has CWR.
         let are_unlike =
             is_again || is_tail_probe || settings.push_all || self.marks.has(Marks::CWR_DUE);
         let mut tail = 0;
         if possible / 2 >= size && most.segments > 1 && !are_unlike {
             segments = (possible / size).min(most.segments);
             length = segments * size;
-            // What holds a short segment back is below; FIN never is.
+            // The rules against short segments are below; they never hold back FIN.
             let may_be_short = settings.no_delay || self.marks.has(Marks::CLOSED);
             if most.has_tail && may_be_short && possible == left && segments < most.segments {
                 tail = left - length;
@@ -366,7 +365,7 @@ impl Connection {
         let has_fin = length == left && self.marks.has(Marks::CLOSED);
         if is_probe && left > 0 {
             // RFC 9293 section 3.8.6.1: "transmit at least one octet of new data (if available)".
-            // Section 3.8.6.2.1 has what fits leave "if the override timeout occurs", and "It may be
+            // Section 3.8.6.2.1 sends what fits "if the override timeout occurs", and "It may be
             // convenient to combine this timer with the timer used to probe zero windows".
             counters.sndprobe += u64::from(length == 0);
             length = length.max(1);
@@ -375,15 +374,15 @@ impl Connection {
             // maximum window can be sent", with Fs = 1/2. Section 3.7.4, Nagle: the sender "buffers
             // all user data [...] until the outstanding data has been acknowledged or until the TCP
             // endpoint can send a full-sized segment".
-            // Our own SYN is no data that others would wait for.
+            // Our own SYN in flight does not count as outstanding data.
             let is_idle = pipe == u32::from(self.marks.has(Marks::SYN_OPEN));
             let is_worth_it = if is_again {
-                // RFC 6675 section 5 (C) begins "If cwnd - pipe >= 1 SMSS": what is in flight makes
-                // room for the rest of a segment that was sent before.
+                // RFC 6675 section 5 (C) begins "If cwnd - pipe >= 1 SMSS". The data in flight
+                // makes room for the rest of a segment that was sent before.
                 is_idle || window >= left.min(room)
             } else if length < left {
                 let window_max = self.send_window_max.min(settings.send_buffer);
-                // Where it is not the peer's window, no timer would wait for a greater one.
+                // If the congestion window is the limit, no timer waits for a larger one.
                 length >= window_max / 2 || is_idle && window < room
             } else {
                 is_idle || settings.no_delay
@@ -406,7 +405,8 @@ impl Connection {
         if is_again {
             counters.sndrexmitpack += u64::from(length > 0);
             self.repeats = self.repeats.wrapping_add(u8::from(length > 0));
-            // A segment may begin with what was sent before, as a probe was, and go on with more.
+            // A segment may start with data that was sent before (a probe) and continue with new
+            // data.
             let again = length.min(self.highest.distance_from(start).max(0) as u32);
             counters.sndrexmitbyte += u64::from(again);
             counters.sndbyte_ok += u64::from(length - again);
@@ -429,8 +429,8 @@ impl Connection {
         Some(Part { start, length, has_fin, is_again, segments, tail })
     }
 
-    /// How many segments [`Self::depart_burst`] might have at a time, at least 1: so many frames
-    /// are worth having at hand.
+    /// Returns the maximum number of segments of the next [`Self::depart_burst`], at least 1. The
+    /// caller uses it to allocate frames.
     #[inline]
     pub(crate) fn burst_max(&self) -> u32 {
         let left = self.queued.distance_from(self.next).max(0) as u32;
@@ -438,15 +438,15 @@ impl Connection {
         if left <= size { 1 } else { left.min(self.congestion.window()) / size + 1 }
     }
 
-    /// The longest data of a segment with few options; at least 1.
+    /// Maximum data length of a segment with few options; at least 1.
     #[inline]
     pub(crate) fn segment_size_max(&self) -> u32 {
         u32::from(self.segment_size).max(1)
     }
 
-    /// RFC 5681 section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning
-    /// transmission if the TCP has not sent data in an interval exceeding the retransmission
-    /// timeout."
+    /// Reduces the congestion window after an idle period. RFC 5681 section 4.1: "a TCP SHOULD set
+    /// cwnd to no more than RW before beginning transmission if the TCP has not sent data in an
+    /// interval exceeding the retransmission timeout."
     #[inline]
     fn note_idle(&mut self, settings: &Settings, now: Now) {
         if now.millis.wrapping_sub(self.sent_at) > self.timeout_ms(settings) {
@@ -454,11 +454,13 @@ impl Connection {
         }
     }
 
-    /// The congestion window, and a segment for each duplicate acknowledgement. RFC 5681 section
-    /// 3.2: "On the first and second duplicate ACKs received at a sender, a TCP SHOULD send a
-    /// segment of previously unsent data per \[RFC3042\]", and "For each additional duplicate ACK
-    /// received (after the third), cwnd MUST be incremented by SMSS." With SACK the pipe tells what
-    /// has left the network, once anything is in it.
+    /// Returns the congestion window plus one segment for each duplicate acknowledgement.
+    ///
+    /// RFC 5681 section 3.2: "On the first and second duplicate ACKs received at a sender, a TCP
+    /// SHOULD send a segment of previously unsent data per \[RFC3042\]", and "For each additional
+    /// duplicate ACK received (after the third), cwnd MUST be incremented by SMSS." With SACK
+    /// information there is no addition, because the pipe already excludes data that left the
+    /// network.
     #[inline]
     fn congestion_window(&self, size: u32) -> u32 {
         let window = self.congestion.window();
@@ -471,7 +473,7 @@ impl Connection {
         window.saturating_add(extra * size)
     }
 
-    /// After a timeout: what the peer has need not be sent again.
+    /// After a timeout, skips data that the peer has acknowledged with SACK.
     #[cold]
     fn skip_what_arrived(&mut self) {
         if !self.sacked().is_empty() {
@@ -480,8 +482,8 @@ impl Connection {
         }
     }
 
-    /// Where nothing comes back that could open a window which is closed, or too small for what it
-    /// is worth to send, a timer has to ask.
+    /// Starts the persist timer if no acknowledgement can open a window that is closed or too small
+    /// to send.
     fn wait_for_window(&mut self, pipe: u32, left: u32, settings: &Settings, now: Now) {
         if left > 0 && pipe == 0 && !self.marks.has(Marks::RETRANSMIT) {
             self.marks.set(Marks::PERSIST);
@@ -489,8 +491,8 @@ impl Connection {
         }
     }
 
-    /// What has waited for the peer's window leaves: into the window, where it `fits`, and then it is
-    /// sent again as all data is.
+    /// Ends the persist state: the held-back data leaves. If it `fits` the peer's window, the
+    /// normal retransmission timer replaces the persist timer.
     #[cold]
     fn end_waiting(&mut self, fits: bool) {
         self.marks.clear(Marks::PROBE_DUE);
@@ -500,7 +502,7 @@ impl Connection {
         }
     }
 
-    /// A segment without data, where one is due.
+    /// Selects a segment without data, if one is due.
     #[inline]
     pub(super) fn acknowledgement_due(&mut self, counters: &mut TcpCounters) -> Option<Part> {
         if !self.marks.has(Marks::ANY_ACK) {
@@ -508,8 +510,7 @@ impl Connection {
         }
         let mut start = self.highest;
         if self.marks.has(Marks::KEEPALIVE_DUE) {
-            // RFC 9293 section 3.8.4: "Such a segment generally contains SEG.SEQ = SND.NXT-1",
-            // which was acknowledged and makes the peer answer.
+            // The peer must answer a number which it has already acknowledged.
             self.marks.clear(Marks::KEEPALIVE_DUE);
             counters.keepprobe += 1;
             start = self.unacknowledged - 1;
@@ -519,7 +520,7 @@ impl Connection {
         Some(Part { start, ..Part::NOTHING })
     }
 
-    /// How many blocks there are to tell of, and room for, in an option.
+    /// Returns the number of SACK blocks to send, limited by the space for options.
     #[inline]
     fn sack_blocks_due(&self) -> u8 {
         if self.disorder.is_none() || !self.marks.has(Marks::SACK) {
@@ -532,15 +533,15 @@ impl Connection {
         self.blocks_due().min(room) as u8
     }
 
-    /// The longest data of a segment as of now, of which SACK blocks take. RFC 9293 section 3.7.1:
-    /// "for each segment sent, the sender should adjust the data length accordingly".
+    /// Maximum data length of a segment now, less the space for SACK blocks. RFC 9293 section
+    /// 3.7.1: "for each segment sent, the sender should adjust the data length accordingly".
     #[inline]
     fn data_size_now(&self) -> u16 {
         let blocks = sack_length(self.sack_blocks_due().into()) as u16;
         self.data_size().saturating_sub(blocks).max(1)
     }
 
-    /// A segment of an established connection, which acknowledges all that has arrived.
+    /// Builds a segment of an established connection, which acknowledges all received data.
     #[inline]
     fn segment(&mut self, part: &Part, settings: &Settings, now: Now) -> Outgoing {
         let Part { start, length, has_fin, is_again, segments, tail } = *part;

@@ -1,69 +1,69 @@
-//! What can be told of one connection.
+//! Snapshot of the state of one connection, for reports.
 
 use super::connection::{Connection, Marks, Now, State};
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
-/// A connection as it is at a moment. Lengths are in bytes, times in microseconds.
+/// State of a connection at one moment. Lengths are in bytes, times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Details {
-    /// Its state.
+    /// Connection state.
     pub state: State,
-    /// The longest data of a segment.
+    /// Maximum data length of a segment.
     pub segment_size: u16,
-    /// The congestion window.
+    /// Congestion window.
     pub congestion_window: u32,
-    /// Where slow start ends; `u32::MAX` before the first loss.
+    /// Slow start threshold; `u32::MAX` before the first loss.
     pub slow_start_threshold: u32,
-    /// What the peer has room for.
+    /// Window that the peer offers.
     pub send_window: u32,
-    /// What the peer may send.
+    /// Window that this end offers.
     pub receive_window: u32,
-    /// By how many bits the peer's windows are shifted, and ours; `None` where both are as they are
-    /// told.
+    /// Window shifts of the peer and of this end; `None` without window scaling.
     pub window_scales: Option<(u8, u8)>,
-    /// Whether timestamps were agreed upon (RFC 7323).
+    /// Whether both ends use timestamps (RFC 7323).
     pub timestamps: bool,
-    /// Whether losses are told by SACK (RFC 2018).
+    /// Whether both ends use SACK (RFC 2018).
     pub sack: bool,
-    /// Whether ECN was agreed upon (RFC 3168).
+    /// Whether both ends use ECN (RFC 3168).
     pub ecn: bool,
-    /// How long ago the peer was heard, in milliseconds; `None` where there are neither keepalive
-    /// probes nor timestamps, of which that is known.
+    /// Time since the last segment of the peer in milliseconds; `None` without keepalive probes and
+    /// timestamps, which record it.
     pub silent_ms: Option<u32>,
-    /// What was handed over and is not acknowledged.
+    /// Queued bytes that are not acknowledged.
     pub backlog: u32,
-    /// What of that was never sent.
+    /// Queued bytes that were never sent.
     pub unsent: u32,
-    /// What was acknowledged, modulo 2^32.
+    /// Acknowledged bytes, modulo 2^32.
     pub acknowledged: u32,
-    /// What arrived in sequence, modulo 2^32.
+    /// Bytes received in sequence, modulo 2^32.
     pub received: u32,
-    /// The smoothed round-trip time; `None` before the first one was measured.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub round_trip_us: Option<u32>,
-    /// How much round trips vary.
+    /// Round-trip time variation.
     pub variation_us: Option<u32>,
-    /// The least round-trip time.
+    /// Minimum round-trip time.
     pub least_us: Option<u32>,
-    /// The retransmission timeout.
+    /// Retransmission timeout.
     pub timeout_us: u32,
-    /// How often the retransmission timer has expired since anything was acknowledged.
+    /// Expiries of the retransmission timer since the last acknowledgement of new data.
     pub expiries: u8,
-    /// Segments with data sent again, modulo 256: who follows a connection adds up.
+    /// Retransmitted segments with data, modulo 256. A reader that polls a connection adds up the
+    /// differences.
     pub repeats: u8,
     /// Segments with data that arrived beyond a hole, modulo 256.
     pub out_of_order: u8,
 }
 
 impl Connection {
-    /// What it is at this moment; `initial`: its first number.
+    /// Returns the current state; `initial` is the initial sequence number of this end.
     pub(crate) fn details(
         &self,
         settings: &Settings,
         initial: SequenceNumber,
         now: Now,
     ) -> Details {
-        // What a SYN of ours offers is not agreed upon yet.
+        // The options of our SYN are only an offer.
         let has = |mark| self.state != State::SynSent && self.marks.has(mark);
         Details {
             state: self.state,
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     fn bytes_acknowledged(&self, initial: SequenceNumber) -> u32 {
-        // FIN has a number as well.
+        // A FIN also takes a number.
         let is_all = self.queued.is_before(self.unacknowledged);
         let end = if is_all { self.queued } else { self.unacknowledged };
         if end == initial { 0 } else { end.0.wrapping_sub(initial.0).wrapping_sub(1) }
@@ -106,8 +106,8 @@ impl Connection {
         self.offered.0.wrapping_sub(self.expected.0)
     }
 
-    /// The keepalive timer was started then, and again with each probe; timestamps are noted of
-    /// all that arrives in sequence.
+    /// Returns the time since the peer's last segment, in ms. The keepalive timer restarts with
+    /// each segment and each probe; timestamps record the arrival of segments in sequence.
     fn silent_ms(&self, settings: &Settings, now: Now) -> Option<u32> {
         if !self.marks.has(Marks::KEEPALIVE) || !self.is_established() {
             let is_noted = self.state != State::SynSent && self.marks.has(Marks::TIMESTAMPS);
@@ -119,13 +119,13 @@ impl Connection {
         Some(whole.saturating_sub_signed(left))
     }
 
-    /// Bytes of data that came in order, modulo 2^32.
+    /// Bytes of data received in order, modulo 2^32.
     pub(crate) fn bytes_received(&self) -> u32 {
         if self.state == State::SynSent {
             return 0;
         }
         let numbers = self.expected.0.wrapping_sub(self.peer_initial.0);
-        // Not even SYN has come where a connection was given up before.
+        // A connection that ended early may not have received a SYN.
         numbers.saturating_sub(1 + u32::from(self.is_peer_done()))
     }
 }

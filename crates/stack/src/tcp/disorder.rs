@@ -1,4 +1,4 @@
-//! What a connection remembers only where segments were lost or came in another order.
+//! Connection state that exists only during loss or reordering.
 
 use super::connection::{Connection, Marks, Now};
 use super::counters::TcpCounters;
@@ -8,47 +8,47 @@ use super::segment::SACK_BLOCKS_MAX;
 use super::sequence::SequenceNumber;
 use super::undo::Undo;
 
-/// What an undisturbed connection does not need, so that it takes no room there: it is made when
-/// first needed, and given back once all is in order again.
+/// State that an undisturbed connection does not need. It is allocated on demand, and freed when
+/// everything is in order again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disorder {
-    /// What arrived beyond holes.
+    /// Ranges received beyond a hole.
     pub(super) arrived: Ranges,
-    /// The most pieces of it there were at a time, since there was none.
+    /// Maximum number of these ranges since they were last empty.
     pieces_max: u16,
-    /// What the peer says arrived beyond holes (RFC 6675's scoreboard).
+    /// Ranges that the peer acknowledged with SACK (the scoreboard of RFC 6675).
     pub(super) sacked: Ranges,
-    /// Behind the highest number sent when a loss was found (RFC 6582's `recover`), as long as not
+    /// `recover` of RFC 6582: the number after the highest one sent when a loss was detected, until
     /// all before it is acknowledged.
     pub(super) recover: Option<SequenceNumber>,
-    /// Whether that was by a timeout, so that all that is in flight was sent since.
+    /// Whether a timeout started the recovery, so that everything in flight was sent since.
     pub(super) has_started_over: bool,
-    /// Behind what was sent again in this recovery (RFC 6675's `HighRxt`).
+    /// `HighRxt` of RFC 6675: the number after the last retransmission in this recovery.
     pub(super) resent_to: Option<SequenceNumber>,
-    /// The number of the peer's FIN, where it arrived beyond a hole.
+    /// Number of the peer's FIN, if it arrived beyond a hole.
     pub(super) fin: Option<SequenceNumber>,
-    /// Data that came twice, of which the next segment tells the peer (RFC 2883), and of which the
-    /// last one told.
+    /// Duplicate data that the next segment reports to the peer (RFC 2883), and the one that the
+    /// last segment reported.
     twice: Option<SequenceRange>,
     told_twice: Option<SequenceRange>,
     pub(super) duplicate_acks: u16,
-    /// How many of them tell of a loss; noted with what is in `sacked`.
+    /// DupThresh, stored together with `sacked`.
     pub(super) dupack_threshold: u8,
-    /// Challenges since a time in ms.
+    /// Challenge ACKs since `challenged_at`, a time in ms.
     challenges: u8,
     challenged_at: u32,
-    /// When what was sent.
+    /// Transmission times.
     pub(super) rack: Rack,
-    /// The window before its last reduction, as long as that may have been needless.
+    /// Congestion state before the last reduction, while that may be spurious.
     pub(super) undo: Option<Undo>,
 }
 
-/// RFC 5961 section 7 bounds how many segments that may be forged are answered, as in its example:
-/// so many in so many ms. Each connection counts for itself, so that none tells of another.
+/// Limit of challenge ACKs per time span in ms, as in the example of RFC 5961 section 7. Each
+/// connection has its own limit, so that none reveals another.
 const CHALLENGES_MAX: u8 = 10;
 const CHALLENGES_SPAN: u32 = 5_000;
 
-/// No ranges, for those who have none.
+/// Empty set for connections without this state.
 static NOTHING: Ranges = Ranges::new();
 
 impl Connection {
@@ -56,13 +56,13 @@ impl Connection {
         self.disorder.get_or_insert_default()
     }
 
-    /// What arrived beyond holes.
+    /// Ranges received beyond a hole.
     #[inline]
     pub(super) fn arrived(&self) -> &Ranges {
         self.disorder.as_ref().map_or(&NOTHING, |it| &it.arrived)
     }
 
-    /// What the peer says arrived beyond holes.
+    /// Ranges that the peer acknowledged with SACK.
     #[inline]
     pub(super) fn sacked(&self) -> &Ranges {
         self.disorder.as_ref().map_or(&NOTHING, |it| &it.sacked)
@@ -73,20 +73,21 @@ impl Connection {
         self.disorder.as_ref().map_or(0, |it| it.duplicate_acks)
     }
 
-    /// Whether what was sent when the window was last reduced is not all acknowledged.
+    /// Whether data sent before the last window reduction is still unacknowledged.
     #[inline]
     pub(super) fn is_recovering(&self) -> bool {
         let recover = self.disorder.as_ref().and_then(|it| it.recover);
         recover.is_some_and(|recover| self.unacknowledged.is_before(recover))
     }
 
-    /// The same where all of it is sent again, from the first one unacknowledged on.
+    /// Whether the recovery follows a timeout and retransmits everything from the oldest
+    /// unacknowledged number on.
     #[inline]
     pub(super) fn is_starting_over(&self) -> bool {
         self.is_recovering() && self.disorder.as_ref().is_some_and(|it| it.has_started_over)
     }
 
-    /// Notes that data came a second time.
+    /// Records duplicate data for a DSACK report.
     #[cold]
     pub(super) fn note_twice(&mut self, range: SequenceRange) {
         if self.marks.has(Marks::SACK) && !range.is_empty() {
@@ -94,15 +95,15 @@ impl Connection {
         }
     }
 
-    /// How many SACK blocks there are to tell of.
+    /// Number of SACK blocks to report.
     #[cold]
     pub(super) fn blocks_due(&self) -> usize {
         let disorder = self.disorder.as_ref();
         disorder.map_or(0, |it| usize::from(it.twice.is_some()) + it.arrived.len())
     }
 
-    /// A segment tells of them. RFC 2883 section 4, (2): "Each duplicate contiguous sequence of data
-    /// received is reported in at most one D-SACK block."
+    /// Marks the duplicate as reported. RFC 2883 section 4, (2): "Each duplicate contiguous
+    /// sequence of data received is reported in at most one D-SACK block."
     #[cold]
     pub(super) fn tell_blocks(&mut self) {
         if let Some(disorder) = &mut self.disorder {
@@ -110,13 +111,13 @@ impl Connection {
         }
     }
 
-    /// Writes the blocks of the segment that left last, as many as [`Outgoing::sack_blocks`] says.
+    /// Writes the SACK blocks of the last departed segment, as many as [`Outgoing::sack_blocks`].
     ///
     /// RFC 2883 section 4: "the first block of the SACK option should be a D-SACK block specifying
     /// the sequence numbers for the duplicate segment that triggers the acknowledgement. If the
     /// duplicate segment is part of a larger block of non-contiguous data in the receiver's data
-    /// queue, then the following SACK block should be used to specify this larger block." That is
-    /// the block that was added to last.
+    /// queue, then the following SACK block should be used to specify this larger block." The
+    /// larger block is the most recently changed one.
     ///
     /// [`Outgoing::sack_blocks`]: super::segment::Outgoing::sack_blocks
     pub fn sack_blocks(&self, blocks: &mut [SequenceRange; SACK_BLOCKS_MAX]) {
@@ -126,8 +127,8 @@ impl Connection {
         self.arrived().most_recent(behind);
     }
 
-    /// Answers what may be forged with an acknowledgement, which the true peer answers if it has
-    /// lost the connection; unless that was done often of late.
+    /// Answers a segment that may be forged with a challenge ACK, within the rate limit. A peer
+    /// that really lost the connection answers it with RST.
     #[cold]
     pub(super) fn challenge(&mut self, now: Now, counters: &mut TcpCounters) {
         let disorder = self.disorder_mut();
@@ -143,7 +144,7 @@ impl Connection {
         self.marks.set(Marks::CHALLENGE_DUE);
     }
 
-    /// Gives the memory back where all is in order.
+    /// Frees this state when everything is in order.
     #[cold]
     pub(super) fn settle(&mut self) {
         let is_settled = self.unacknowledged == self.highest && !self.marks.has(Marks::RECOVERY);
@@ -154,7 +155,7 @@ impl Connection {
 }
 
 impl Disorder {
-    /// Something was kept beyond a hole.
+    /// Counts data that is kept beyond a hole.
     #[cold]
     pub(super) fn note_reassembly(&mut self, counters: &mut TcpCounters) {
         let pieces = u16::try_from(self.arrived.len()).unwrap_or(u16::MAX);
@@ -162,7 +163,7 @@ impl Disorder {
         self.pieces_max = self.pieces_max.max(pieces);
     }
 
-    /// Nothing is kept beyond a hole any more, if anything was.
+    /// Counts the end of a reassembly, if one was in progress.
     #[cold]
     pub(super) fn end_reassembly(&mut self, counters: &mut TcpCounters) {
         if self.pieces_max == 0 {
@@ -179,14 +180,14 @@ impl Disorder {
         self.pieces_max = 0;
     }
 
-    /// Whether nothing of it is needed any more, where all that was sent is acknowledged.
+    /// Whether the state is no longer needed; all sent data must be acknowledged.
     fn is_over(&self) -> bool {
         self.arrived.is_empty()
             && self.twice.is_none()
             && self.fin.is_none()
             && self.challenges == 0
             && self.rack.is_over()
-            // The last of what was sent again may yet be said to have come twice.
+            // The peer may still report the last retransmission as duplicate.
             && self.undo.as_ref().is_none_or(|it| !it.is_open())
     }
 }
@@ -201,7 +202,7 @@ pub(super) mod tests {
     use crate::tcp::sequence::SequenceNumber;
     use wirestorm_model::tcp::Settings;
 
-    /// A segment of the peer without data.
+    /// Returns a segment of the peer without data.
     pub(in crate::tcp) fn segment(sequence: u32, acknowledgement: u32) -> Segment<'static> {
         Segment {
             sequence: SequenceNumber(sequence),
@@ -217,7 +218,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A connection that was opened within 10 ms; both begin with 0.
+    /// Returns a connection that was opened within 10 ms; both initial sequence numbers are 0.
     pub(in crate::tcp) fn established(counters: &mut TcpCounters) -> Connection {
         let (settings, initial) = (Settings::default(), SequenceNumber(0));
         let mut connection = Connection::connect(&settings, initial, Now::default(), counters);
@@ -228,7 +229,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_once_all_is_in_order_again() {
+    fn state_is_freed_once_everything_is_in_order() {
         let settings = Settings::default();
         let mut counters = TcpCounters::default();
         let mut connection = established(&mut counters);
@@ -237,19 +238,19 @@ pub(super) mod tests {
             connection.arrive(segment, &settings, now, &mut counters);
             while connection.depart(&settings, now, &mut counters).is_some() {}
         };
-        // Of the peer, the second segment comes first.
+        // The second segment of the peer arrives first.
         hear(&mut connection, &Segment { length: 100, ..segment(101, 1) }, 11);
         assert!(connection.disorder.is_some());
         hear(&mut connection, &Segment { length: 100, ..segment(1, 1) }, 12);
         assert!(connection.disorder.is_none());
-        // Of ours, the first of four is lost.
+        // The first of our four segments is lost.
         connection.queue(4 * 536, &mut TcpCounters::default());
         hear(&mut connection, &segment(201, 1), 20);
         let told = [537_u32.to_be_bytes(), 2_145_u32.to_be_bytes()].concat();
         hear(&mut connection, &Segment { sack: &told, ..segment(201, 1) }, 30);
         assert!(connection.disorder.is_some());
         hear(&mut connection, &segment(201, 2_145), 40);
-        // The peer may yet tell that it came twice: for two windows of data.
+        // The peer may report a duplicate for two windows of data.
         let twice = 2 * connection.disorder.as_ref().unwrap().undo.as_ref().unwrap().window();
         let mut acknowledged = 2_145;
         while connection.disorder.is_some() {
@@ -263,7 +264,7 @@ pub(super) mod tests {
         assert_eq!(counters.sndrexmitpack, 1);
     }
 
-    /// A connection to which so many pieces came with a hole before each of them.
+    /// Returns a connection that received `pieces` segments, each after a hole.
     fn with_pieces(pieces: u32, counters: &mut TcpCounters) -> Connection {
         let mut connection = established(counters);
         for piece in 1..=pieces {
@@ -274,7 +275,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_counted_by_its_pieces_at_a_time() {
+    fn reassembly_counters_depend_on_the_number_of_pieces() {
         for (pieces, expected) in [
             (1, [1, 0, 0, 0]),
             (4, [1, 0, 0, 0]),
@@ -299,14 +300,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn pieces_for_which_there_is_no_room_are_counted() {
+    fn pieces_beyond_the_limit_are_counted() {
         let mut counters = TcpCounters::default();
         let pieces = RANGES_MAX as u32 + 3;
         let mut connection = with_pieces(pieces, &mut counters);
         assert_eq!(connection.arrived().len(), RANGES_MAX);
         assert_eq!((counters.rcvoopackdrop, counters.rcvoobytesdrop), (3, 3));
         assert_eq!(counters.rcvoopack, RANGES_MAX as u64);
-        // What the peer tells of has no more room.
+        // The scoreboard for the peer's SACK blocks has the same limit.
         let settings = Settings::default();
         let now = Now::from_micros(30_000);
         connection.queue(5_000, &mut counters);
@@ -321,7 +322,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn segments_that_were_put_together_are_counted_one_by_one_beyond_a_hole_too() {
+    fn merged_segments_beyond_a_hole_are_counted_individually() {
         let mut counters = TcpCounters::default();
         let mut connection = established(&mut counters);
         let train = Segment { length: 300, segments: 3, ..segment(101, 1) };

@@ -1,13 +1,13 @@
-//! TCP: one end of a connection as a value, without input or output (RFC 9293).
+//! TCP: one end of a connection as a value that does no I/O (RFC 9293).
 //!
 //! ```text
 //! segment ->  arrival  \              / departure  -> segment
 //!                       > Connection <
-//! time    ->  timers   /  | | | |    \ what the program is told
-//!                         | | | disorder, ranges: what arrived beyond holes, here and there
-//!                         | | congestion: how much may be on its way; paced: and how fast, with BBR
-//!                         | round_trip: how long to wait for an answer
-//!                         recovery, rack: what to send again; undo: windows reduced for nothing
+//! time    ->  timers   /  | | | |    \ events for the program
+//!                         | | | disorder, ranges: out-of-order data, SACK scoreboard
+//!                         | | congestion: congestion window; paced: pacing rate with BBR
+//!                         | round_trip: RTT estimate and retransmission timeout
+//!                         recovery, rack: retransmissions; undo: spurious window reductions
 //! ```
 
 pub mod arrival;

@@ -1,4 +1,4 @@
-//! What is paced, and of which deliveries are measured: connections with BBR.
+//! Pacing and delivery rate measurement, for connections with BBR.
 
 use super::congestion::bbr::{Acknowledgement, Before, Flight, Repair};
 use super::connection::{Connection, Marks, Now};
@@ -10,13 +10,14 @@ use super::segment::{Segment, sack_blocks};
 use wirestorm_model::tcp::Settings;
 
 impl Connection {
-    /// When the next segment may leave, in ms, where the marks say that it waits.
+    /// Returns the time of the next departure in ms; valid while `Marks::PACE` is set.
     #[cold]
     pub(super) fn pace_at(&self) -> u32 {
         self.congestion.bbr().map_or(0, |bbr| bbr.pacing.due_at())
     }
 
-    /// As of others, where it is time for it; acknowledgements alone do not wait.
+    /// Selects what to send next, like `part_due`, but not before the pacing time. Pure
+    /// acknowledgements do not wait.
     #[cold]
     pub(super) fn part_due_paced(
         &mut self,
@@ -49,7 +50,8 @@ impl Connection {
         Some(part)
     }
 
-    /// Notes that nothing is to be sent, where there is room for it.
+    /// Records that the connection is application-limited: nothing to send although the window has
+    /// room.
     fn note_dry(&mut self, now: Now) {
         let has_room = self.next == self.send_end() && self.pipe() < self.congestion.window();
         if let Some(bbr) = self.congestion.bbr_mut().filter(|_| has_room) {
@@ -57,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// Data or FIN leaves.
+    /// Records the departure of data or FIN.
     fn note_paced(&mut self, part: &Part, in_flight: u32, now: Now) {
         let end = part.start + part.length + u32::from(part.has_fin);
         let range = SequenceRange { start: part.start, end };
@@ -69,7 +71,8 @@ impl Connection {
         }
     }
 
-    /// Notes what an acknowledgement is about to deliver, and how much is in flight before it.
+    /// Records the newest data that a segment will deliver, and the bytes in flight before it. Call
+    /// it before the segment is processed.
     #[cold]
     pub(super) fn begin_measuring(&mut self, segment: &Segment<'_>) {
         let newest = self.newest_delivered(segment);
@@ -79,14 +82,15 @@ impl Connection {
         }
     }
 
-    /// It was taken as others are.
+    /// Updates the model after the segment is processed.
     #[cold]
     pub(super) fn end_measuring(&mut self, now: Now) {
         self.note_delivered(now);
         self.note_dry(now);
     }
 
-    /// Of what a segment tells to have arrived and that was not known, the part sent last.
+    /// Returns the last sent part of the data that a segment newly acknowledges, cumulatively or
+    /// with SACK.
     fn newest_delivered(&self, segment: &Segment<'_>) -> Option<Flight> {
         let (unacknowledged, highest) = (self.unacknowledged, self.highest);
         let delivery = &self.congestion.bbr()?.delivery;
@@ -104,7 +108,7 @@ impl Connection {
         let lost = self.disorder.as_mut().map_or(0, |it| it.rack.take_lost());
         let repair = match (self.marks.has(Marks::RECOVERY), self.is_recovering()) {
             (true, _) => Repair::Recovery,
-            // Only if it was for a timeout.
+            // The recovery counts only if a timeout started it.
             (false, true) => Repair::Timeout,
             (false, false) => Repair::None,
         };
@@ -134,7 +138,7 @@ mod tests {
     use crate::tcp::sequence::SequenceNumber;
     use wirestorm_model::tcp::Algorithm;
 
-    /// As an endpoint does; returns how many bytes left.
+    /// Sends all due segments, as an endpoint does; returns the number of bytes.
     fn serve(connection: &mut Connection, settings: &Settings, now: Now) -> u32 {
         let counters = &mut TcpCounters::default();
         let mut bytes = 0;
@@ -149,7 +153,7 @@ mod tests {
         Now::from_micros(millis * 1_000)
     }
 
-    /// One that was opened within 10 ms.
+    /// Returns a connection that was opened within 10 ms.
     fn opened(settings: &Settings) -> Connection {
         let counters = &mut TcpCounters::default();
         let mut connection =
@@ -162,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn a_window_leaves_over_a_round_trip_and_not_at_once() {
+    fn window_is_paced_over_a_round_trip() {
         let settings = Settings { congestion: Algorithm::Bbr, ..Settings::default() };
         let mut connection = opened(&settings);
         connection.queue(100_000, &mut TcpCounters::default());
         let first = serve(&mut connection, &settings, at(10));
-        // Two milliseconds of it are made up for as if a timer had been late.
+        // Pacing allows two milliseconds of credit, as after a late timer.
         assert!((1_072..=3_216).contains(&first), "{first}");
         let due = connection.deadline(&settings, at(10)).unwrap();
         assert!((11..13).contains(&due), "{due}");
@@ -176,16 +180,16 @@ mod tests {
             connection.expire(&settings, at(now), &mut TcpCounters::default());
             all += serve(&mut connection, &settings, at(now));
         }
-        // The whole of the first window, which is 10 segments of 536 bytes.
+        // The whole initial window: 10 segments of 536 bytes.
         assert_eq!(all, 5_360);
-        // Now it is the window that keeps the rest back, and an acknowledgement lets it go.
+        // Now the window is the limit, and an acknowledgement opens it.
         let counters = &mut TcpCounters::default();
         connection.arrive(&segment(1, 1 + 1_072), &settings, at(21), counters);
         assert!(serve(&mut connection, &settings, at(21)) > 0);
     }
 
     #[test]
-    fn a_program_that_comes_late_is_told_from_one_that_is_kept_waiting() {
+    fn application_limited_and_paced_senders_are_distinguished() {
         let settings = Settings { congestion: Algorithm::Bbr, ..Settings::default() };
         let counters = &mut TcpCounters::default();
         let is_limited = |it: &Connection| {
@@ -193,7 +197,7 @@ mod tests {
         };
         let mut connection = opened(&settings);
         for _ in 0..4 {
-            // All leaves, the next is there at once, and waits for its time.
+            // All data leaves; the next data is there at once and waits for its pacing time.
             connection.queue(536, counters);
             serve(&mut connection, &settings, at(10));
         }

@@ -1,6 +1,6 @@
-//! A path that carries only shorter packets. RFC 1191 section 6.4: "The TCP layer must track the
-//! PMTU for the destination of a connection; it should not send datagrams that would be larger than
-//! this." RFC 8201 says the same of IPv6.
+//! Path MTU changes. RFC 1191 section 6.4: "The TCP layer must track the PMTU for the destination
+//! of a connection; it should not send datagrams that would be larger than this." RFC 8201 requires
+//! the same for IPv6.
 
 use super::congestion::Congestion;
 use super::connection::{Connection, End, Marks, Now, State};
@@ -8,26 +8,26 @@ use super::counters::TcpCounters;
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
-/// Less would be all headers and options.
+/// Minimum segment size; less would be all headers and options.
 const PATH_SEGMENT_SIZE_MIN: u16 = 48;
 
 impl Connection {
-    /// Segments of a connection that has not sent any data are to be no longer than this, options
-    /// included: so much is known of the path.
+    /// Limits the segment size (options included) to the known path MTU. Only for a connection that
+    /// has not sent data yet.
     pub fn limit_segments(&mut self, size: u16, settings: &Settings) {
         self.segment_size = self.segment_size.min(size.max(PATH_SEGMENT_SIZE_MIN));
         let window = u32::from(settings.initial_window);
         self.congestion = Congestion::new(settings.congestion, self.data_size(), window);
     }
 
-    /// It is said that the segment of a number did not reach the peer: that nobody waits there, or
-    /// that no way leads to it. Returns whether that ends the connection.
+    /// Handles an ICMP unreachable error for the segment at `number`. `is_refused` means that the
+    /// port or protocol has no listener. Returns whether the error ends the connection.
     ///
-    /// RFC 1122 section 4.2.3.9 would have a connection aborted where nobody waits: "These are hard
-    /// error conditions, so TCP SHOULD abort the connection." RFC 5927 section 5.2 tells of those
-    /// who treat them as "soft errors" where a connection is established, as is done here: what is
-    /// said may be forged. One that is not is ended by either, as Linux does (`tcp_v4_err`): who
-    /// asked wants to know.
+    /// RFC 1122 section 4.2.3.9 aborts a connection if the port has no listener: "These are hard
+    /// error conditions, so TCP SHOULD abort the connection." RFC 5927 section 5.2 describes
+    /// implementations that treat them as "soft errors" in established connections, because the
+    /// messages may be forged. This does the same. Both errors end a connection that is not
+    /// established, as in Linux (`tcp_v4_err`).
     pub fn hear_unreachable(
         &mut self,
         number: SequenceNumber,
@@ -42,8 +42,8 @@ impl Connection {
         is_it
     }
 
-    /// A router says that the segment of a number was too long, and that those up to a size,
-    /// options included, are not. Returns whether that is news, and may be believed.
+    /// Handles an ICMP "too big" error for the segment at `number`; `size` is the new segment size,
+    /// options included. Returns whether the connection accepted the error.
     ///
     /// RFC 5927 section 4.1: the number has to be "within the range SND.UNA =< SEG.SEQ < SND.NXT".
     /// RFC 8201 section 4: "A node must not increase its estimate of the Path MTU in response to
@@ -64,10 +64,10 @@ impl Connection {
         self.segment_size = size;
         self.congestion.set_segment_size(self.data_size());
         counters.mturesent += 1;
-        // What was in flight is sent again at once. RFC 1191 section 6.4: "a retransmission caused
-        // by a Datagram Too Big message should not change the congestion window." The slow start
-        // that it would have as well is left out, as Linux does (`tcp_simple_retransmit`): no
-        // congestion was met. It is a waste to find out which segments were short enough.
+        // Retransmit the data in flight at once. RFC 1191 section 6.4: "a retransmission caused by
+        // a Datagram Too Big message should not change the congestion window." As in Linux
+        // (`tcp_simple_retransmit`), there is no slow start either, because no congestion occurred.
+        // Sorting out which segments were short enough is not worth it.
         self.start_over();
         // RFC 6298 section 3: "RTT samples MUST NOT be made using segments that were
         // retransmitted".
@@ -85,7 +85,7 @@ mod tests {
 
     const NOW: Now = Now { micros: 5_000, millis: 5 };
 
-    /// A connection with so many bytes handed over and its first window sent.
+    /// Returns a connection with `bytes` queued and its first window sent.
     fn sending(bytes: u32, settings: &Settings, counters: &mut TcpCounters) -> Connection {
         let start = SequenceNumber(u32::MAX - 3_000);
         let mut connection = Connection::connect(settings, start, NOW, counters);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn all_in_flight_is_sent_again_in_shorter_segments_with_the_same_window() {
+    fn too_big_error_retransmits_in_shorter_segments_with_the_same_window() {
         let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
         let mut connection = sending(100_000, &settings, counters);
         let (first, window) = (connection.unacknowledged(), connection.congestion.window());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_connection_without_answer_is_ended_by_what_a_router_says() {
+    fn unreachable_error_ends_only_an_opening_connection() {
         let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
         let start = SequenceNumber(u32::MAX);
         for (is_refused, end) in [(true, End::Refused), (false, End::Unreachable)] {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_flight_or_no_news_is_not_believed() {
+    fn too_big_errors_for_other_segments_or_larger_sizes_are_ignored() {
         let (settings, counters) = (Settings::default(), &mut TcpCounters::default());
         let mut connection = sending(100_000, &settings, counters);
         let first = connection.unacknowledged();

@@ -1,8 +1,8 @@
-//! Losses found by time: RACK and tail loss probes (RFC 8985).
+//! Loss detection by time: RACK and tail loss probes (RFC 8985).
 //!
-//! What was sent at one time is one entry, however many segments it was: "RACK.segment" and its
-//! kin are ranges of numbers here. The newest of them is known to the connection itself, so that
-//! one which has a single burst in flight keeps nothing of this.
+//! One entry covers all data that was sent at the same time, in any number of segments.
+//! "RACK.segment" and similar terms are ranges of sequence numbers here. The connection itself
+//! stores the newest burst, so a connection with a single burst in flight needs no entry.
 
 use alloc::vec::Vec;
 
@@ -13,22 +13,22 @@ use super::segment::{Segment, sack_blocks};
 use super::sequence::SequenceNumber;
 use wirestorm_model::tcp::Settings;
 
-/// Section 6.2, step 4: after so many recoveries without a DSACK the reordering window is as at
-/// first.
+/// Number of recoveries without a DSACK after which the reordering window returns to its initial
+/// size (section 6.2, step 4).
 const RECOVERIES: u8 = 16;
 
-/// Section 7.2: the probe timeout as long as no round-trip time is known, in ms.
+/// Probe timeout before the first round-trip time sample, in ms (section 7.2).
 const PROBE_TIMEOUT_INITIAL: u32 = 1_000;
 
-/// The least probe timeout, in ms: a timer of one tick may expire at once.
+/// Minimum probe timeout in ms; a timer of one tick could expire at once.
 const PROBE_TIMEOUT_MIN: u32 = 2;
 
-/// What was sent last at one time: up to `end`, from the end of the one before it.
+/// Data that was last sent at one time: from the end of the previous entry up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     end: SequenceNumber,
-    /// In microseconds modulo 2^32: when the first of it was sent, and the last, which are one but
-    /// where there was no room for both.
+    /// Times when the first and last part was sent, in microseconds modulo 2^32. They differ only
+    /// in entries that were merged for lack of room.
     first_at: u32,
     at: u32,
     is_again: bool,
@@ -36,8 +36,10 @@ struct Sent {
 }
 
 impl Sent {
-    /// Takes what is behind it, and as lost as it is. It is lost once the last of it would be, and
-    /// where it has arrived, only what was sent before the first of it was sent before it.
+    /// Merges the next entry into this one and keeps the loss state of this one.
+    ///
+    /// The merged entry counts as lost when its last part would. If it arrives, only data sent
+    /// before its first part counts as sent earlier.
     fn join(&mut self, next: &Self) {
         if next.at.wrapping_sub(self.at).cast_signed() > 0 {
             self.at = next.at;
@@ -50,7 +52,7 @@ impl Sent {
     }
 }
 
-/// A probe that is not answered yet.
+/// Outstanding tail loss probe.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     /// TLP.end_seq.
@@ -59,35 +61,35 @@ struct Probe {
     is_again: bool,
 }
 
-/// What is remembered of when segments were sent and arrived.
+/// Transmission and delivery times of segments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
-    /// All from the oldest number that is not acknowledged to the newest burst, in order.
+    /// Data from the oldest unacknowledged number to the newest burst, in order.
     sent: Vec<Sent>,
-    /// RACK.xmit_ts and RACK.end_seq: of what arrived, when the last was sent, and its end.
+    /// RACK.xmit_ts and RACK.end_seq: transmission time and end of the last sent data that arrived.
     delivered: Option<(u32, SequenceNumber)>,
-    /// RACK.rtt: how long that took, in microseconds.
+    /// RACK.rtt: round-trip time of that data, in microseconds.
     round_trip: u32,
-    /// RACK.fack: behind the highest number that arrived.
+    /// RACK.fack: number after the highest one that arrived.
     highest_delivered: Option<SequenceNumber>,
     /// RACK.reordering_seen.
     is_reordered: bool,
-    /// How often RACK.reo_wnd_mult was increased.
+    /// Number of increments of RACK.reo_wnd_mult.
     widened: u8,
     /// RACK.reo_wnd_persist.
     persists: u8,
     /// RACK.dsack_round.
     widened_at: Option<SequenceNumber>,
-    /// When the reordering timer expires, in ms, where the marks say that it runs.
+    /// Expiry of the reordering timer in ms; valid while `Marks::REORDER` is set.
     reorder_at: u32,
-    /// When the window was last reduced for a loss, in microseconds.
+    /// Time of the last window reduction for a loss, in microseconds.
     reduced_at: u32,
-    /// Bytes that were found to be lost, for who asks ([`Self::take_lost`]).
+    /// Bytes found lost since the last call of [`Self::take_lost`].
     lost: u32,
     probe: Option<Probe>,
 }
 
-/// Whether one was sent after another: "RACK_sent_after" of section 6.2, step 2.
+/// "RACK_sent_after" of section 6.2, step 2: whether one segment was sent after another.
 fn is_after(
     (at, end): (u32, SequenceNumber),
     (other_at, other_end): (u32, SequenceNumber),
@@ -99,24 +101,24 @@ fn is_after(
 }
 
 impl Rack {
-    /// Whether it is as good as new, where all that was sent is acknowledged.
+    /// Whether the state equals a new one when all sent data is acknowledged.
     pub(super) fn is_over(&self) -> bool {
-        // A probe that was sent again is judged by what is acknowledged after it.
+        // A later acknowledgement decides whether a retransmitted probe repaired a loss.
         self.probe.is_none() && !self.is_reordered && self.widened == 0
     }
 
-    /// How many bytes were found to be lost since this was asked last.
+    /// Returns the number of bytes found lost since the last call.
     pub(super) const fn take_lost(&mut self) -> u32 {
         core::mem::replace(&mut self.lost, 0)
     }
 
-    /// Forgets what is acknowledged.
+    /// Drops entries of acknowledged data.
     fn advance(&mut self, to: SequenceNumber) {
         let gone = self.sent.partition_point(|sent| !to.is_before(sent.end));
         self.sent.drain(..gone);
     }
 
-    /// What was sent, from the oldest number that is not acknowledged on.
+    /// Returns the sent ranges from the oldest unacknowledged number on.
     fn ranges(&self, from: SequenceNumber) -> impl Iterator<Item = (SequenceRange, Sent)> {
         let known = self.sent.iter().filter(move |sent| from.is_before(sent.end));
         known.scan(from, |start, sent| {
@@ -126,7 +128,7 @@ impl Rack {
         })
     }
 
-    /// Makes a number the end of an entry.
+    /// Splits an entry so that one ends at `at`.
     fn split(&mut self, at: SequenceNumber) {
         let place = self.sent.partition_point(|sent| sent.end.is_before(at));
         if let Some(sent) = self.sent.get(place).copied()
@@ -136,7 +138,7 @@ impl Rack {
         }
     }
 
-    /// Notes what was sent behind all others.
+    /// Adds newly sent data after all other.
     fn push(
         &mut self,
         end: SequenceNumber,
@@ -148,7 +150,7 @@ impl Rack {
         self.tidy(unacknowledged, sacked);
     }
 
-    /// Notes what was sent again.
+    /// Records a retransmission.
     fn repeat(
         &mut self,
         range: SequenceRange,
@@ -168,9 +170,12 @@ impl Rack {
         self.tidy(unacknowledged, sacked);
     }
 
-    /// Puts together what need not be told apart, of what begins at a number. Where there is no
-    /// room, what has arrived counts with what is behind it, what is lost with what is lost beside
-    /// it, and then the oldest of the rest with what is beside it, which makes a loss be found later.
+    /// Merges equal entries that are adjacent, and more if there are too many; the first entry
+    /// starts at `from`.
+    ///
+    /// If there is no room, data that arrived merges with the next entry, and lost data with
+    /// adjacent lost data. Then the oldest of the remaining entries merge, which delays the
+    /// detection of their loss.
     fn tidy(&mut self, from: SequenceNumber, sacked: &Ranges) {
         self.sent.dedup_by(|sent, before| {
             let is_same = Sent { end: before.end, ..*sent } == *before;
@@ -195,8 +200,8 @@ impl Rack {
         }
     }
 
-    /// Puts together what is lost and not sent again, one beside the other: when that was sent is
-    /// asked no more.
+    /// Merges adjacent entries that are lost and not retransmitted; their transmission time no
+    /// longer matters.
     fn join_lost(&mut self) {
         self.sent.dedup_by(|sent, before| {
             let are_lost = sent.is_lost && before.is_lost;
@@ -207,10 +212,11 @@ impl Rack {
         });
     }
 
-    /// Makes one entry of the two oldest that lie beside each other and are not lost: their losses
-    /// would be known by now, those of what was sent of late are not. Where there are no two, the
-    /// fewest bytes between losses count as lost as well, and are sent once more: of losses none is
-    /// ever forgotten, for they would wait for a timeout.
+    /// Merges the two oldest adjacent entries that are not lost. Their losses would be known by
+    /// now, unlike those of recent entries.
+    ///
+    /// Without such a pair, the shortest entry between lost ones counts as lost as well and is
+    /// retransmitted. No loss is ever dropped, because it would need a timeout to repair.
     #[cold]
     fn join_two(&mut self, from: SequenceNumber) {
         let are_not_lost = |two: &[Sent]| !two[0].is_lost && !two[1].is_lost;
@@ -232,7 +238,7 @@ impl Rack {
         self.join_lost();
     }
 
-    /// After a timeout all is sent again, whatever was thought to be lost.
+    /// Clears all loss marks after a timeout, which retransmits everything.
     pub(super) fn time_out(&mut self) {
         for sent in &mut self.sent {
             sent.is_lost = false;
@@ -240,7 +246,7 @@ impl Rack {
         self.probe = None;
     }
 
-    /// What is lost and not sent again: the first of it that did not arrive.
+    /// Returns the first range that is lost, not retransmitted and not received.
     pub(super) fn first_lost(
         &self,
         unacknowledged: SequenceNumber,
@@ -250,7 +256,7 @@ impl Rack {
         lost.filter_map(|(range, _)| sacked.next_hole(range.start, range.end)).next()
     }
 
-    /// Bytes of what was sent and is lost, up to a number.
+    /// Returns the number of sent and lost bytes below `to`.
     pub(super) fn lost_bytes(
         &self,
         unacknowledged: SequenceNumber,
@@ -267,7 +273,7 @@ impl Rack {
     }
 }
 
-/// What of a range is not there.
+/// Returns the parts of a range that are missing in `there`.
 pub(super) fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item = SequenceRange> {
     let mut from = range.start;
     core::iter::from_fn(move || {
@@ -278,9 +284,9 @@ pub(super) fn holes(there: &Ranges, range: SequenceRange) -> impl Iterator<Item 
 }
 
 impl Connection {
-    /// Notes that a segment leaves, before what was sent includes it.
+    /// Records the departure of a segment; call it before `highest` includes the segment.
     ///
-    /// Section 6.1: for each segment, when it was last sent.
+    /// Section 6.1 asks for the last transmission time of each segment.
     #[inline]
     pub(super) fn note_departure(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
         let micros = (now.micros as u32).wrapping_sub(now.millis.wrapping_mul(1_000)) as u16;
@@ -297,7 +303,7 @@ impl Connection {
         self.sent_micros = micros;
     }
 
-    /// The newest burst becomes one of many.
+    /// Moves the newest burst to the list of entries.
     fn end_burst(&mut self) {
         let at = self.sent_at.wrapping_mul(1_000).wrapping_add(self.sent_micros.into());
         let (burst, highest, unacknowledged) = (self.burst, self.highest, self.unacknowledged);
@@ -312,7 +318,7 @@ impl Connection {
     #[cold]
     fn note_repeat(&mut self, start: SequenceNumber, end: SequenceNumber, now: Now) {
         self.end_burst();
-        // Behind what was sent there may be more, which is new.
+        // Data after `highest` is new, not retransmitted.
         let end = if self.highest.is_before(end) { self.highest } else { end };
         let unacknowledged = self.unacknowledged;
         let range = SequenceRange { start, end };
@@ -320,14 +326,15 @@ impl Connection {
         disorder.rack.repeat(range, unacknowledged, now.micros as u32, &disorder.sacked);
     }
 
-    /// Sections 6.2, steps 1 to 3: what a segment tells of what arrived, before it is noted.
+    /// Updates the delivery state from a received segment, before its SACK blocks enter the
+    /// scoreboard (section 6.2, steps 1 to 3).
     #[cold]
     pub(super) fn note_delivery(&mut self, segment: &Segment<'_>, now: Now) {
         let is_in_order = self.sacked().is_empty()
             && !self.marks.has(Marks::RECOVERY)
             && !self.marks.has(Marks::REORDER);
         if is_in_order {
-            // What arrived long ago says nothing of what is sent now.
+            // An old delivery says nothing about data that is sent now.
             let rack = &mut self.disorder_mut().rack;
             (rack.delivered, rack.highest_delivered) = (None, None);
             if segment.sack.is_empty() {
@@ -346,9 +353,9 @@ impl Connection {
             !block.start.is_before(unacknowledged) && !highest.is_before(block.end)
         };
         let told = sack_blocks(segment.sack).map(|block| (block, None));
-        // RFC 7323 section 4.3: "An <ACK> for an out-of-order segment SHOULD, therefore, contain the
-        // timestamp from the most recent segment that advanced RCV.NXT", which is earlier whichever
-        // transmission of this one came.
+        // RFC 7323 section 4.3: "An <ACK> for an out-of-order segment SHOULD, therefore, contain
+        // the timestamp from the most recent segment that advanced RCV.NXT". That timestamp does
+        // not tell which transmission arrived.
         let told = told.chain([(acknowledged, echo)]).filter(|(block, _)| is_sent(block));
         let mut last: Option<(u32, SequenceNumber)> = None;
         let mut highest_delivered = rack.highest_delivered;
@@ -365,8 +372,9 @@ impl Connection {
                 if sent.is_again {
                     // "To avoid spurious inferences, ignore a segment as invalid if any of its
                     // sequence range has been retransmitted before and if either of two conditions
-                    // is true": the timestamp is of an earlier one, where it is its own, or it "was
-                    // last retransmitted less than RACK.min_rtt ago".
+                    // is true". One is an echoed timestamp (of the segment itself) older than the
+                    // retransmission. The other: it "was last retransmitted less than RACK.min_rtt
+                    // ago".
                     let sent_at = (now.micros.saturating_sub(took.into()) / 1_000) as u32;
                     let is_earlier =
                         echo.is_some_and(|it| it.echo.wrapping_sub(sent_at).cast_signed() < 0);
@@ -398,8 +406,8 @@ impl Connection {
         }
     }
 
-    /// Section 6.2, step 4: a duplicate that the peer tells of widens the reordering window, once
-    /// for each round trip.
+    /// Widens the reordering window when the peer reports a duplicate, once per round trip (section
+    /// 6.2, step 4).
     pub(super) fn note_twice_arrived(&mut self, segment: &Segment<'_>) {
         if duplicate(segment).is_none() {
             return;
@@ -413,7 +421,7 @@ impl Connection {
         }
     }
 
-    /// Section 6.2, step 4, "exiting Fast or RTO recovery".
+    /// Counts the end of a recovery (section 6.2, step 4, "exiting Fast or RTO recovery").
     pub(super) fn note_recovered(&mut self) {
         let rack = &mut self.disorder_mut().rack;
         rack.persists = rack.persists.saturating_sub(1);
@@ -430,14 +438,16 @@ impl Connection {
         if !rack.is_reordered && (self.is_recovering() || has_enough()) {
             return 0;
         }
-        // "Return min(RACK.reo_wnd_mult * RACK.min_RTT / 4, SRTT)". The least is that of the whole
-        // connection: section 6.2, step 1, would have one that follows a path to a longer one.
+        // "Return min(RACK.reo_wnd_mult * RACK.min_RTT / 4, SRTT)". The minimum RTT covers the
+        // whole connection. Section 6.2, step 1, suggests one that adapts when the path becomes
+        // longer.
         let smoothed = self.round_trip.smoothed().unwrap_or(0);
         let least = self.round_trip.least().unwrap_or(0);
         (least / 4).saturating_mul(u32::from(rack.widened) + 1).min(smoothed)
     }
 
-    /// Section 6.2, step 5: what was sent long enough before something that arrived is lost.
+    /// Marks data as lost that was sent long enough before data which arrived (section 6.2, step
+    /// 5).
     #[cold]
     pub(super) fn find_losses(&mut self, now: Now, counters: &mut TcpCounters) {
         self.marks.clear(Marks::REORDER);
@@ -450,7 +460,7 @@ impl Connection {
         let (rack, sacked) = (&mut disorder.rack, &disorder.sacked);
         rack.advance(unacknowledged);
         self.marks.clear(Marks::TAIL);
-        // Of what was sent at that very time, only what is before it was sent before it.
+        // Of the data sent at that same time, only lower numbers count as sent earlier.
         if unacknowledged.is_before(delivered_end) {
             rack.split(delivered_end);
         }
@@ -458,8 +468,8 @@ impl Connection {
         for sent in &mut rack.sent {
             let range = SequenceRange { start, end: sent.end };
             start = sent.end;
-            // Section 6.2, step 2, tells by the numbers which of two was sent first at one time.
-            // What is sent again may well have left behind new data of that time.
+            // Section 6.2, step 2, orders segments sent at the same time by their numbers. A
+            // retransmission may, however, have left after new data of the same time.
             let is_later = match sent.is_again {
                 true => sent.at.wrapping_sub(delivered_at).cast_signed() >= 0,
                 false => is_after((sent.at, sent.end), (delivered_at, delivered_end)),
@@ -488,7 +498,7 @@ impl Connection {
             rack.reorder_at = (now.micros + timeout as u64).div_ceil(1_000) as u32;
             self.marks.set(Marks::REORDER);
         }
-        // After a timeout all is sent again anyway, and first.
+        // After a timeout, the retransmission of everything comes first.
         let can_repair = self.next == self.highest;
         if has_lost && !is_repairing && can_repair {
             self.begin_recovery(now, counters);
@@ -500,19 +510,19 @@ impl Connection {
         }
     }
 
-    /// Reduces the window for a loss.
+    /// Reduces the congestion window for a loss.
     pub(super) fn reduce(&mut self, now: Now) {
         self.congestion.on_loss(self.flight_size());
         self.disorder_mut().rack.reduced_at = now.micros as u32;
     }
 
-    /// When the reordering timer expires, in ms, where it runs.
+    /// Returns the expiry of the reordering timer in ms; valid while it runs.
     pub(super) fn reorder_at(&self) -> u32 {
         self.disorder.as_ref().map_or(0, |it| it.rack.reorder_at)
     }
 
-    /// Whether the probe timer may run: "unless it is already in fast recovery, RTO recovery, or
-    /// segments have been SACKed (i.e., RACK.segs_sacked is not zero)" (section 7.2).
+    /// Starts the probe timer if it may run: "unless it is already in fast recovery, RTO recovery,
+    /// or segments have been SACKed (i.e., RACK.segs_sacked is not zero)" (section 7.2).
     #[inline]
     pub(super) fn watch_tail(&mut self) {
         if self.marks.has(Marks::RACK) {
@@ -524,9 +534,11 @@ impl Connection {
         }
     }
 
-    /// When the probe timer expires, in ms, where the marks say that it runs: section 7.2,
-    /// "TLP_calc_PTO". It counts from the last new data, or from the last acknowledgement of any,
-    /// with which the retransmission timer was started.
+    /// Returns the expiry of the probe timer in ms, valid while it runs ("TLP_calc_PTO" of section
+    /// 7.2).
+    ///
+    /// The timeout counts from the last new data, or from the last start of the retransmission
+    /// timer by an acknowledgement.
     #[inline]
     pub(super) fn tail_at(&self, settings: &Settings) -> u32 {
         let started = self.retransmit_at.wrapping_sub(self.timeout_ms(settings));
@@ -546,8 +558,11 @@ impl Connection {
         }
     }
 
-    /// Section 7.3: a probe is due, unless another one is under way or no round trip was measured
-    /// since. "The sender MUST re-arm the RTO timer, not the PTO timer"; without a probe it runs on.
+    /// Handles the expiry of the probe timer (section 7.3). A probe is due unless another one is
+    /// outstanding, or no round trip was measured since the last one.
+    ///
+    /// "The sender MUST re-arm the RTO timer, not the PTO timer"; without a probe the RTO timer
+    /// keeps running.
     #[cold]
     pub(super) fn expire_tail(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(Marks::TAIL);
@@ -558,7 +573,7 @@ impl Connection {
         }
     }
 
-    /// Whether a probe may be new data: "the sender SHOULD transmit a previously unsent data
+    /// Whether a probe may carry new data: "the sender SHOULD transmit a previously unsent data
     /// segment, if one exists and the receive window allows" (section 7.3).
     pub(super) fn can_probe_with_new(&self, settings: &Settings) -> bool {
         let offered = self.offered_end(settings);
@@ -567,13 +582,14 @@ impl Connection {
             && self.highest.is_before(offered)
     }
 
-    /// "Retransmit the highest-sequence segment sent so far": from where.
+    /// Returns the start of the segment to probe with: "Retransmit the highest-sequence segment
+    /// sent so far".
     pub(super) fn tail(&self) -> SequenceNumber {
         let start = self.sent_to() - u32::from(self.data_size());
         if start.is_before(self.unacknowledged) { self.unacknowledged } else { start }
     }
 
-    /// A probe has left.
+    /// Records that a probe has left.
     #[cold]
     pub(super) fn note_probe(&mut self, is_again: bool, counters: &mut TcpCounters) {
         self.marks.clear(Marks::TAIL_DUE);
@@ -585,8 +601,8 @@ impl Connection {
         self.disorder_mut().rack.probe = Some(Probe { end, is_again });
     }
 
-    /// Section 7.4.2: what an acknowledgement tells of a probe. One that was sent again and repaired
-    /// a loss hid it from everybody else, and the window is reduced for it.
+    /// Detects losses that a probe repaired (section 7.4.2). No other mechanism sees a loss that a
+    /// retransmitted probe repaired, so this reduces the window.
     #[cold]
     pub(super) fn note_probe_answered(
         &mut self,
@@ -617,8 +633,8 @@ impl Connection {
     }
 }
 
-/// What a segment says came twice: its first block, if it is of what was acknowledged, or within
-/// the second (RFC 2883 section 4).
+/// Returns the DSACK block of a segment: its first block, if that is acknowledged or lies within
+/// the second block (RFC 2883 section 4).
 pub(super) fn duplicate(segment: &Segment<'_>) -> Option<SequenceRange> {
     let mut blocks = sack_blocks(segment.sack);
     let first = blocks.next().filter(|block| !block.is_empty())?;
@@ -637,7 +653,7 @@ mod tests {
 
     use crate::tcp::disorder::tests::{established, segment};
 
-    /// When each byte was sent, and whether again.
+    /// For each byte: its last transmission time, and whether that was a retransmission.
     type Model = Vec<(u32, bool)>;
 
     fn told(rack: &Rack, from: u32) -> Model {
@@ -664,7 +680,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_has_the_time_when_it_was_sent_last(
+        fn each_byte_has_its_last_transmission_time(
             steps in prop::collection::vec(step(), 1..60),
             begin in prop_oneof![Just(0_u32), Just(u32::MAX - 50)],
         ) {
@@ -701,21 +717,21 @@ mod tests {
     const ZERO: SequenceNumber = SequenceNumber(0);
 
     #[test]
-    fn where_there_is_no_room_the_oldest_that_are_not_lost_count_as_sent_later() {
+    fn full_list_merges_the_oldest_entries_that_are_not_lost() {
         let mut rack = Rack::default();
         let sent = RANGES_MAX as u32 + 10;
         for at in 0..sent {
             rack.push(SequenceNumber(at + 1), ZERO, at, &Ranges::new());
-            // Of the first three the second is lost.
+            // The second of the first three entries is lost.
             rack.sent[1.min(at as usize)].is_lost = at > 0;
         }
         assert_eq!(rack.sent.len(), RANGES_MAX);
         let model: Model =
             (0..sent).map(|at| (if at < 2 { at } else { at.max(12) }, false)).collect();
         assert_eq!(told(&rack, 0), model);
-        // When the first of them was sent is known as well.
+        // The merged entry keeps the time of its first part.
         assert_eq!((rack.sent[2].first_at, rack.sent[2].at), (2, 12));
-        // What was sent again of late makes all it is put together with as late.
+        // A recent retransmission makes the entry that it merges with equally recent.
         let again = SequenceRange { start: SequenceNumber(4), end: SequenceNumber(5) };
         rack.repeat(again, ZERO, 1_000, &Ranges::new());
         assert_eq!(rack.sent.len(), RANGES_MAX);
@@ -724,9 +740,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_not_forgotten_for_want_of_room() {
-        // Every so many bursts of 10 bytes one is lost; what was sent before some of them is sent
-        // again.
+    fn full_list_keeps_all_losses() {
+        // One of `every` bursts of 10 bytes is lost; data sent before some of them is
+        // retransmitted.
         for (every, again) in [(1, 3), (2, 20), (2, 1_000), (3, 60), (50, 300)] {
             let mut rack = Rack::default();
             let mut lost: Vec<SequenceRange> = Vec::new();
@@ -736,7 +752,7 @@ mod tests {
                 rack.push(range.end, ZERO, number * 7, &Ranges::new());
                 if number % every == 0 {
                     let place = rack.sent.len() - 1;
-                    // What it was put together with would be lost as well.
+                    // An entry that is merged with others would make them lost as well.
                     if rack.ranges(ZERO).last().is_some_and(|(it, _)| it == range) {
                         rack.sent[place].is_lost = true;
                         lost.push(range);
@@ -763,7 +779,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_makes_room_for_what_has_not() {
+    fn full_list_drops_received_entries_first() {
         let (mut rack, mut sacked) = (Rack::default(), Ranges::new());
         let sent = 2 * RANGES_MAX as u32 - 2;
         for number in (1..sent).step_by(2) {
@@ -779,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_could_not_leave_is_not_due_any_more_once_all_is_acknowledged() {
+    fn pending_probe_is_cancelled_when_all_is_acknowledged() {
         let settings = Settings::default();
         let counters = &mut TcpCounters::default();
         let at = |millis: u64| Now::from_micros(millis * 1_000);
@@ -798,7 +814,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_was_widened_is_as_at_first_after_sixteen_recoveries() {
+    fn reordering_window_shrinks_after_sixteen_recoveries() {
         let mut connection = Connection::connect(
             &Settings::default(),
             SequenceNumber(0),
@@ -813,7 +829,7 @@ mod tests {
         assert_eq!(connection.disorder_mut().rack.widened, 3);
         connection.note_recovered();
         assert_eq!(connection.disorder_mut().rack.widened, 0);
-        // All is forgotten, so its memory is given back.
+        // The state is as new, so the connection frees its memory.
         assert!(connection.disorder_mut().rack.is_over());
     }
 }

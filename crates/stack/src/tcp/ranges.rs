@@ -1,72 +1,71 @@
-//! Ranges of sequence numbers beyond a hole: what a receiver got out of order (RFC 2018), and what
-//! a sender was told of it, its scoreboard (RFC 6675).
+//! Ranges of sequence numbers beyond a hole: the out-of-order data of a receiver (RFC 2018) and the
+//! SACK scoreboard of a sender (RFC 6675).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::sequence::SequenceNumber;
 
-/// The octets from `start` up to but without `end`.
+/// The octets from `start` up to, but not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceRange {
-    /// The first octet.
+    /// First octet.
     pub start: SequenceNumber,
-    /// The octet after the last one.
+    /// Octet after the last one.
     pub end: SequenceNumber,
 }
 
 impl SequenceRange {
-    /// How many octets there are; none where `end` is before `start`.
+    /// Number of octets; 0 if `end` is not after `start`.
     pub const fn len(self) -> u32 {
         if self.is_empty() { 0 } else { self.end.distance_from(self.start).unsigned_abs() }
     }
 
-    /// Whether there are none.
+    /// Whether the range has no octets.
     pub const fn is_empty(self) -> bool {
         !self.start.is_before(self.end)
     }
 }
 
-/// A range for which there was no room.
+/// A range that did not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub SequenceRange);
 
-/// Ranges of octets, sorted, none of which touches another; one word as long as there are none.
+/// Sorted set of disjoint ranges that do not touch; one word in size while it is empty.
 ///
-/// All of them, and every number asked for, have to lie less than 2^31 apart, as those within a
-/// window do; numbers from the network are to be checked before. Otherwise answers are wrong,
-/// and that is all.
+/// All ranges and arguments must lie less than 2^31 apart, as numbers within a window do. Check
+/// numbers from the network first. Otherwise the results are wrong, but nothing panics.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges(Option<Box<Set>>);
 
 const _: () = assert!(size_of::<Ranges>() == size_of::<usize>());
 
-/// What is behind [`Ranges`] where there are some.
+/// Content of a non-empty [`Ranges`].
 #[derive(Clone, Debug, Default)]
 struct Set {
     held: Vec<Held>,
-    /// How often a range was inserted; goes on after the greatest number.
+    /// Number of insertions, modulo 2^32.
     insertions: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Held {
     range: SequenceRange,
-    /// Which insertion last was of it.
+    /// Number of the last insertion into this range.
     insertion: u32,
 }
 
 const _: () = assert!(size_of::<Held>() == 12);
 
 impl Ranges {
-    /// No ranges.
+    /// Returns an empty set.
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// Adds octets, and returns how many of them are new. A range that touches others becomes one
-    /// with them; one that touches none is refused where `ranges_max` (0 counts as 1) are there
-    /// already, and nothing changes.
+    /// Adds octets and returns how many of them are new. The range merges with those it touches. A
+    /// range that touches none is refused, without any change, if the set already has `ranges_max`
+    /// ranges (0 counts as 1).
     pub fn insert(&mut self, range: SequenceRange, ranges_max: usize) -> Result<u32, Refused> {
         if range.is_empty() {
             return Ok(0);
@@ -94,7 +93,7 @@ impl Ranges {
         Ok(merged.len().saturating_sub(known))
     }
 
-    /// Forgets the octets before `to`: they were acknowledged.
+    /// Removes the octets before `to`, which are acknowledged.
     pub fn advance(&mut self, to: SequenceNumber) {
         let Some(set) = &mut self.0 else { return };
         let gone = set.held.partition_point(|held| !to.is_before(held.range.end));
@@ -106,8 +105,8 @@ impl Ranges {
         }
     }
 
-    /// All octets before `next` arrived: returns the number up to which they did with what is
-    /// held here, and forgets what is before that.
+    /// Takes the octets that continue the sequence at `next`, before which all octets have arrived.
+    /// Returns the new next number and removes all octets before it.
     pub fn join(&mut self, next: SequenceNumber) -> SequenceNumber {
         let beyond = self.held().iter().find(|held| next.is_before(held.range.end));
         let next = match beyond {
@@ -118,45 +117,45 @@ impl Ranges {
         next
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.held().is_empty()
     }
 
-    /// How many ranges there are.
+    /// Number of ranges.
     pub fn len(&self) -> usize {
         self.held().len()
     }
 
-    /// How many octets there are.
+    /// Number of octets.
     pub fn bytes(&self) -> u32 {
         sum(self.held().iter().map(|held| held.range.len()))
     }
 
-    /// The number after the last octet.
+    /// Number after the last octet.
     pub fn end(&self) -> Option<SequenceNumber> {
         self.held().last().map(|held| held.range.end)
     }
 
-    /// Whether an octet is there.
+    /// Whether the set contains an octet.
     pub fn contains(&self, number: SequenceNumber) -> bool {
         let held = self.beyond(number).first();
         held.is_some_and(|held| !number.is_before(held.range.start))
     }
 
-    /// How many octets are there with numbers less than `number`.
+    /// Number of octets below `number`.
     pub fn bytes_before(&self, number: SequenceNumber) -> u32 {
         let start = self.held().first().map(|held| held.range.start);
         start.map_or(0, |start| self.bytes_within(SequenceRange { start, end: number }))
     }
 
-    /// How many octets are there with numbers greater than `number`.
+    /// Number of octets above `number`.
     pub fn bytes_above(&self, number: SequenceNumber) -> u32 {
         let start = number + 1;
         self.end().map_or(0, |end| self.bytes_within(SequenceRange { start, end }))
     }
 
-    /// The first octets at or after `from` and before `to` that are not there.
+    /// Returns the first missing octets at or after `from` and before `to`.
     pub fn next_hole(&self, from: SequenceNumber, to: SequenceNumber) -> Option<SequenceRange> {
         let mut beyond = self.beyond(from).iter();
         let mut next = beyond.next();
@@ -175,7 +174,7 @@ impl Ranges {
         (!hole.is_empty()).then_some(hole)
     }
 
-    /// The first octets of a range that are there.
+    /// Returns the first octets of `range` that the set contains.
     pub fn first_within(&self, range: SequenceRange) -> Option<SequenceRange> {
         let first = self.beyond(range.start).first()?.range;
         let start = if first.start.is_before(range.start) { range.start } else { first.start };
@@ -184,10 +183,11 @@ impl Ranges {
         (!within.is_empty()).then_some(within)
     }
 
-    /// IsLost of RFC 6675 section 4, for all octets at once: those before this number that are not
-    /// there are lost, and no others; `None` where none is. With segments of `mss` bytes, and
-    /// `threshold` for DupThresh, of which section 2 says that it "is defined to be 3 duplicate
-    /// acknowledgments".
+    /// Returns the number below which all missing octets are lost, or `None` if none are. It
+    /// implements IsLost of RFC 6675 section 4 for all octets at once.
+    ///
+    /// `mss` is the segment size in bytes. `threshold` is DupThresh, which section 2 says "is
+    /// defined to be 3 duplicate acknowledgments".
     ///
     /// "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived
     /// above 'SeqNum' or more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than
@@ -206,12 +206,12 @@ impl Ranges {
         None
     }
 
-    /// SetPipe of RFC 6675 section 4: how many octets between the first one unacknowledged and
-    /// the `next` one to be sent are in the network.
+    /// Returns the number of octets in the network from `unacknowledged` up to `next`, the next
+    /// number to send. It implements SetPipe of RFC 6675 section 4.
     ///
-    /// Those that are not there count "if IsLost (S1) returns false", and (once more) "if S1 <=
-    /// HighRxt": below `retransmitted_to`, the number after the last one that was sent again,
-    /// which is `unacknowledged` where none was. `lost_before`: what [`Self::lost_before`] tells.
+    /// A missing octet counts "if IsLost (S1) returns false", and once more "if S1 <= HighRxt".
+    /// `retransmitted_to` is the number after HighRxt, or `unacknowledged` without a
+    /// retransmission. `lost_before` is the result of [`Self::lost_before`].
     pub fn pipe(
         &self,
         unacknowledged: SequenceNumber,
@@ -228,7 +228,7 @@ impl Ranges {
             .saturating_add(missing(SequenceRange { start: unacknowledged, end: retransmitted_to }))
     }
 
-    /// Writes ranges to `blocks`, those first that were last inserted to, and returns how many.
+    /// Writes ranges to `blocks`, the most recently changed first, and returns their number.
     ///
     /// RFC 2018 section 4: "The first SACK block [...] MUST specify the contiguous block of data
     /// containing the segment which triggered this ACK"; then "repeating the most recently
@@ -253,13 +253,13 @@ impl Ranges {
         self.0.as_ref().map_or(&[], |set| &set.held)
     }
 
-    /// The ranges that reach beyond the octet `number`, or contain it.
+    /// Returns the ranges that contain the octet `number` or lie above it.
     fn beyond(&self, number: SequenceNumber) -> &[Held] {
         let held = self.held();
         &held[held.partition_point(|held| !number.is_before(held.range.end))..]
     }
 
-    /// How many octets of a range are there.
+    /// Number of octets of `range` that the set contains.
     fn bytes_within(&self, range: SequenceRange) -> u32 {
         sum(self
             .beyond(range.start)
@@ -307,17 +307,17 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_an_acknowledgment_begin_with_what_arrived_last() {
+    fn sack_blocks_start_with_the_latest_range() {
         // Every second segment of 500 bytes is missing.
         let mut ranges = ranges(&[(5_500, 6_000), (6_500, 7_000), (7_500, 8_000), (8_500, 9_000)]);
         let all = [range(8_500, 9_000), range(7_500, 8_000), range(6_500, 7_000)];
         assert_eq!(recent(&ranges, 3), all);
         assert_eq!(recent(&ranges, 4).last(), Some(&range(5_500, 6_000)));
-        // One that closes a gap.
+        // A range that closes a gap.
         ranges.insert(range(6_000, 6_500), 100).unwrap();
         let after = [range(5_500, 7_000), range(8_500, 9_000), range(7_500, 8_000)];
         assert_eq!(recent(&ranges, 3), after);
-        // What arrives again is reported first, too.
+        // A range that arrives again also comes first.
         assert_eq!(ranges.insert(range(7_500, 8_000), 100), Ok(0));
         let again = [range(7_500, 8_000), range(5_500, 7_000), range(8_500, 9_000)];
         assert_eq!(recent(&ranges, 4), again);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_too_many_is_refused_and_one_that_touches_is_not() {
+    fn ranges_beyond_the_limit_are_refused_unless_they_merge() {
         let mut ranges = ranges(&[(10, 20), (30, 40)]);
         assert_eq!(ranges.insert(range(50, 60), 2), Err(Refused(range(50, 60))));
         assert_eq!((ranges.len(), ranges.bytes()), (2, 20));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_goes_on_behind_what_it_has() {
+    fn join_returns_the_end_of_contiguous_data() {
         let mut ranges = ranges(&[(10, 20), (30, 40)]);
         assert_eq!(ranges.join(SequenceNumber(5)), SequenceNumber(5));
         assert_eq!(ranges.join(SequenceNumber(10)), SequenceNumber(20));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back_when_nothing_is_left() {
+    fn empty_set_frees_its_memory() {
         let mut ranges = ranges(&[(10, 20)]);
         ranges.advance(SequenceNumber(20));
         assert!(ranges.0.is_none());
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(board.lost_before(1_000, 3), Some(SequenceNumber(10)));
         board.insert(range(40, 41), 100).unwrap();
         assert_eq!(board.lost_before(1_000, 3), Some(SequenceNumber(20)));
-        // Or as many more or fewer as is asked for.
+        // Other thresholds.
         assert_eq!(board.lost_before(1_000, 4), Some(SequenceNumber(10)));
         assert_eq!(board.lost_before(1_000, 5), None);
         assert_eq!(board.lost_before(1_000, 1), Some(SequenceNumber(40)));
@@ -371,9 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn the_pipe_counts_what_is_not_lost_and_what_was_sent_again() {
-        // Ten segments of 100, the first and the third lost, those from the fourth to the seventh
-        // and the second arrived.
+    fn pipe_counts_octets_not_lost_and_retransmitted() {
+        // Ten segments of 100 octets: the second and the fourth to seventh have arrived, the first
+        // and third are lost.
         let board = ranges(&[(100, 200), (300, 700)]);
         let pipe = |retransmitted_to| {
             board.pipe(
@@ -393,13 +393,13 @@ mod tests {
             Some(range(200, 300))
         );
         assert_eq!(board.next_hole(SequenceNumber(300), SequenceNumber(300)), None);
-        // Nothing is known of what arrived: all of it is in the network.
+        // Without SACK information all octets are in the network.
         let nothing = Ranges::new();
         let start = SequenceNumber(0);
         assert_eq!(nothing.pipe(start, start + 1_000, start, None), 1_000);
     }
 
-    /// Octets by their distance from a base.
+    /// Octets are relative to a base.
     const SPAN: u32 = 600;
     const RANGES_MAX: usize = 12;
     const MSS: u16 = 25;
@@ -419,7 +419,7 @@ mod tests {
         ]
     }
 
-    /// The runs of consecutive numbers.
+    /// Returns the runs of consecutive numbers.
     fn runs(octets: &BTreeSet<u32>) -> Vec<(u32, u32)> {
         let mut runs: Vec<(u32, u32)> = vec![];
         for octet in octets {
@@ -433,7 +433,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_a_set_of_octets(
+        fn ranges_match_a_set_of_octets(
             base in prop_oneof![any::<u32>(), Just(u32::MAX - 100), Just((1 << 31) - 300)],
             steps in prop::collection::vec(step(), 1..60),
             probe in 0..SPAN,
@@ -443,7 +443,7 @@ mod tests {
             let at = |offset: u32| SequenceNumber(base) + offset;
             let mut ranges = Ranges::new();
             let mut octets: BTreeSet<u32> = BTreeSet::new();
-            // Octets before it are forgotten.
+            // The set has dropped the octets before `first`.
             let mut first = 0;
             for step in steps {
                 match step {
@@ -498,7 +498,7 @@ mod tests {
                 });
                 prop_assert_eq!(ranges.next_hole(at(probe), at(probe_end)), hole);
 
-                // RFC 6675 section 4, octet by octet, with what is above each.
+                // Reference: RFC 6675 section 4 for each single octet.
                 let next = SPAN + 40;
                 let lost_before = ranges.lost_before(MSS, threshold);
                 let (mut sequences, mut bytes, mut pipe) = (0, 0, 0);
@@ -521,7 +521,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_from_anywhere_do_no_harm(
+        fn arbitrary_numbers_cause_no_panic(
             inserted in prop::collection::vec(any::<(u32, u32)>(), 0..40),
             numbers: [u32; 4],
         ) {

@@ -1,4 +1,5 @@
-//! How losses are noticed and repaired: RFC 5681 section 3.2, RFC 6582 without SACK, RFC 6675 with.
+//! Loss detection and fast recovery: RFC 5681 section 3.2, RFC 6582 without SACK, RFC 6675 with
+//! SACK.
 
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -17,9 +18,10 @@ impl Connection {
     }
 
     /// FlightSize of RFC 5681 section 2: "The amount of data that has been sent but not yet
-    /// cumulatively acknowledged." Where the window was full when something was sent last, it is
-    /// the window: a part of what was in flight then may be acknowledged by what tells of the loss,
-    /// and by what came in one batch with it.
+    /// cumulatively acknowledged."
+    ///
+    /// If the congestion window limited the last transmission, this is the window. The
+    /// acknowledgements that reveal the loss may already have acknowledged a part of the flight.
     #[cold]
     pub(super) fn flight_size(&self) -> u32 {
         match self.marks.has(Marks::LIMITED) {
@@ -28,9 +30,9 @@ impl Connection {
         }
     }
 
-    /// Bytes that are thought to be on their way. RFC 6675 section 2: "'Pipe' is a sender's
-    /// estimate of the number of bytes outstanding in the network." Where all is sent again after a
-    /// timeout, what was sent before is taken for lost.
+    /// Estimate of the bytes in the network. RFC 6675 section 2: "'Pipe' is a sender's estimate of
+    /// the number of bytes outstanding in the network." After a timeout, data sent before it counts
+    /// as lost.
     #[inline]
     pub(super) fn pipe(&self) -> u32 {
         let is_repairing = self.marks.has(Marks::RECOVERY) && self.marks.has(Marks::RACK);
@@ -40,13 +42,13 @@ impl Connection {
         if self.marks.has(Marks::RACK) {
             return self.pipe_by_time();
         }
-        // What was sent before a timeout is gone, and what was sent since may arrive.
+        // Data sent before a timeout counts as lost, data sent since as in the network.
         let lost_before = if self.is_starting_over() { None } else { self.lost_before() };
         self.sacked().pipe(self.unacknowledged, self.next, self.resent(), lost_before)
     }
 
-    /// The same by RFC 8985, whose section 6.2 marks segments as lost: what is neither told of nor
-    /// that.
+    /// Pipe with RACK: sent bytes that are neither acknowledged with SACK nor marked as lost (RFC
+    /// 8985 section 6.2).
     #[cold]
     fn pipe_by_time(&self) -> u32 {
         let sent = self.next.distance_from(self.unacknowledged).max(0) as u32;
@@ -56,20 +58,21 @@ impl Connection {
         sent.saturating_sub(told).saturating_sub(lost)
     }
 
-    /// Behind what was sent again in this recovery and is not acknowledged.
+    /// Number after the last unacknowledged retransmission of this recovery, or the oldest
+    /// unacknowledged number.
     pub(super) fn resent(&self) -> SequenceNumber {
         let resent_to = self.disorder.as_ref().and_then(|it| it.resent_to);
         let is_beyond = |number: &SequenceNumber| self.unacknowledged.is_before(*number);
         resent_to.filter(is_beyond).unwrap_or(self.unacknowledged)
     }
 
-    /// Behind what is lost, as far as SACK tells.
+    /// Number below which missing data is lost according to SACK (RFC 6675).
     pub(super) fn lost_before(&self) -> Option<SequenceNumber> {
         let disorder = self.disorder.as_ref()?;
         disorder.sacked.lost_before(self.data_size(), disorder.dupack_threshold)
     }
 
-    /// Notes what arrived beyond holes. Returns whether any of it was not known.
+    /// Adds the SACK blocks of a segment to the scoreboard. Returns whether any of them is new.
     #[inline]
     pub(super) fn note_sack(
         &mut self,
@@ -84,7 +87,7 @@ impl Connection {
         counters.sack_rcv_blocks += 1;
         for block in sack_blocks(segment.sack) {
             // A block may be "a D-SACK block specifying the sequence numbers for the duplicate
-            // segment" (RFC 2883 section 4), or make no sense.
+            // segment" (RFC 2883 section 4), or invalid.
             let is_sensible = !block.is_empty()
                 && segment.acknowledgement.is_before(block.start)
                 && !block.start.is_before(self.unacknowledged)
@@ -97,14 +100,14 @@ impl Connection {
             disorder.dupack_threshold = settings.dupack_threshold;
             match disorder.sacked.insert(block, RANGES_MAX) {
                 Ok(new) => tells_news |= new > 0,
-                // Where the board is full, the loss is found later, by a timeout.
+                // If the scoreboard is full, a timeout detects the loss later.
                 Err(_) => counters.sack_sboverflow += 1,
             }
         }
         tells_news
     }
 
-    /// A duplicate acknowledgement arrived.
+    /// Handles a duplicate acknowledgement.
     #[cold]
     pub(super) fn note_duplicate(
         &mut self,
@@ -114,8 +117,8 @@ impl Connection {
     ) {
         let duplicate_acks = self.duplicate_acks().saturating_add(1);
         self.disorder_mut().duplicate_acks = duplicate_acks;
-        // RFC 6582 section 3.2, step 2, of a timeout: where the acknowledgement does not cover `recover`, "the
-        // TCP does not enter fast retransmit and does not reset ssthresh."
+        // After a timeout, while the acknowledgement does not cover `recover`, "the TCP does not
+        // enter fast retransmit and does not reset ssthresh" (RFC 6582 section 3.2, step 2).
         if self.marks.has(Marks::RECOVERY) || self.is_starting_over() {
             return;
         }
@@ -131,8 +134,8 @@ impl Connection {
         }
     }
 
-    /// Repairs a loss; what was lost in a window of data that was reduced for already reduces
-    /// nothing.
+    /// Enters fast recovery. A loss in a window of data for which the congestion window was reduced
+    /// already does not reduce it again.
     pub(super) fn begin_recovery(&mut self, now: Now, counters: &mut TcpCounters) {
         counters.recovery_episode += 1;
         counters.sack_recovery_episode += u64::from(self.marks.has(Marks::SACK));
@@ -152,7 +155,7 @@ impl Connection {
         self.marks.clear(Marks::TIMED);
     }
 
-    /// All that is in flight is to be sent again.
+    /// Retransmits everything in flight.
     pub(super) fn start_over(&mut self) {
         self.next = self.unacknowledged;
         self.marks.clear(Marks::RECOVERY);
@@ -171,7 +174,7 @@ impl Connection {
         disorder.rack.time_out();
     }
 
-    /// Something new was acknowledged, up to a number.
+    /// Handles an acknowledgement of new data, up to `number`.
     #[inline]
     pub(super) fn note_progress(
         &mut self,
@@ -181,8 +184,8 @@ impl Connection {
         now: Now,
     ) {
         if !self.marks.has(Marks::RECOVERY) {
-            // What is in flight now does not tell: others of the same batch may have acknowledged
-            // the rest, and nothing was sent since.
+            // The flight size is no longer known here: earlier acknowledgements of the same batch
+            // may have shrunk it, and nothing was sent since.
             let is_limited = may_grow && self.marks.has(Marks::LIMITED);
             let round_trip = self.round_trip.smoothed().unwrap_or(0);
             self.congestion.on_acknowledged(bytes, now.micros, round_trip, is_limited);
@@ -221,17 +224,18 @@ impl Connection {
         self.settle();
     }
 
-    /// Whether a segment tells that ours met congestion.
+    /// Whether a segment echoes a congestion mark (ECE).
     #[inline]
     pub(super) fn is_echo(&self, segment: &Segment<'_>) -> bool {
         self.marks.has(Marks::ECN) && segment.flags.contains(Flags::ECE)
     }
 
-    /// RFC 3168 section 6.1.2: "TCP should not react to congestion indications more than once every
-    /// window of data". It looks at what was in flight before the segment.
+    /// Reduces the window for an ECN echo. RFC 3168 section 6.1.2: "TCP should not react to
+    /// congestion indications more than once every window of data". Call it before the
+    /// acknowledgement advances.
     #[inline]
     pub(super) fn note_echo(&mut self, segment: &Segment<'_>, counters: &mut TcpCounters) {
-        // The peer goes on echoing until it hears CWR, which only new data can have.
+        // The peer echoes until it receives CWR, which only new data can carry.
         let is_told = self.is_recovering() || self.marks.has(Marks::CWR_DUE);
         if !self.is_echo(segment) || is_told {
             return;
@@ -247,8 +251,8 @@ impl Connection {
         self.marks.set(Marks::CWR_DUE);
     }
 
-    /// CWR leaves with new data that ends there. Until that is acknowledged, what the peer echoes is what
-    /// it has heard of before.
+    /// Records that CWR leaves with new data up to `end`. Until that is acknowledged, further
+    /// echoes report the same congestion.
     #[cold]
     pub(super) fn note_reduction_told(&mut self, end: SequenceNumber) {
         self.marks.clear(Marks::CWR_DUE);
@@ -258,8 +262,8 @@ impl Connection {
         }
     }
 
-    /// What to send again now, and how many bytes of it at most; nothing where no loss is being
-    /// repaired, or enough is on its way.
+    /// Returns the start and maximum length of the next retransmission. Returns `None` outside of
+    /// recovery, or if enough data is in the network.
     pub(super) fn to_resend(&self, settings: &Settings) -> Option<(SequenceNumber, u32)> {
         let size = u32::from(self.data_size());
         if self.marks.has(Marks::TAIL_DUE) {
@@ -283,9 +287,9 @@ impl Connection {
         Some((hole.start, size.min(hole.len())))
     }
 
-    /// The same by RFC 8985: the first that is lost, and of those that follow as many as there is
-    /// room for in the window. Section 9.3: "A segment marked as lost by RACK-TLP MUST NOT be
-    /// retransmitted until congestion control deems this appropriate."
+    /// Selects the next retransmission with RACK: the first lost range, if the window has room for
+    /// it. RFC 8985 section 9.3: "A segment marked as lost by RACK-TLP MUST NOT be retransmitted
+    /// until congestion control deems this appropriate."
     fn to_resend_by_time(&self, size: u32) -> Option<(SequenceNumber, u32)> {
         let disorder = self.disorder.as_ref()?;
         let hole = disorder.rack.first_lost(self.unacknowledged, &disorder.sacked)?;

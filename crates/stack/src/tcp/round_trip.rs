@@ -1,47 +1,46 @@
-//! The round-trip time and the retransmission timeout (RFC 6298), in microseconds.
+//! Round-trip time estimate and retransmission timeout (RFC 6298), in microseconds.
 
 use wirestorm_model::tcp::RtoBounds;
 
-/// Round-trip times are kept in 64ths of a microsecond, so that the small steps of many samples
-/// in a round (RFC 7323 appendix G) are not rounded away.
+/// Fraction bits of stored round-trip times. 64ths of a microsecond keep the small steps of many
+/// samples per round (RFC 7323 appendix G).
 const FRACTION_BITS: u32 = 6;
 
-/// Bits that the least round-trip time has beside its shift.
+/// Bits of the stored minimum round-trip time, without its shift.
 const LEAST_BITS: u32 = 12;
 
-/// The longest round-trip time that is told apart, 60 s in microseconds; longer ones count as it.
+/// Maximum round-trip time sample: 60 s in microseconds; longer samples are clamped to it.
 pub const SAMPLE_MAX: u32 = 60_000_000;
 
-/// The clock granularity G of RFC 6298 section 2, in microseconds: timers have ticks of 1 ms.
+/// Clock granularity G of RFC 6298 section 2, in microseconds: timers have ticks of 1 ms.
 const GRANULARITY: u32 = 1_000;
 
-/// What the retransmission timeout begins with "if the timer expires awaiting the ACK of a SYN
-/// segment and the TCP implementation is using an RTO less than 3 seconds" (RFC 6298 section 5.7),
-/// in microseconds.
+/// Initial retransmission timeout in microseconds "if the timer expires awaiting the ACK of a SYN
+/// segment and the TCP implementation is using an RTO less than 3 seconds" (RFC 6298 section 5.7).
 const INITIAL_AFTER_SYN_TIMEOUT: u32 = 3_000_000;
 
-/// After so many the timeout is longer than any bound.
+/// Maximum number of backoffs; with so many the timeout exceeds any bound.
 const BACK_OFFS_MAX: u8 = 32;
 
-/// What is known of a connection's round-trip time, and how often its timer was backed off.
+/// Round-trip time estimate of a connection and backoff of its timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrip {
     /// SRTT, in 64ths of a microsecond.
     smoothed: u32,
     /// RTTVAR, in 64ths of a microsecond.
     variation: u32,
-    /// The least sample, from the lowest bit: 12 bits of it, and by how many they are shifted.
+    /// Minimum sample: 12 bits of mantissa in the low bits, and the shift above them.
     least: u16,
     back_offs: u8,
     known: Known,
 }
 
-/// What the timeout goes by.
+/// Basis of the timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
     Nothing,
-    /// No sample, but that the timer expired for SYN.
+    /// No sample, and the timer expired for the SYN.
     SynTimedOut,
     Samples,
 }
@@ -49,17 +48,19 @@ enum Known {
 const _: () = assert!(size_of::<RoundTrip>() == 12);
 
 impl RoundTrip {
-    /// Nothing is known yet.
+    /// Returns an estimator without samples.
     pub const fn new() -> Self {
         Self { smoothed: 0, variation: 0, least: 0, back_offs: 0, known: Known::Nothing }
     }
 
-    /// Takes a round-trip time of `micros`, and ends the backing off.
+    /// Adds a sample of `micros` and ends the backoff.
     ///
-    /// `expected` is how many samples a window of data gives, 1 or more: 1 where one segment in
-    /// flight is timed at a time, [`expected_samples`] where each acknowledgment echoes a
-    /// timestamp. "RTT samples MUST NOT be made using segments that were retransmitted", but by
-    /// timestamps (Karn's algorithm, RFC 6298 section 3): the caller leaves them out.
+    /// `expected` is the expected number of samples per window of data, at least 1. It is 1 if one
+    /// segment in flight is timed at a time. It is [`expected_samples`] if each acknowledgment
+    /// echoes a timestamp.
+    ///
+    /// The caller skips retransmissions: "RTT samples MUST NOT be made using segments that were
+    /// retransmitted", except with timestamps (Karn's algorithm, RFC 6298 section 3).
     pub fn sample(&mut self, micros: u32, expected: u32) {
         if self.least().is_none_or(|least| micros < least) {
             let micros = micros.min(SAMPLE_MAX);
@@ -92,8 +93,8 @@ impl RoundTrip {
         matches!(self.known, Known::Samples)
     }
 
-    /// The least sample in microseconds, rounded down by less than a 2,000th; `None` before the
-    /// first.
+    /// Minimum sample in microseconds, rounded down by less than 1/2000; `None` before the first
+    /// sample.
     pub fn least(&self) -> Option<u32> {
         const MASK: u16 = (1 << LEAST_BITS) - 1;
         let least = u32::from(self.least & MASK) << (self.least >> LEAST_BITS);
@@ -110,7 +111,7 @@ impl RoundTrip {
         if self.has_sample() { Some(self.variation >> FRACTION_BITS) } else { None }
     }
 
-    /// RTO in microseconds, from now or from when a segment was sent; at most `bounds.max`.
+    /// RTO in microseconds; at most `bounds.max`.
     pub fn retransmission_timeout(&self, bounds: &RtoBounds) -> u32 {
         let timeout = if self.has_sample() {
             // Sections 2.2 and 2.3: "RTO <- SRTT + max (G, K*RTTVAR) where K = 4".
@@ -128,28 +129,28 @@ impl RoundTrip {
         backed_off.min(u64::from(bounds.max)) as u32
     }
 
-    /// The timer expired: the timeout is twice as long from now on (section 5.5).
+    /// Doubles the timeout after an expiry (section 5.5).
     ///
-    /// Section 5 allows to forget SRTT and RTTVAR after several times, "as it is likely that the
-    /// current SRTT and RTTVAR are bogus". They are kept: the first sample after an outage would
-    /// otherwise be all that is known of a path that mostly is still the same.
+    /// Section 5 allows to clear SRTT and RTTVAR after several backoffs, "as it is likely that the
+    /// current SRTT and RTTVAR are bogus". This keeps them: after an outage the path is usually the
+    /// same, and one new sample alone would be a poor estimate.
     pub fn back_off(&mut self) {
         self.back_offs = (self.back_offs + 1).min(BACK_OFFS_MAX);
     }
 
-    /// How often the timer expired since the last sample or reset; counts up to 32.
+    /// Number of expiries since the last sample or reset, at most 32.
     pub const fn back_offs(&self) -> u8 {
         self.back_offs
     }
 
-    /// Ends the backing off without a sample: new data was acknowledged that gives none.
+    /// Ends the backoff after an acknowledgement of new data that gives no sample.
     pub fn reset_back_off(&mut self) {
         self.back_offs = 0;
     }
 
-    /// The handshake is over, and its SYN had to be sent again because the timer expired. Section
-    /// 5.7: "the RTO MUST be re-initialized to 3 seconds when data transmission begins". The first
-    /// sample ends that.
+    /// Sets the timeout after a handshake whose SYN was retransmitted by timeout, until the first
+    /// sample. Section 5.7: "the RTO MUST be re-initialized to 3 seconds when data transmission
+    /// begins".
     pub fn begin_after_syn_timeout(&mut self) {
         self.back_offs = 0;
         if !self.has_sample() {
@@ -158,19 +159,20 @@ impl RoundTrip {
     }
 }
 
+/// Returns the expected number of samples per window, at least 1; both arguments are in bytes.
+///
 /// RFC 7323 appendix G: "ExpectedSamples = ceiling(FlightSize / (SMSS * 2))", where "the factor 2
-/// in ExpectedSamples is due to 'Delayed ACKs'"; both in bytes. At least 1.
+/// in ExpectedSamples is due to 'Delayed ACKs'".
 pub const fn expected_samples(flight_size: u32, mss: u16) -> u32 {
     let samples = flight_size.div_ceil(if mss == 0 { 2 } else { mss as u32 * 2 });
     if samples == 0 { 1 } else { samples }
 }
 
-/// `value`, nearer to `target` by the `divisor`-th part of what lies between them, rounded to the
-/// nearest.
+/// Moves `value` towards `target` by 1/`divisor` of the difference, rounded to the nearest integer.
 fn approach(value: u32, target: u32, divisor: i64) -> u32 {
     let difference = i64::from(target) - i64::from(value);
     let step = (difference + difference.signum() * (divisor / 2)) / divisor;
-    // It ends between the two, which are both 32 bits.
+    // The result lies between two values of 32 bits.
     (i64::from(value) + step) as u32
 }
 
@@ -181,7 +183,7 @@ mod tests {
     const BOUNDS: RtoBounds = RtoBounds { initial: 1_000_000, min: 0, max: 60_000_000 };
 
     #[test]
-    fn the_least_sample_is_known_within_a_two_thousandth() {
+    fn minimum_sample_is_accurate_to_a_two_thousandth() {
         let mut round_trip = RoundTrip::new();
         assert_eq!(round_trip.least(), None);
         for (sample, least) in [
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_begins_with_a_second_and_follows_the_first_sample() {
+    fn initial_timeout_is_one_second_until_the_first_sample() {
         let mut round_trip = RoundTrip::new();
         assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 1_000_000);
         assert_eq!((round_trip.smoothed(), round_trip.variation()), (None, None));
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_count_an_eighth_and_a_quarter() {
+    fn later_samples_have_weights_of_an_eighth_and_a_quarter() {
         let mut round_trip = RoundTrip::new();
         round_trip.sample(100_000, 1);
         round_trip.sample(180_000, 1);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_many_samples_counts_about_as_much_as_one() {
+    fn many_samples_in_a_round_weigh_about_as_much_as_one() {
         let mut once = RoundTrip::new();
         let mut often = RoundTrip::new();
         once.sample(10_000, 1);
@@ -236,18 +238,18 @@ mod tests {
         for _ in 0..expected {
             often.sample(30_000, expected);
         }
-        // 1 - (1 - 1/4000)^500 = 0.1175 of the 20 ms, rather than an eighth.
+        // 1 - (1 - 1/4000)^500 = 0.1175 of the 20 ms, instead of 1/8.
         assert_eq!(once.smoothed(), Some(12_500));
         let smoothed = often.smoothed().unwrap();
         assert!((12_330..=12_370).contains(&smoothed), "{smoothed}");
-        // RTTVAR follows a deviation that shrinks meanwhile: 8.04 ms, rather than 8.75.
+        // RTTVAR follows a deviation that shrinks meanwhile: 8.04 ms instead of 8.75.
         assert_eq!(once.variation(), Some(8_750));
         let variation = often.variation().unwrap();
         assert!((8_030..=8_055).contains(&variation), "{variation}");
     }
 
     #[test]
-    fn a_steady_round_trip_leaves_the_margin_alone() {
+    fn constant_round_trip_time_leaves_the_minimum_margin() {
         let mut round_trip = RoundTrip::new();
         for _ in 0..200 {
             round_trip.sample(250, 1);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_expiry_doubles_the_timeout_up_to_its_bound() {
+    fn each_expiry_doubles_the_timeout_up_to_its_bound() {
         let mut round_trip = RoundTrip::new();
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(round_trip.retransmission_timeout(&BOUNDS), expected * 1_000_000);
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_ends_the_backing_off() {
+    fn sample_ends_the_backoff() {
         let mut round_trip = RoundTrip::new();
         round_trip.sample(100_000, 1);
         round_trip.back_off();
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn data_after_a_lost_syn_begins_with_three_seconds() {
+    fn timeout_after_a_lost_syn_is_three_seconds() {
         let mut round_trip = RoundTrip::new();
         round_trip.back_off();
         assert_eq!(round_trip.retransmission_timeout(&BOUNDS), 2_000_000);
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_beyond_all_bounds_do_no_harm() {
+    fn extreme_samples_are_clamped() {
         let mut round_trip = RoundTrip::new();
         for micros in [u32::MAX, 0, u32::MAX, 0] {
             round_trip.sample(micros, u32::MAX);

@@ -1,4 +1,4 @@
-//! A segment as it arrived, and as it is to be sent.
+//! TCP segments: received ones, and ones to be sent.
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::PacketError;
@@ -7,11 +7,11 @@ use wirestorm_wire::packet::tcp::{self, Flags};
 use super::ranges::SequenceRange;
 use super::sequence::SequenceNumber;
 
-/// The most SACK blocks in one segment: "the 40 bytes available for TCP options can specify a
-/// maximum of 4 blocks" (RFC 2018 section 3).
+/// Maximum number of SACK blocks in a segment: "the 40 bytes available for TCP options can specify
+/// a maximum of 4 blocks" (RFC 2018 section 3).
 pub const SACK_BLOCKS_MAX: usize = 4;
 
-/// Kinds of options, as IANA numbers them.
+/// Option kinds (IANA).
 mod kind {
     pub(super) const END: u8 = 0;
     pub(super) const NO_OPERATION: u8 = 1;
@@ -26,14 +26,15 @@ mod kind {
 /// The timestamps option, which "carries two four-byte timestamp fields" (RFC 7323 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// The sender's clock.
+    /// TSval: the sender's clock.
     pub value: u32,
-    /// What the sender heard last of ours: "The TSecr field is valid if the ACK bit is set".
+    /// TSecr: the latest TSval that the sender received. "The TSecr field is valid if the ACK bit
+    /// is set".
     pub echo: u32,
 }
 
-/// The blocks that a SACK option holds, of eight bytes each: "A SACK option that specifies n blocks
-/// will have a length of 8*n+2 bytes" (RFC 2018 section 3). The most recent is first.
+/// Returns the blocks of a SACK option, eight bytes each, most recent first. RFC 2018 section 3: "A
+/// SACK option that specifies n blocks will have a length of 8*n+2 bytes".
 pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> + Clone {
     option.as_chunks::<8>().0.iter().map(|&[a, b, c, d, e, f, g, h]| {
         let number = |bytes| SequenceNumber(u32::from_be_bytes(bytes));
@@ -41,39 +42,42 @@ pub(super) fn sack_blocks(option: &[u8]) -> impl Iterator<Item = SequenceRange> 
     })
 }
 
-/// The options that this TCP knows, but for SACK blocks.
+/// Supported TCP options, except SACK blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The longest segment that the sender takes, in bytes of data. RFC 9293 section 3.7.1: "If an
-    /// MSS Option is not received at connection setup, TCP implementations MUST assume a default
+    /// Maximum segment size that the sender accepts, in bytes of data. RFC 9293 section 3.7.1: "If
+    /// an MSS Option is not received at connection setup, TCP implementations MUST assume a default
     /// send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6".
     pub maximum_segment_size: Option<u16>,
-    /// By how many bits the sender's windows are to be shifted, at most [`WINDOW_SCALE_MAX`].
+    /// Shift of the sender's windows in bits, at most [`WINDOW_SCALE_MAX`].
     pub window_scale: Option<u8>,
-    /// Whether the sender understands SACK: the option "may be sent in a SYN by a TCP that has been
+    /// Whether the sender supports SACK. The option "may be sent in a SYN by a TCP that has been
     /// extended to receive (and presumably process) the SACK option" (RFC 2018 section 2).
     pub sack_permitted: bool,
-    /// Timestamps.
+    /// Timestamps option.
     pub timestamps: Option<Timestamps>,
-    /// How long the cookie of TCP Fast Open is, which is told beside, in bytes; 0: it asks for one.
-    /// RFC 7413 section 4.1.1: "Cookie          0, or 4 to 16 bytes (Length - 2)".
+    /// Length of the TCP Fast Open cookie in bytes; 0 requests a cookie. The cookie itself is
+    /// separate. RFC 7413 section 4.1.1: "Cookie          0, or 4 to 16 bytes (Length - 2)".
     pub cookie_length: Option<u8>,
 }
 
-/// Bytes of the longest cookie of TCP Fast Open.
+/// Maximum length of a TCP Fast Open cookie in bytes.
 pub(crate) const COOKIE_LENGTH_MAX: usize = 16;
 
-/// The greatest shift of a window: "The maximum scale exponent is limited to 14" (RFC 7323 section
-/// 2.2). A greater one counts as it (section 2.3).
+/// Maximum window shift: "The maximum scale exponent is limited to 14" (RFC 7323 section 2.2). A
+/// larger received shift counts as 14 (section 2.3).
 pub const WINDOW_SCALE_MAX: u8 = 14;
 
 impl Options {
-    /// Reads the bytes behind a header, and says which of them are SACK blocks, and a cookie. RFC 9293 section
-    /// 3.1: "ignore without error any TCP Option it does not implement", and "be prepared to handle
-    /// an illegal option length (e.g., zero)": behind such a one nothing is read any more.
+    /// Parses the bytes after a TCP header. Returns the options, the bytes of the SACK blocks, and
+    /// the Fast Open cookie.
+    ///
+    /// RFC 9293 section 3.1: "ignore without error any TCP Option it does not implement", and "be
+    /// prepared to handle an illegal option length (e.g., zero)". Parsing stops at an illegal
+    /// length.
     #[inline]
     pub fn parse(bytes: &[u8]) -> (Self, &[u8], &[u8]) {
-        // As nearly all segments have them: RFC 7323 appendix A, "The following layout is
+        // Fast path for nearly all segments. RFC 7323 appendix A: "The following layout is
         // recommended for sending options on non-<SYN> segments".
         if let [1, 1, kind::TIMESTAMPS, 10, timestamps @ ..] = bytes
             && let Ok(timestamps) = <[u8; 8]>::try_from(timestamps)
@@ -96,7 +100,7 @@ impl Options {
                     else {
                         break;
                     };
-                    // The length counts kind and length themselves.
+                    // The length includes the kind and length bytes.
                     let [_, _, value @ ..] = option else { break };
                     match kind {
                         kind::SACK => sack = value,
@@ -129,7 +133,7 @@ impl Options {
         }
     }
 
-    /// Bytes that they take, a multiple of four.
+    /// Length of the options in bytes, a multiple of four.
     #[inline]
     pub fn length(&self) -> usize {
         4 * usize::from(self.maximum_segment_size.is_some())
@@ -139,11 +143,11 @@ impl Options {
             + self.cookie_length.map_or(0, cookie_option_length)
     }
 
-    /// Writes them to the first [`Self::length`] of `bytes`, in the order and with the padding of
-    /// RFC 7323 appendix A and RFC 2018 section 3.
+    /// Writes the options to the first [`Self::length`] of `bytes`, in the order and with the
+    /// padding of RFC 7323 appendix A and RFC 2018 section 3.
     ///
     /// # Panics
-    /// Where `bytes` or `cookie` is shorter.
+    /// If `bytes` or `cookie` is too short.
     #[inline]
     pub fn write(&self, cookie: &[u8], bytes: &mut [u8]) {
         let mut rest = bytes;
@@ -152,7 +156,7 @@ impl Options {
             put(&mut rest, [kind::MAXIMUM_SEGMENT_SIZE, 4, high, low]);
         }
         if let Some(timestamps) = self.timestamps {
-            // SACK-permitted takes the place of the padding.
+            // SACK-permitted replaces the padding.
             let padding = if self.sack_permitted {
                 [kind::SACK_PERMITTED, 2]
             } else {
@@ -177,19 +181,19 @@ impl Options {
     }
 }
 
-/// RFC 7413 section 4.1.1: "Options with invalid Length values or without the SYN flag set MUST be
-/// ignored."
+/// Whether a Fast Open option has a valid length. RFC 7413 section 4.1.1: "Options with invalid
+/// Length values or without the SYN flag set MUST be ignored."
 fn is_cookie(value: &[u8]) -> bool {
     value.is_empty()
         || (4..=COOKIE_LENGTH_MAX).contains(&value.len()) && value.len().is_multiple_of(2)
 }
 
-/// Bytes of the option with a cookie of so many bytes, and its padding.
+/// Length of a Fast Open option with a cookie of `cookie` bytes, including padding.
 const fn cookie_option_length(cookie: u8) -> usize {
     (2 + cookie as usize).next_multiple_of(4)
 }
 
-/// Bytes of an option with so many SACK blocks, and its padding.
+/// Length of a SACK option with `blocks` blocks, including padding.
 pub(super) const fn sack_length(blocks: usize) -> usize {
     if blocks == 0 { 0 } else { 4 + 8 * blocks }
 }
@@ -204,7 +208,7 @@ fn write_sack(blocks: &[SequenceRange], bytes: &mut [u8]) {
     }
 }
 
-/// Takes four bytes off the front and sets them.
+/// Writes four bytes to the front of `rest` and advances it.
 fn put(rest: &mut &mut [u8], word: [u8; 4]) {
     let (place, behind) = core::mem::take(rest).split_at_mut(4);
     place.copy_from_slice(&word);
@@ -217,64 +221,64 @@ impl Timestamps {
     }
 }
 
-/// What the packet of a segment says of ECN, in the lower bits of its traffic class: "two bits,
-/// making four ECN codepoints, '00' to '11'" (RFC 3168 section 5).
+/// ECN codepoint of a packet, in the lower bits of its traffic class: "two bits, making four ECN
+/// codepoints, '00' to '11'" (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ecn(u8);
 
 impl Ecn {
-    /// Its sender does not understand ECN.
+    /// Not-ECT: the sender does not support ECN.
     pub const NOT_CAPABLE: Self = Self(0b00);
-    /// It does, and says so with ECT(1).
+    /// ECT(1): the sender supports ECN.
     pub const CAPABLE_1: Self = Self(0b01);
-    /// It does, and says so with ECT(0), as most do.
+    /// ECT(0): the sender supports ECN; the usual codepoint.
     pub const CAPABLE_0: Self = Self(0b10);
-    /// The packet met congestion (CE).
+    /// CE: a router on the path signals congestion.
     pub const MET_CONGESTION: Self = Self(0b11);
 
-    /// That of a packet with this traffic class, or type of service.
+    /// Returns the codepoint in a traffic class or type of service.
     #[inline]
     pub const fn of(traffic_class: u8) -> Self {
         Self(traffic_class & 0b11)
     }
 }
 
-/// A segment that arrived.
+/// A received segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// The number of its first byte, or of SYN.
+    /// Sequence number of the first byte, or of SYN.
     pub sequence: SequenceNumber,
-    /// What the sender waits for, where [`Flags::ACK`] is set.
+    /// Next sequence number that the sender expects; valid if [`Flags::ACK`] is set.
     pub acknowledgement: SequenceNumber,
-    /// The control bits.
+    /// Control bits.
     pub flags: Flags,
-    /// The window, not scaled.
+    /// Window field, not scaled.
     pub window: u16,
-    /// The options.
+    /// Options.
     pub options: Options,
-    /// What is in its SACK option: eight bytes for each block.
+    /// Content of the SACK option, eight bytes for each block.
     pub sack: &'a [u8],
-    /// What a SYN tells of TCP Fast Open, where [`Options::cookie_length`] says that it does.
+    /// Fast Open cookie of a SYN; valid if [`Options::cookie_length`] is set.
     pub cookie: &'a [u8],
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub length: u32,
-    /// What the packet that it came in says of ECN.
+    /// ECN codepoint of the packet.
     pub ecn: Ecn,
-    /// How many segments it was on its way, one behind the other and alike but for numbers and
-    /// data; at least 1.
+    /// Number of consecutive segments that the kernel merged into this one, at least 1. They differ
+    /// only in sequence numbers and data.
     pub segments: u16,
 }
 
 impl<'a> Segment<'a> {
-    /// Reads a segment, and says where its data begins.
+    /// Parses a segment. Returns it with the offset of its data.
     ///
     /// # Errors
-    /// Where a header is cut short or says that it is shorter than one can be.
+    /// If the header is truncated or its data offset is too small.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8], ecn: Ecn) -> Result<(Self, usize), PacketError> {
         let packet = tcp::Packet::new(bytes)?;
         let header = packet.header_length();
-        // The view has made sure that the header is there.
+        // `tcp::Packet::new` has checked that the header is complete.
         let options = bytes.get(tcp::HEADER_LENGTH_MIN..header).unwrap_or_default();
         let (options, sack, cookie) = Options::parse(options);
         let segment = Self {
@@ -292,82 +296,83 @@ impl<'a> Segment<'a> {
         Ok((segment, header))
     }
 
-    /// What it takes of the sequence space. RFC 9293 section 3.4: "SEG.LEN = the number of octets
-    /// occupied by the data in the segment (counting SYN and FIN)".
+    /// Length in sequence space. RFC 9293 section 3.4: "SEG.LEN = the number of octets occupied by
+    /// the data in the segment (counting SYN and FIN)".
     #[inline]
     pub fn span(&self) -> u32 {
         let is_set = |flag| u32::from(self.flags.contains(flag));
         self.length + is_set(Flags::SYN) + is_set(Flags::FIN)
     }
 
-    /// How many segments with data it was on its way.
+    /// Number of merged segments if it carries data, else 0.
     #[inline]
     pub(super) fn with_data(&self) -> u64 {
         if self.length > 0 { self.segments.into() } else { 0 }
     }
 
-    /// The number of its first byte of data.
+    /// Sequence number of the first byte of data.
     #[inline]
     pub fn data_start(&self) -> SequenceNumber {
         self.sequence + u32::from(self.flags.contains(Flags::SYN))
     }
 
-    /// The number behind its last one.
+    /// Sequence number after the last byte or FIN.
     #[inline]
     pub fn end(&self) -> SequenceNumber {
         self.sequence + self.span()
     }
 }
 
-/// A segment that is to be sent.
+/// A segment to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The number of its first byte, or of SYN.
+    /// Sequence number of the first byte, or of SYN.
     pub sequence: SequenceNumber,
-    /// What is waited for.
+    /// Next sequence number that the sender expects.
     pub acknowledgement: SequenceNumber,
-    /// The control bits.
+    /// Control bits.
     pub flags: Flags,
-    /// The window, scaled.
+    /// Window field, scaled.
     pub window: u16,
-    /// The options.
+    /// Options.
     pub options: Options,
-    /// How many blocks its SACK option has; the connection knows them.
+    /// Number of blocks in the SACK option; the connection holds the blocks.
     pub sack_blocks: u8,
-    /// Bytes of data, from `sequence` on.
+    /// Length of the data in bytes, starting at `sequence`.
     pub length: u32,
-    /// How many segments follow it that differ in numbers and data alone, each as long as this
-    /// one and beginning where the one before ends.
+    /// Number of segments that follow this one. Each has the same length, starts where the previous
+    /// one ends, and differs only in numbers and data.
     pub more: u16,
-    /// Bytes of data of one more, shorter than these and behind them; 0: there is none.
+    /// Length of the data of one more, shorter segment after these; 0 if there is none.
     pub tail: u32,
-    /// What the last of them all has beside `flags`.
+    /// Flags of the last of these segments, in addition to `flags`.
     pub last_flags: Flags,
-    /// Whether its packet has an ECT codepoint, "to indicate that the end-points of the transport
-    /// protocol are ECN-capable" (RFC 3168 section 5): only new data does.
+    /// Whether the packet carries an ECT codepoint, "to indicate that the end-points of the
+    /// transport protocol are ECN-capable" (RFC 3168 section 5). Only new data does.
     pub is_ecn_capable: bool,
 }
 
 impl Outgoing {
-    /// The number of its first byte of data.
+    /// Sequence number of the first byte of data.
     #[inline]
     pub fn data_start(&self) -> SequenceNumber {
         self.sequence + u32::from(self.flags.contains(Flags::SYN))
     }
 
-    /// Bytes of its header with options.
+    /// Length of the header with options in bytes.
     #[inline]
     pub fn header_length(&self) -> usize {
         tcp::HEADER_LENGTH_MIN + self.options.length() + sack_length(usize::from(self.sack_blocks))
     }
 
-    /// How many segments it is with those behind it.
+    /// Number of segments: this one and those that follow.
     #[inline]
     pub(crate) fn segments(&self) -> u32 {
         1 + u32::from(self.more) + u32::from(self.tail > 0)
     }
 
-    /// Makes so many segments of it, among which its data can be shared equally but for a tail.
+    /// Splits the segment into `segments` segments of equal length and a tail of `tail` bytes. The
+    /// length without the tail must be a multiple of `segments`.
     pub(super) fn split(&mut self, segments: u32, tail: u32) {
         let of_last = Flags(self.flags.0 & (Flags::FIN | Flags::PSH).0);
         self.flags = Flags(self.flags.0 & !of_last.0);
@@ -377,11 +382,12 @@ impl Outgoing {
         self.more = (segments - 1) as u16;
     }
 
-    /// Writes the header with a checksum of zero to the first [`Self::header_length`] of `bytes`;
-    /// of `sack` as many blocks as it has, and of a cookie as many bytes. Returns the header's sum.
+    /// Writes the header with a zero checksum to the first [`Self::header_length`] of `bytes`. It
+    /// uses as many blocks of `sack` and bytes of `cookie` as the segment has. Returns the checksum
+    /// sum of the header.
     ///
     /// # Panics
-    /// Where `bytes`, `sack` or `cookie` is shorter.
+    /// If `bytes`, `sack` or `cookie` is too short.
     #[inline]
     pub fn write_header(
         &self,
@@ -394,8 +400,7 @@ impl Outgoing {
         let length = self.header_length();
         let bytes = &mut bytes[..length];
         let offset = (length / 4) as u32;
-        // What was just written in small pieces cannot be read in larger ones without waiting, so
-        // the sum is taken of the numbers.
+        // Sum the values instead of the bytes: a wide load right after narrow stores stalls.
         let words = [
             u32::from(source_port) << 16 | u32::from(destination_port),
             self.sequence.0,
@@ -427,12 +432,12 @@ impl Outgoing {
     }
 }
 
-/// The timestamps option with its padding, and how it begins: in RFC 7323 appendix A, "NOP | NOP |
-/// TSopt | 10".
+/// Length and first word of a padded timestamps option: "NOP | NOP | TSopt | 10" in RFC 7323
+/// appendix A.
 const TIMESTAMPS_LENGTH: usize = 12;
 const PADDED_TIMESTAMPS: u32 = 0x0101_080a;
 
-/// Writes words in network order; returns their sum, not folded.
+/// Writes words in network byte order and returns their unfolded sum.
 #[inline]
 fn put_words<const N: usize>(bytes: &mut [u8], words: &[u32; N]) -> u64 {
     let (places, _) = bytes.as_chunks_mut::<4>();
@@ -460,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn options_survive_a_round_trip() {
         let timestamps = Some(Timestamps { value: 0x0102_0304, echo: 0xfffe_fdfc });
         for options in [
             Options::default(),
@@ -485,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syn_of_linux_is_written_as_linux_writes_it() {
+    fn syn_options_have_the_layout_of_linux() {
         let options = Options {
             maximum_segment_size: Some(1460),
             window_scale: Some(7),
@@ -500,14 +505,14 @@ mod tests {
     }
 
     #[test]
-    fn options_that_make_no_sense_are_passed_over() {
-        // A length of 0 or 1 would never end; one beyond the header is cut off.
+    fn invalid_options_are_ignored() {
+        // A length of 0 or 1 would loop forever; one beyond the header is truncated.
         for bytes in [&[8, 0][..], &[8, 1, 1, 1], &[8], &[2, 4, 5], &[2, 200, 1, 1]] {
             assert_eq!(Options::parse(bytes).0, Options::default(), "{bytes:?}");
         }
         let unknown = [254, 4, 1, 2, 3, 3, 99, 0];
         assert_eq!(Options::parse(&unknown).0.window_scale, Some(WINDOW_SCALE_MAX));
-        // Cookies are of 4 to 16 bytes, and even.
+        // A cookie has 4 to 16 bytes, and an even number.
         for length in [2, 5, 18] {
             let bytes = [&[34, 2 + length][..], &vec![1; length.into()]].concat();
             assert_eq!(Options::parse(&bytes).0, Options::default(), "{length}");
@@ -517,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_written_and_read() {
+    fn header_survives_a_round_trip() {
         let range = |start, end| SequenceRange { start: number(start), end: number(end) };
         let blocks = [range(10, 20), range(u32::MAX, 5), range(7, 8)];
         let timestamps = Some(Timestamps { value: 3, echo: 4 });

@@ -1,26 +1,27 @@
-//! Sequence numbers: 32 bits that wrap around (RFC 9293 section 3.4).
+//! TCP sequence numbers: 32 bits that wrap around (RFC 9293 section 3.4).
 
 use core::ops::{Add, AddAssign, Sub, SubAssign};
 
-/// The number of one octet of a stream, or the acknowledgment of all octets before it.
+/// Number of an octet of a stream, or an acknowledgement of all octets before it.
 ///
 /// "The actual sequence number space is finite, though large. This space ranges from 0 to
 /// 2^32 - 1. Since the space is finite, all arithmetic dealing with sequence numbers must be
-/// performed modulo 2^32" (RFC 9293 section 3.4). Which of two numbers is first can be told only
-/// of those less than 2^31 apart, so there is no total order, and the type has no `Ord`.
+/// performed modulo 2^32" (RFC 9293 section 3.4). The order of two numbers is defined only if they
+/// are less than 2^31 apart. So there is no total order, and the type does not implement `Ord`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SequenceNumber(pub u32);
 
 const _: () = assert!(size_of::<SequenceNumber>() == 4);
 
 impl SequenceNumber {
-    /// Whether this number comes before `other`. Of two that are exactly 2^31 apart each does.
+    /// Whether this number comes before `other`. If they are exactly 2^31 apart, each comes before
+    /// the other.
     #[inline]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// How many octets this number is beyond `earlier`; negative where it comes before it.
+    /// Number of octets from `earlier` to this number; negative if this number comes first.
     #[inline]
     pub const fn distance_from(self, earlier: Self) -> i32 {
         self.0.wrapping_sub(earlier.0).cast_signed()
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_go_on_after_the_last_one() {
+    fn numbers_wrap_after_the_last_one() {
         let last = SequenceNumber(u32::MAX);
         assert_eq!(last + 1, SequenceNumber(0));
         assert_eq!(SequenceNumber(4) - 5, last);
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_is_told_across_the_wrap() {
+    fn order_holds_across_the_wrap() {
         for start in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, u32::MAX] {
             let start = SequenceNumber(start);
             assert!(!start.is_before(start));

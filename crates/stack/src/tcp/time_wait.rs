@@ -1,4 +1,4 @@
-//! A connection that comes again before the last one of its tuple is forgotten.
+//! Reuse of a connection's tuple during TIME-WAIT.
 
 use wirestorm_wire::packet::tcp::Flags;
 
@@ -8,11 +8,12 @@ use super::segment::Segment;
 use wirestorm_model::tcp::Settings;
 
 impl Connection {
-    /// Whether a segment asks for a new connection that cannot be mistaken for what is left of this
-    /// one, which is in TIME-WAIT: it has a timestamp, as this one had none, or one that is later than
-    /// all that came, or else "the Sequence Number of the incoming SYN segment is greater than the
-    /// last sequence number seen on the previous incarnation of the connection" (RFC 6191 section 2).
-    /// `settings`: those of the new one.
+    /// Whether a SYN may open a new connection while this one is in TIME-WAIT (RFC 6191 section 2).
+    /// `settings` are those of the new connection.
+    ///
+    /// A SYN with a timestamp may if this connection had no timestamps or if its timestamp is
+    /// newer. Otherwise, the RFC requires that "the Sequence Number of the incoming SYN segment is
+    /// greater than the last sequence number seen on the previous incarnation of the connection".
     #[inline]
     pub fn gives_way_to<'a>(
         &self,
@@ -33,14 +34,14 @@ impl Connection {
                     later => later > 0,
                 }
             }
-            // "If TCP Timestamps would be enabled for the new incarnation of the connection", what is
-            // left of this one is told from it by having none.
+            // "If TCP Timestamps would be enabled for the new incarnation of the connection", its
+            // segments differ from old ones, which have no timestamps.
             Some(_) => true,
             None => is_beyond,
         }
     }
 
-    /// Forgets it before its time, which [`Self::gives_way_to`] allowed.
+    /// Ends TIME-WAIT early; only after [`Self::gives_way_to`] returned true.
     pub fn give_way(&mut self, counters: &mut TcpCounters) {
         self.finish(End::Closed, counters);
     }

@@ -1,11 +1,11 @@
-//! What a connection does because time has passed.
+//! Timers of a connection.
 
 use super::connection::{Connection, End, Marks, Now, State};
 use super::counters::TcpCounters;
 use wirestorm_model::tcp::Settings;
 
 impl Connection {
-    /// When [`Self::expire`] is to be called next, in ms; `None`: not at all.
+    /// Returns the time of the next call of [`Self::expire`] in ms, or `None` if no timer runs.
     #[inline(always)]
     pub fn deadline(&self, settings: &Settings, now: Now) -> Option<u32> {
         let timers = [
@@ -22,7 +22,7 @@ impl Connection {
         }
     }
 
-    /// The first of the timers by which losses are found.
+    /// Returns the first expiry of the timers that detect losses.
     #[inline]
     fn loss_at(&self, settings: &Settings) -> u32 {
         let mut at = self.retransmit_at;
@@ -36,7 +36,7 @@ impl Connection {
         at
     }
 
-    /// Does what is due by now.
+    /// Handles all timers that have expired.
     pub fn expire(&mut self, settings: &Settings, now: Now, counters: &mut TcpCounters) {
         let is_due = |at: u32| now.millis.wrapping_sub(at).cast_signed() >= 0;
         if self.marks.has(Marks::ACK_WAITS) && is_due(self.acknowledge_at) {
@@ -53,7 +53,7 @@ impl Connection {
         if self.marks.has(Marks::TAIL) && is_due(self.tail_at(settings)) {
             self.expire_tail(settings, now);
         }
-        // A probe that is due has started it anew; one that may not be sent leaves it as it was.
+        // A tail probe has restarted the retransmission timer; without a probe it is unchanged.
         if self.marks.has(Marks::RETRANSMIT) && is_due(self.retransmit_at) {
             self.expire_retransmission(settings, now, counters);
         }
@@ -62,8 +62,8 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 section 5.1: "if the timer is not running, start it running so that it will expire
-    /// after RTO seconds".
+    /// Starts the retransmission timer unless it runs. RFC 6298 section 5.1: "if the timer is not
+    /// running, start it running so that it will expire after RTO seconds".
     #[inline]
     pub(super) fn start_retransmission(&mut self, settings: &Settings, now: Now) {
         if !self.marks.has(Marks::RETRANSMIT) {
@@ -72,9 +72,10 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 section 5.2: "When all outstanding data has been acknowledged, turn off the
-    /// retransmission timer." Section 5.3: "When an ACK is received that acknowledges new data,
-    /// restart the retransmission timer".
+    /// Restarts the retransmission timer, or stops it if nothing is outstanding. RFC 6298 section
+    /// 5.2: "When all outstanding data has been acknowledged, turn off the retransmission timer."
+    /// Section 5.3: "When an ACK is received that acknowledges new data, restart the retransmission
+    /// timer".
     #[inline]
     pub(super) fn restart_retransmission(&mut self, settings: &Settings, now: Now) {
         self.marks.clear(Marks::RETRANSMIT);
@@ -97,8 +98,8 @@ impl Connection {
         let is_syn = matches!(self.state, State::SynSent | State::SynReceived);
         let retries = if is_syn { settings.syn_retries } else { settings.retries };
         let is_probe = self.marks.has(Marks::PERSIST);
-        // RFC 9293 section 3.8.6.1: a window may stay closed for ever, as long as the peer answers,
-        // and each answer starts the count anew.
+        // RFC 9293 section 3.8.6.1: a window may stay closed indefinitely while the peer answers;
+        // each answer resets the count.
         if self.expiries >= retries {
             counters.timeoutdrop += u64::from(!is_syn && !is_probe);
             counters.persistdrop += u64::from(is_probe);
@@ -128,7 +129,7 @@ impl Connection {
         self.start_retransmission(settings, now);
     }
 
-    /// Enters TIME-WAIT, or starts it anew.
+    /// Enters TIME-WAIT, or restarts its timer.
     pub(super) fn wait_for_stragglers(&mut self, settings: &Settings, now: Now) {
         self.state = State::TimeWait;
         self.marks.clear(Marks::KEEPALIVE);
@@ -140,7 +141,7 @@ impl Connection {
         self.retransmit_at = now.millis.wrapping_add(settings.time_wait_ms);
     }
 
-    /// The connection is to be open within a time, for which the timer of keepalive runs.
+    /// Limits the time to open the connection, with the keepalive timer.
     pub(super) fn limit_opening(&mut self, settings: &Settings, now: Now) {
         if settings.open_timeout_ms > 0 {
             self.marks.set(Marks::KEEPALIVE);
@@ -148,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// The peer was heard, or may be waited for from now on.
+    /// Restarts the keepalive timer when a segment arrives or the connection opens.
     #[inline]
     pub(super) fn start_keepalive(&mut self, settings: &Settings, now: Now) {
         if settings.keepalive_ms > 0 && self.is_established() && self.state != State::TimeWait {
@@ -171,8 +172,8 @@ impl Connection {
             return;
         }
         if self.unacknowledged != self.highest {
-            // "Keep-alive packets MUST only be sent when no sent data is outstanding": its own
-            // timer finds out (RFC 9293 section 3.8.4).
+            // "Keep-alive packets MUST only be sent when no sent data is outstanding" (RFC 9293
+            // section 3.8.4). The retransmission timer detects a dead peer then.
             self.start_keepalive(settings, now);
             return;
         }

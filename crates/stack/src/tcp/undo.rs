@@ -1,4 +1,4 @@
-//! A window that was reduced for nothing goes back to what it was.
+//! Undo of congestion window reductions that turn out to be spurious.
 
 use super::congestion::Congestion;
 use super::connection::{Connection, Marks};
@@ -7,34 +7,35 @@ use super::ranges::SequenceRange;
 use super::segment::Segment;
 use super::sequence::SequenceNumber;
 
-/// The window before a reduction for losses that may have been none: what came in another order.
+/// Congestion state before a reduction that may be spurious because of reordering.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     before: Congestion,
-    /// All that was sent again since is between these.
+    /// All data retransmitted since then lies between these numbers.
     from: SequenceNumber,
     until: SequenceNumber,
-    /// Bytes of it of which the peer has not said that they came twice.
+    /// Retransmitted bytes for which the peer has not reported a duplicate.
     open: u32,
 }
 
 impl Undo {
-    /// Whether the peer may yet say that what was sent again came twice.
+    /// Whether duplicate reports for retransmitted data are outstanding.
     pub(super) const fn is_open(&self) -> bool {
         self.open > 0
     }
 
-    /// The window that would be restored.
+    /// Congestion window that an undo restores.
     pub(super) fn window(&self) -> u32 {
         self.before.window()
     }
 }
 
 impl Connection {
-    /// Remembers the window, which is about to be reduced. RFC 9438 section 4.9.2: "a CUBIC
-    /// implementation MAY save the current value of the following variables before the congestion
-    /// window is reduced." That of BBR follows from what it measures, and without RACK nobody looks
-    /// at what came twice.
+    /// Saves the congestion state before a reduction.
+    ///
+    /// RFC 9438 section 4.9.2: "a CUBIC implementation MAY save the current value of the following
+    /// variables before the congestion window is reduced." BBR derives its window from
+    /// measurements, and without RACK duplicates are not evaluated.
     #[cold]
     pub(super) fn remember_window(&mut self) {
         if self.marks.has(Marks::PACED) || !self.marks.has(Marks::RACK) {
@@ -44,7 +45,7 @@ impl Connection {
         self.disorder_mut().undo = Some(Undo { before, from, until: from, open: 0 });
     }
 
-    /// The reduction stays: another one followed, or for a reason that is none of order.
+    /// Discards the saved state: another reduction followed, or its reason was not a loss.
     #[cold]
     pub(super) fn forget_window(&mut self) {
         if let Some(disorder) = &mut self.disorder {
@@ -52,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// Data is sent again.
+    /// Records a retransmission.
     #[cold]
     pub(super) fn note_resent(&mut self, range: SequenceRange) {
         if let Some(undo) = self.disorder.as_mut().and_then(|it| it.undo.as_mut()) {
@@ -63,17 +64,19 @@ impl Connection {
         }
     }
 
-    /// Once the peer has told that all that was sent again came twice, "we conclude that all
-    /// retransmissions in the previous window of data were spurious and no loss occurred" (RFC 3708
-    /// section 3, B.1, which asks for a mark of each segment: here, as in Linux, it is how much of
-    /// them that counts). Then what was known before is restored "if the current _cwnd_ is lower
-    /// than _cwnd_prior_" (RFC 9438 section 4.9.2).
+    /// Restores the congestion state once the peer has reported all retransmitted data as
+    /// duplicate.
+    ///
+    /// RFC 3708 section 3, B.1: then "we conclude that all retransmissions in the previous window
+    /// of data were spurious and no loss occurred". The RFC marks each segment; this counts bytes,
+    /// as Linux counts segments. RFC 9438 section 4.9.2 restores the state "if the current _cwnd_
+    /// is lower than _cwnd_prior_".
     #[cold]
     pub(super) fn note_needless(&mut self, segment: &Segment<'_>) {
         let unacknowledged = self.unacknowledged;
         let Some(disorder) = &mut self.disorder else { return };
         let Some(undo) = &mut disorder.undo else { return };
-        // What is told two windows of data later is another duplicate, one of the network's.
+        // A report two windows later is about a packet that the network duplicated.
         let since = unacknowledged.distance_from(undo.until).max(0) as u32;
         if since / 2 > undo.window() {
             disorder.undo = None;

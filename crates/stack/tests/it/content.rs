@@ -1,5 +1,5 @@
-//! Sessions between programs and connections: their bytes arrive once and in order whatever the
-//! network does, and what becomes of them is counted.
+//! Sessions between programs and connections: their bytes arrive once and in order on any network,
+//! and the counters show how sessions end.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
 use crate::disturbed::{Disturbance, Side, World};
 
-/// A session that says hello, and then sends records of a length and as many bytes, each of which
-/// is changed by its place in the stream. It fails where a byte is not what the other one sends.
+/// A toy session protocol: a greeting, then length-prefixed records. Each byte is XORed with a
+/// value that depends on its offset. It fails if a byte is not the one that the peer sends.
 #[derive(Debug)]
 struct Toy {
     heard: Vec<u8>,
@@ -26,7 +26,7 @@ struct Toy {
 const HELLO: [u8; 5] = *b"hello";
 const RECORD_MAX: usize = 1_000;
 
-/// What hides the byte at a place.
+/// Value that hides the byte at an offset.
 fn mask(place: usize) -> u8 {
     (place % 241) as u8 ^ 0x5a
 }
@@ -73,7 +73,7 @@ impl Session for Toy {
             let mut record: Vec<u8> = self.heard.drain(..2 + length).skip(2).collect();
             for byte in &mut record {
                 *byte ^= mask(self.understood);
-                // Buffers without bytes of their own count from 0 to 255.
+                // Buffers without content count from 0 to 255.
                 if *byte != self.understood as u8 {
                     self.state = SessionState::Failed("other content");
                 }
@@ -119,7 +119,7 @@ const UP: u64 = 150_000;
 const DOWN: u64 = 90_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Both say hello, then the client says much, and the server answers.
+/// Both ends send a greeting, then the client sends much data and the server answers.
 fn conversation(disturbance: Disturbance, seed: u64, waits: bool, flows: u64) -> World {
     let mut buffers = Buffers::default();
     let [question, answer] =
@@ -154,8 +154,8 @@ fn every_byte_of_a_session_arrives_once_and_in_order() {
             let counters = side.counters();
             assert_eq!((counters.closed, counters.failed(), counters.active), (3, 0, 0), "{seed}");
         }
-        assert!(world.client.tcp().rcvoopack > 0, "seed {seed}: some came in another order");
-        // Each record and each end have a length, and each side has said hello.
+        assert!(world.client.tcp().rcvoopack > 0, "seed {seed}: no reordering");
+        // Each record and each end marker has a length of two bytes; each side sends a greeting.
         let bytes = |plain: u64| 3 * (plain + 5 + 2);
         assert!(world.server.tcp().rcvbyte >= bytes(UP));
         assert!(world.client.tcp().rcvbyte >= bytes(DOWN));
@@ -163,20 +163,20 @@ fn every_byte_of_a_session_arrives_once_and_in_order() {
 }
 
 #[test]
-fn what_the_session_makes_of_it_is_all_that_is_sent() {
+fn only_the_output_of_the_session_is_sent() {
     let world = conversation(Disturbance::NONE, 1, true, 1);
-    // A record of each 1,000 bytes, the hello, and the end.
+    // A record for each 1,000 bytes, the greeting, and the end marker.
     assert_eq!(world.client.tcp().sndbyte, UP + 2 * UP / 1_000 + 5 + 2);
     assert_eq!(world.client.tcp().sndrexmitpack, 0);
 }
 
 #[test]
-fn failures_are_counted_by_cause_and_their_flows_have_failed() {
+fn session_failures_are_counted_by_cause() {
     let program = || vec![Instruction::Connect, Instruction::WaitForPeerClose];
     let sides = [side(program(), Toys { greets: true }), side(program(), Toys { greets: false })];
     let mut world = World::new(sides, &Buffers::default(), [4, 1], Disturbance::NONE, 1);
     world.run(MINUTE);
-    // The server does not greet: what it says instead is no hello.
+    // The server sends no greeting but a record, which the client does not accept.
     let causes = |side: &wirestorm_stack::endpoint::Endpoint| {
         side.sessions().failures.iter().map(|(cause, times)| (*cause, *times)).collect::<Vec<_>>()
     };
@@ -191,10 +191,10 @@ fn failures_are_counted_by_cause_and_their_flows_have_failed() {
 }
 
 #[test]
-fn a_peer_that_ends_without_saying_so_is_counted() {
+fn truncated_sessions_are_counted() {
     let sides = [
         side(vec![Instruction::Connect, Instruction::WaitForPeerClose], Toys { greets: true }),
-        // Hello, as a plain flow says it.
+        // The greeting, sent by a plain flow.
         Side { program: Vec::new(), contents: Contents::default(), sessions: None },
     ];
     let mut buffers = Buffers::default();
@@ -209,13 +209,13 @@ fn a_peer_that_ends_without_saying_so_is_counted() {
 }
 
 #[test]
-fn a_reset_behind_both_ends_of_a_session_is_no_failure() {
+fn reset_after_both_ends_of_a_session_is_no_failure() {
     let mut buffers = Buffers::default();
-    // As a plain flow says them: hello, and that nothing more comes; or hello alone.
+    // A plain flow sends the greeting and the end marker, or the greeting alone.
     let both = buffers.push(Buffer::new(b"hello\0\0", 0, &[]));
     let hello = buffers.push(Buffer::new(b"hello", 0, &[]));
     for (buffer, closed) in [(both, 1), (hello, 0)] {
-        // What it hears is another hello, and maybe an end.
+        // It receives another greeting, and an end marker if the peer closes.
         let program = vec![
             Instruction::SendBlocking { waits: false },
             Instruction::Send { buffer },
@@ -235,12 +235,12 @@ fn a_reset_behind_both_ends_of_a_session_is_no_failure() {
 }
 
 #[test]
-fn who_resets_what_has_failed_has_not_ended_it() {
+fn reset_of_a_failed_session_still_counts_as_failure() {
     let mut buffers = Buffers::default();
     let other = buffers.push(Buffer::new(b"other", 0, &[]));
     let send = Instruction::Send { buffer: other };
     let receive = |bytes| Instruction::Receive { bytes, clear: false };
-    // After hello comes that the session has failed; or it has heard nothing yet.
+    // The peer's session fails after a wrong greeting; or it has received nothing yet.
     let answered = vec![send, receive(5 + 2), Instruction::Reset];
     let silent = vec![receive(5), Instruction::Reset];
     let early = "connection lost during the handshake";

@@ -1,4 +1,4 @@
-//! Memory of flows.
+//! Memory use of flows.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use crate::endpoint::world::{SECOND, World, client, rate};
 
-/// Flows of either side.
+/// Number of flows.
 const FLOWS: u64 = 10_000;
 
-/// Bytes that idle flows take of memory, each with its end at the peer, by their programs.
+/// Returns the memory of an idle flow in bytes, both ends included, for these programs.
 fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers) -> u64 {
     let load = Load::Rate { rate: rate(FLOWS, SECOND), at_most: None };
     let mut role = client("16.0.0.1", 80, load, Some(FLOWS));
@@ -26,7 +26,7 @@ fn bytes_a_flow(asks: &[Instruction], answers: &[Instruction], buffers: &Buffers
     resident_bytes().saturating_sub(before) / FLOWS
 }
 
-/// What this process has of the machine's memory (`proc_pid_statm(5)`).
+/// Resident memory of this process (`proc_pid_statm(5)`).
 fn resident_bytes() -> u64 {
     const PAGE_BYTES: u64 = 4_096;
     let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
@@ -35,7 +35,7 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn an_idle_flow_is_small_though_it_has_sent() {
+fn idle_flow_that_has_sent_data_is_small() {
     // Other tests of this process allocate too, so the flows get a process of their own.
     let output = Command::new(std::env::current_exe().expect("its path"))
         .args(["--exact", "memory::idle_flows_in_a_process_of_their_own", "--ignored"])
@@ -55,7 +55,7 @@ fn idle_flows_in_a_process_of_their_own() {
     use Instruction::{Receive, Send, SendBlocking, WaitForPeerClose};
     let mut buffers = Buffers::default();
     let page = buffers.push(Buffer::new(b"page", 0, &[]));
-    // The first leaves before SYN is acknowledged, the second while the first is on its way.
+    // The first write leaves before the SYN-ACK arrives, the second while the first is in flight.
     let asks = [
         SendBlocking { waits: false },
         Send { buffer: page },

@@ -1,4 +1,4 @@
-//! Programs that write values and look at what arrives, whatever the network does to their segments.
+//! Programs that write values and check received ones, on any network.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{
@@ -12,14 +12,14 @@ use wirestorm_stack::program::{
 use crate::disturbed::{Disturbance, Side, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What is said before and behind a key, beyond a segment's end.
+/// Number of bytes before and after a key, more than a segment holds.
 const AROUND: usize = 2_000;
 
 fn key() -> TextVariable {
     TextVariable::new(0).unwrap()
 }
 
-/// Each side says a key of its own within more, the other one says it again.
+/// Each side sends its own key within other bytes, and the other side repeats it.
 fn side(speaks_first: bool, waits: bool) -> Side {
     let around = |piece| Composition {
         pieces: vec![
@@ -62,7 +62,7 @@ fn side(speaks_first: bool, waits: bool) -> Side {
 }
 
 #[test]
-fn what_is_written_is_awaited_whatever_becomes_of_segments() {
+fn written_values_are_matched_on_any_network() {
     for seed in 1..=25 {
         let waits = seed % 2 == 0;
         let sides = [side(true, waits), side(false, waits)];
@@ -76,7 +76,8 @@ fn what_is_written_is_awaited_whatever_becomes_of_segments() {
     }
 }
 
-/// Where, how often and after what the flows of an endpoint's template failed.
+/// Location, cause and number of failures of an endpoint's template, and the length of the kept
+/// excerpt.
 fn failures(endpoint: &Endpoint) -> Vec<(u16, &'static str, u64, usize)> {
     let findings = &endpoint.tally(0).unwrap().findings;
     let all = findings.failures();
@@ -84,7 +85,7 @@ fn failures(endpoint: &Endpoint) -> Vec<(u16, &'static str, u64, usize)> {
 }
 
 #[test]
-fn what_is_kept_of_a_long_message_has_a_bound() {
+fn kept_part_of_a_long_message_is_bounded() {
     const LENGTH: u64 = 3_000_000;
     let mut buffers = Buffers::default();
     let page = buffers.push(Buffer::new(b"", LENGTH as u32, b"x"));
@@ -117,7 +118,7 @@ fn what_is_kept_of_a_long_message_has_a_bound() {
 }
 
 #[test]
-fn a_flow_that_has_failed_takes_its_leave_and_what_it_lacks_is_missing() {
+fn failed_flow_still_closes_properly_and_reports_missing_requests() {
     let mut buffers = Buffers::default();
     let [ask, leave, answer] =
         [b"GET / HTTP/1.1\r\n\r\n", &b"bye\n"[..], b"HTTP/1.0 200\r\n\r\nno"]
@@ -131,7 +132,7 @@ fn a_flow_that_has_failed_takes_its_leave_and_what_it_lacks_is_missing() {
             Instruction::ExpectOr { check: 0, to: 5 },
             take,
             Instruction::Send { buffer: leave },
-            // Only the first failure of a flow is told.
+            // Only the first failure of a flow is reported.
             Instruction::Expect { check: 0 },
         ],
         contents: Contents {
@@ -153,16 +154,16 @@ fn a_flow_that_has_failed_takes_its_leave_and_what_it_lacks_is_missing() {
     };
     let mut world = World::new([client, server], &buffers, [2, 2], Disturbance::NONE, 1);
     world.run(MINUTE);
-    let cause = "the server ends the connection before all is asked";
+    let cause = "the server closes the connection before the last request";
     assert_eq!(failures(&world.client), [(3, cause, 2, 16)]);
-    assert_eq!(failures(&world.server), [], "it was taken leave of");
+    assert_eq!(failures(&world.server), [], "the client closed properly");
     let messages = world.client.tally(0).unwrap().findings.messages();
     assert_eq!((messages.responses[1], messages.missing), (2, 4));
     assert_eq!(world.client.counters().program_failed, 2);
 }
 
 #[test]
-fn instructions_refer_to_what_is_there() {
+fn programs_with_dangling_references_are_rejected() {
     let contents = || Contents {
         compositions: vec![Composition::default()],
         checks: vec![Check::Is(1)],
@@ -172,7 +173,7 @@ fn instructions_refer_to_what_is_there() {
     assert!(is_program(Instruction::SendOwn { composition: 0 }));
     assert!(!is_program(Instruction::SendOwn { composition: 1 }));
     assert!(!is_program(Instruction::SetText { text: key(), composition: 1 }));
-    assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is not there");
+    assert!(!is_program(Instruction::Expect { check: 0 }), "its composition is missing");
     assert!(!is_program(Instruction::Expect { check: 1 }));
     assert!(!is_program(Instruction::ExpectOr { check: 0, to: 1 }));
     assert!(!is_program(Instruction::Extract { extraction: 0 }));

@@ -1,7 +1,8 @@
-//! Dialogues of one connection with a peer, with times: `dialogues/README.md` tells the notation.
+//! Dialogues of one connection with a scripted peer, with times; `dialogues/README.md` describes
+//! the notation.
 //!
-//! Every dialogue is held several times, with other initial numbers and clocks, which wrap around
-//! in the middle of it.
+//! Each dialogue runs several times, with different initial numbers and clocks that wrap around in
+//! the middle of it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,15 +18,15 @@ use wirestorm_stack::tcp::segment::{Ecn, Options, Outgoing, SACK_BLOCKS_MAX, Seg
 use wirestorm_stack::tcp::sequence::SequenceNumber;
 use wirestorm_wire::packet::tcp::Flags;
 
-/// How far from its time a segment may be sent, in microseconds: a tick of the timers.
+/// Tolerance of transmission times in microseconds: one tick of the timers.
 const TOLERANCE: u64 = 1_000;
 
-/// What is the same for all numbers of a dialogue.
+/// Origin of all numbers and clocks of a run.
 #[derive(Clone, Copy)]
 struct Origin {
     ours: SequenceNumber,
     theirs: SequenceNumber,
-    /// When the dialogue begins, on our clock and on the peer's, in ms.
+    /// Start of the dialogue on our clock and on the peer's, in ms.
     clock: u32,
     peer_clock: u32,
 }
@@ -46,28 +47,28 @@ const ORIGINS: [Origin; 3] = [
     },
 ];
 
-/// A segment as a dialogue has it; numbers count from the initial ones.
+/// A segment in the notation of dialogues; numbers are relative to the initial ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
     flags: Flags,
     start: i32,
     length: u32,
     acknowledgement: Option<i32>,
-    /// `None` where a dialogue does not look at it.
+    /// `None` if the dialogue does not check it.
     window: Option<u16>,
     maximum_segment_size: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
     timestamps: Option<(u32, u32)>,
     sack: Vec<(i32, i32)>,
-    /// The packet says that ECN is understood (`ect`), or that congestion was met (`ce`).
+    /// ECN codepoint ECT(0) (`ect`) or CE (`ce`).
     is_ecn_capable: bool,
     met_congestion: bool,
-    /// Or that ECN is understood by the other word for it (`ect1`), which is not said here.
+    /// ECN codepoint ECT(1) (`ect1`), which a connection never sends.
     is_capable_otherwise: bool,
 }
 
-/// Letters of the flags, in the order in which they are written.
+/// Letters of the flags, in the order of the notation.
 const FLAGS: [(char, Flags); 8] = [
     ('S', Flags::SYN),
     ('F', Flags::FIN),
@@ -111,7 +112,7 @@ impl fmt::Display for Said {
 type Fallible<T> = Result<T, String>;
 
 fn parse<T: std::str::FromStr>(word: &str, what: &str) -> Fallible<T> {
-    word.parse().map_err(|_| format!("notation: {what} is to be a number, not {word:?}"))
+    word.parse().map_err(|_| format!("notation: {what} must be a number, not {word:?}"))
 }
 
 fn parse_pair<T: std::str::FromStr>(word: &str, what: &str) -> Fallible<(T, T)> {
@@ -184,7 +185,7 @@ impl Said {
         Ok(said)
     }
 
-    /// What a connection sends.
+    /// Converts a segment that the connection sends.
     fn of(outgoing: &Outgoing, blocks: &[SequenceRange], origin: &Origin) -> Self {
         let ours = |number: SequenceNumber| number.distance_from(origin.ours);
         let theirs = |number: SequenceNumber| number.distance_from(origin.theirs);
@@ -210,7 +211,7 @@ impl Said {
         }
     }
 
-    /// Hands it to `take` as a segment of the peer.
+    /// Passes this segment of the peer to `take`.
     fn arrive<T>(&self, origin: &Origin, take: impl FnOnce(&Segment<'_>) -> T) -> T {
         let ours = |number: i32| origin.ours + number.cast_unsigned();
         let mut sack = Vec::new();
@@ -247,10 +248,10 @@ impl Said {
     }
 }
 
-/// The window of the peer where a dialogue does not tell it.
+/// Default window of the peer.
 const PEER_WINDOW: u16 = 30_000;
 
-/// Numbers that are easy to read, and nothing that is not spoken of.
+/// Settings with round numbers and without options.
 fn plain() -> Settings {
     Settings {
         maximum_segment_size: 1_000,
@@ -299,19 +300,19 @@ fn set(settings: &mut Settings, text: &str) -> Fallible<()> {
             "keepalive" => settings.keepalive_ms = millis()?,
             "keepalive_interval" => settings.keepalive_interval_ms = millis()?,
             "keepalive_probes" => settings.keepalive_probes = parse(value, key)?,
-            _ => return Err(format!("notation: {key:?} can not be set")),
+            _ => return Err(format!("notation: {key:?} cannot be set")),
         }
     }
     Ok(())
 }
 
-/// One connection, and what it has sent that the dialogue did not come to yet.
+/// A running dialogue: one connection, and its segments that the dialogue has not checked yet.
 struct Talk {
     origin: Origin,
     settings: Settings,
     connection: Option<Connection>,
     counters: TcpCounters,
-    /// Microseconds since the dialogue began.
+    /// Time since the start of the dialogue in microseconds.
     at: u64,
     departed: VecDeque<(u64, Said)>,
     received: u32,
@@ -319,7 +320,7 @@ struct Talk {
     is_peer_done: bool,
 }
 
-/// So many segments at one time are too many for any dialogue.
+/// Number of unchecked segments that indicates an endless loop.
 const DEPARTURES_MAX: usize = 1_000;
 
 impl Talk {
@@ -338,11 +339,11 @@ impl Talk {
     }
 
     fn now(&self) -> Now {
-        // Above 32 bits of milliseconds, so that the clock of the connection alone wraps.
+        // More than 32 bits of milliseconds, so that only the clock of the connection wraps.
         Now::from_micros(u64::from(self.origin.clock) * 1_000 + self.at)
     }
 
-    /// Lets time pass, and the timers expire that are due.
+    /// Advances the time and handles the timers that expire.
     fn pass(&mut self, to: u64) {
         while let Some(connection) = &mut self.connection {
             let now = Now::from_micros(u64::from(self.origin.clock) * 1_000 + self.at);
@@ -358,7 +359,7 @@ impl Talk {
             assert_ne!(
                 connection.deadline(&self.settings, now),
                 Some(at),
-                "a timer that expired runs on"
+                "an expired timer still runs"
             );
             self.depart();
         }
@@ -373,7 +374,7 @@ impl Talk {
             connection.sack_blocks(&mut blocks);
             let blocks = &blocks[..usize::from(outgoing.sack_blocks)];
             self.departed.push_back((self.at, Said::of(&outgoing, blocks, &self.origin)));
-            assert!(self.departed.len() < DEPARTURES_MAX, "it sends without end");
+            assert!(self.departed.len() < DEPARTURES_MAX, "endless transmission");
         }
     }
 
@@ -382,7 +383,7 @@ impl Talk {
         let (settings, counters) = (self.settings, &mut self.counters);
         let Some(connection) = &mut self.connection else {
             if !self.is_listening || said.flags != said.flags_without(Flags::ACK) {
-                return Err("notation: nobody is there to hear it".to_owned());
+                return Err("notation: no connection receives it".to_owned());
             }
             let initial = self.origin.ours;
             let accept =
@@ -403,10 +404,10 @@ impl Talk {
         Ok(())
     }
 
-    /// Nothing may have been sent that the dialogue does not have.
+    /// Fails if the connection has sent a segment that the dialogue does not list.
     fn be_silent(&self) -> Fallible<()> {
         match self.departed.front() {
-            Some((at, said)) => Err(format!("before that came {} > {said}", seconds(*at))),
+            Some((at, said)) => Err(format!("sent before that: {} > {said}", seconds(*at))),
             None => Ok(()),
         }
     }
@@ -416,19 +417,19 @@ impl Talk {
             self.pass(at + TOLERANCE);
         }
         let Some((when, mut said)) = self.departed.pop_front() else {
-            return Err(format!("nothing came until {}", seconds(self.at)));
+            return Err(format!("nothing sent until {}", seconds(self.at)));
         };
         if expected.window.is_none() {
             said.window = None;
         }
         expected.met_congestion = false;
         if said != expected || when.abs_diff(at) > TOLERANCE {
-            return Err(format!("instead came {} > {said}", seconds(when)));
+            return Err(format!("sent instead: {} > {said}", seconds(when)));
         }
         Ok(())
     }
 
-    /// The handshake, as other dialogues look at it: it takes 100 ms.
+    /// The handshake of most dialogues, which takes 100 ms.
     fn open(&mut self, is_active: bool, text: &str) -> Fallible<()> {
         const TOOK: u64 = 100_000;
         let opening = |flags: &str| Said::parse(&format!("{flags} {text}"));
@@ -471,7 +472,7 @@ impl Talk {
             }
             (("close", ""), Some(connection)) => connection.close(),
             (("abort", ""), Some(connection)) => connection.abort(counters),
-            _ => return Err(format!("notation: {text:?} can not be called here")),
+            _ => return Err(format!("notation: {text:?} cannot be called here")),
         }
         self.depart();
         Ok(())
@@ -517,7 +518,7 @@ impl Talk {
         same(found, parse(value, name)?, name)
     }
 
-    /// One line behind its time.
+    /// Executes one line at its time.
     fn take(&mut self, at: Option<u64>, text: &str) -> Fallible<()> {
         let at = at.unwrap_or(self.at);
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -547,7 +548,7 @@ impl Talk {
 }
 
 impl Said {
-    /// The flags of a SYN that asks, whatever it says of ECN.
+    /// The flags without `flag`, but with SYN.
     fn flags_without(&self, flag: Flags) -> Flags {
         Flags((self.flags.0 & !flag.0) | Flags::SYN.0)
     }
@@ -561,7 +562,7 @@ fn seconds(micros: u64) -> String {
     format!("{}.{:03}", micros / 1_000_000, micros / 1_000 % 1_000)
 }
 
-/// A time at the front of a line, in microseconds.
+/// Parses the time at the start of a line, in microseconds.
 fn parse_time(word: &str) -> Option<u64> {
     let (seconds, millis) = word.split_once('.')?;
     (millis.len() == 3).then_some(())?;
@@ -570,11 +571,11 @@ fn parse_time(word: &str) -> Option<u64> {
 
 struct Dialogue<'a> {
     name: &'a str,
-    /// With their numbers in the file.
+    /// Lines with their numbers in the file.
     lines: Vec<(usize, &'a str)>,
 }
 
-/// The dialogues of a file.
+/// Parses the dialogues of a file.
 fn dialogues(text: &str) -> Vec<Dialogue<'_>> {
     let mut dialogues: Vec<Dialogue<'_>> = Vec::new();
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
@@ -589,7 +590,7 @@ fn dialogues(text: &str) -> Vec<Dialogue<'_>> {
 }
 
 impl Dialogue<'_> {
-    /// Holds it, and says where it went otherwise.
+    /// Runs the dialogue; an error describes the first deviation.
     fn hold(&self, origin: Origin) -> Fallible<()> {
         let mut talk = Talk::new(origin);
         let mut at = None;
@@ -604,19 +605,19 @@ impl Dialogue<'_> {
                 format!("{name} (ours from {ours})\n  line {number}: {line}\n  {fault}")
             })?;
         }
-        talk.be_silent().map_err(|fault| format!("{}\n  at its end: {fault}", self.name))
+        talk.be_silent().map_err(|fault| format!("{}\n  at the end: {fault}", self.name))
     }
 }
 
 fn hold_all(text: &str) {
     let dialogues = dialogues(text);
     let faults = dialogues.iter().filter_map(|dialogue| {
-        assert!(dialogue.name.contains("RFC "), "{:?} names no rule", dialogue.name);
+        assert!(dialogue.name.contains("RFC "), "{:?} names no RFC", dialogue.name);
         ORIGINS.into_iter().find_map(|origin| dialogue.hold(origin).err())
     });
     let faults: Vec<_> = faults.collect();
     let (failed, all) = (faults.len(), dialogues.len());
-    assert!(failed == 0, "{failed} of {all} went otherwise:\n{}", faults.join("\n"));
+    assert!(failed == 0, "{failed} of {all} failed:\n{}", faults.join("\n"));
 }
 
 macro_rules! subjects {
@@ -639,17 +640,17 @@ subjects! {
 }
 
 #[test]
-fn no_file_is_left_out() {
+fn each_file_runs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/dialogues");
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be read").path();
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
-        assert!(name == "README" || SUBJECTS.contains(&name), "{name} is not held");
+        assert!(name == "README" || SUBJECTS.contains(&name), "{name} does not run");
     }
 }
 
-/// Counters that the endpoint counts, or that need more segments than a dialogue has: tests in
-/// `endpoint`, and beside the code, look at them.
+/// Counters of the endpoint, and those that need more segments than a dialogue has. Tests in
+/// `endpoint` and unit tests cover them.
 const ELSEWHERE: [&str; 12] = [
     "fast_open_sent",
     "fast_open_acked",
@@ -666,7 +667,7 @@ const ELSEWHERE: [&str; 12] = [
 ];
 
 #[test]
-fn every_counter_moves_in_some_dialogue() {
+fn each_counter_moves_in_some_dialogue() {
     let moved: Vec<&str> = TEXTS
         .iter()
         .flat_map(|text| text.lines())
@@ -679,45 +680,45 @@ fn every_counter_moves_in_some_dialogue() {
     }
 }
 
-/// What is said of a dialogue that goes otherwise.
+/// Returns the error message of a dialogue that deviates.
 #[track_caller]
 fn fault(text: &str) -> String {
-    dialogues(text)[0].hold(ORIGINS[0]).expect_err("it goes otherwise")
+    dialogues(text)[0].hold(ORIGINS[0]).expect_err("the dialogue fails")
 }
 
 #[test]
-fn what_goes_otherwise_is_told_with_its_line() {
+fn deviations_are_reported_with_their_line() {
     let told = fault("== a\n0.000 call connect\n 0.000 > S 0:0 win 5 <mss 1000>");
-    assert!(told.ends_with("instead came 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
+    assert!(told.ends_with("sent instead: 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
     assert!(told.contains("line 3: 0.000 > S 0:0 win 5"), "{told}");
     let told = fault("== a\n0.000 call connect\n0.000 state SYN-SENT");
-    assert!(told.ends_with("before that came 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
+    assert!(told.ends_with("sent before that: 0.000 > S 0:0 win 10000 <mss 1000>"), "{told}");
     let told = fault("== a\n0.000 call connect");
-    assert!(told.contains("at its end: before that came"), "{told}");
+    assert!(told.contains("at the end: sent before that:"), "{told}");
     let late = "== a\n0.000 call connect\n0.000 > S 0:0 <mss 1000>\n";
     let told = fault(&format!("{late}1.003 > S 0:0 <mss 1000>"));
-    assert!(told.ends_with("instead came 1.000 > S 0:0 <mss 1000>"), "{told}");
+    assert!(told.ends_with("sent instead: 1.000 > S 0:0 <mss 1000>"), "{told}");
     let told = fault(&format!("{late}0.500 > S 0:0 <mss 1000>"));
-    assert!(told.ends_with("nothing came until 0.501"), "{told}");
+    assert!(told.ends_with("nothing sent until 0.501"), "{told}");
 }
 
 #[test]
 fn errors_of_the_notation_name_the_line() {
     for (line, expected) in [
         ("0.000 jump", "no line begins with \"jump\""),
-        ("0.000 call sing", "\"sing\" can not be called here"),
-        ("0.000 call send 5", "\"send 5\" can not be called here"),
+        ("0.000 call sing", "\"sing\" cannot be called here"),
+        ("0.000 call send 5", "\"send 5\" cannot be called here"),
         ("0.000 < S", "no sequence numbers"),
         ("0.000 < Q 0:0", "no flag is 'Q'"),
         ("0.000 < S 0", "sequence is a:b, not \"0\""),
         ("0.000 < S 5:0", "it ends before it starts"),
         ("0.000 < . 0:0", "the flag . and ack go together"),
         ("0.000 < S 0:0 <mss 5", "< without >"),
-        ("0.000 < S 0:0 <mss x>", "mss is to be a number, not \"x\""),
+        ("0.000 < S 0:0 <mss x>", "mss must be a number, not \"x\""),
         ("0.000 < S 0:0 <md5>", "\"md5\" is no option"),
         ("0.000 < S 0:0 win", "win of what?"),
-        ("0.000 < S 0:0", "nobody is there to hear it"),
-        ("set speed 5", "\"speed\" can not be set"),
+        ("0.000 < S 0:0", "no connection receives it"),
+        ("set speed 5", "\"speed\" cannot be set"),
         ("counter flights 5", "no counter \"flights\""),
     ] {
         let told = fault(&format!("== a\n# a remark\n{line}"));

@@ -1,5 +1,5 @@
-//! Whatever the network does, every byte arrives once and in order, no window is overrun, and both
-//! ends are gone in the end.
+//! Properties of two connections over any network: each byte arrives once and in order, no window
+//! is overrun, and both connections end.
 
 use std::fmt::Write;
 
@@ -10,9 +10,9 @@ use wirestorm_stack::tcp::counters::TcpCounters;
 
 use crate::support::{Network, Peer, World};
 
-/// Ten minutes.
+/// Ten minutes in microseconds.
 const LIMIT: u64 = 600_000_000;
-/// Six hours, for hundreds of the smallest segments through the worst of networks.
+/// Six hours, for hundreds of the smallest segments over the worst networks.
 const LONG_LIMIT: u64 = 36 * LIMIT;
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -44,7 +44,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         })
 }
 
-/// What is seldom set, beside the rest.
+/// Adds rarely used settings.
 fn unusual() -> impl Strategy<Value = Settings> {
     let shift = prop_oneof![Just(None), (0_u8..15).prop_map(Some)];
     let send_buffer = prop_oneof![Just(u32::MAX), 1_000..100_000_u32];
@@ -92,12 +92,12 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// What a side sends: most often little, so that there is time for many cases.
+/// Number of bytes that a side sends; usually few, so that many cases fit the time.
 fn bytes(most: u32) -> impl Strategy<Value = u32> {
     prop_oneof![9 => 0..20_000_u32, 1 => 0..most]
 }
 
-/// `PROPTEST_CASES` may ask for more.
+/// At least 2,500 cases; `PROPTEST_CASES` can ask for more.
 fn many() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.max(2_500), ..usual }
@@ -126,7 +126,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_damaged_is_as_good_as_lost() {
+fn damaged_segments_are_retransmitted() {
     let network = Network { damaged: 30, ..Network::PERFECT };
     let peers = [
         Peer::new(Settings::default(), 300_000, 1),
@@ -141,7 +141,7 @@ fn what_is_damaged_is_as_good_as_lost() {
 }
 
 #[test]
-fn what_met_congestion_makes_a_flow_slower_and_nothing_is_sent_again() {
+fn ecn_marks_slow_a_flow_down_without_retransmissions() {
     let network = Network { marked: 10, ..Network::PERFECT };
     let goodputs = [EcnUse::Ask, EcnUse::Never].map(|ecn| {
         let settings = Settings { ecn, receive_buffer: 4_000_000, ..Settings::default() };
@@ -153,7 +153,7 @@ fn what_met_congestion_makes_a_flow_slower_and_nothing_is_sent_again() {
         let is_used = ecn == EcnUse::Ask;
         assert_eq!(sender.ecn_shs, u64::from(is_used));
         assert_eq!((sender.ecn_rcwnd > 2, receiver.ecn_ce > 2), (is_used, is_used), "{ecn:?}");
-        // Each mark is told of until CWR is there, and reduces the window once.
+        // The receiver echoes each mark until CWR arrives, and the sender reduces its window once.
         assert!(sender.ecn_rcwnd <= receiver.ecn_ce, "{sender:?}");
         assert_eq!(sender.sndrexmitpack, 0);
         1e6 / (world.now - begin) as f64
@@ -162,7 +162,7 @@ fn what_met_congestion_makes_a_flow_slower_and_nothing_is_sent_again() {
 }
 
 #[test]
-fn a_perfect_network_needs_nothing_again() {
+fn perfect_network_needs_no_retransmission() {
     let peers = [
         Peer::new(Settings::default(), 1_000_000, 1),
         Peer::new(Settings::default(), 500_000, u32::MAX - 10),
@@ -195,7 +195,7 @@ fn one_lost_segment_is_repaired_without_a_timeout() {
     }
 }
 
-/// What the first of two ends counts over networks of 30 seeds.
+/// Sum of the first peer's counters over networks with 30 seeds.
 fn counted(rack: bool, network: Network) -> TcpCounters {
     let mut sum = TcpCounters::default();
     for seed in 1..=30 {
@@ -210,20 +210,20 @@ fn counted(rack: bool, network: Network) -> TcpCounters {
 }
 
 #[test]
-fn by_time_fewer_segments_are_sent_again_for_another_order() {
+fn rack_retransmits_less_on_reordering() {
     let network = Network { delay: 20_000, jitter: 5_000, ..Network::PERFECT };
     let [timed, counted] = [true, false].map(|rack| counted(rack, network).sndrexmitpack);
     assert!(2 * timed < counted, "{timed} by time, {counted} by RFC 6675");
 }
 
 #[test]
-fn by_time_fewer_losses_end_in_a_timeout() {
+fn rack_needs_fewer_timeouts() {
     let network = Network { delay: 20_000, lost: 50, ..Network::PERFECT };
     let [timed, counted] = [true, false].map(|rack| counted(rack, network).rexmttimeo);
     assert!(2 * timed < counted, "{timed} by time, {counted} by RFC 6675");
 }
 
-/// Megabits a second of one flow of 3 MB, of several seeds.
+/// Average goodput in Mbit/s of one flow of 3 MB, over several seeds.
 fn goodput(congestion: Algorithm, network: Network, batches: [bool; 2]) -> f64 {
     goodput_of(4, congestion, network, batches)
 }
@@ -245,13 +245,13 @@ fn goodput_of(seeds: u64, congestion: Algorithm, network: Network, batches: [boo
     bits / micros
 }
 
-/// A round trip takes 10 ms, and 1 % is lost either way.
+/// A round trip of 10 ms with 1 % loss in each direction.
 const LOSSY: Network = Network { delay: 5_000, lost: 10, ..Network::PERFECT };
 
 #[test]
-fn a_flow_that_loses_frames_is_as_fast_whether_they_come_one_by_one_or_in_batches() {
+fn goodput_with_loss_does_not_depend_on_batching() {
     // M. Mathis and others, "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm"
-    // (1997): MSS / RTT * sqrt(3/2) / sqrt(p), without a thought for repairs.
+    // (1997): MSS / RTT * sqrt(3/2) / sqrt(p), without the cost of recoveries.
     let expected = 1_448.0 * 8.0 / 10_000.0 * (1.5_f64 / 0.01).sqrt();
     for congestion in [Algorithm::NewReno, Algorithm::Cubic] {
         for batches in [[false; 2], [true, false], [true; 2]] {
@@ -262,17 +262,17 @@ fn a_flow_that_loses_frames_is_as_fast_whether_they_come_one_by_one_or_in_batche
 }
 
 #[test]
-fn a_window_that_was_reduced_for_another_order_is_as_it_was_before() {
+fn window_reduction_by_reordering_is_undone() {
     let network = Network { jitter: 5_000, lost: 0, rate: 12_500_000, queue: 160, ..LOSSY };
-    // Where it stays reduced, they have 22 and 20 Mb/s.
+    // Without the undo, they reach 22 and 20 Mbit/s.
     for congestion in [Algorithm::NewReno, Algorithm::Cubic] {
         let goodput = goodput_of(20, congestion, network, [true; 2]);
         assert!(goodput > 27.0, "{congestion:?}: {goodput}");
     }
 }
 
-/// Megabits a second of one flow over 20 Mb/s with a long queue, and how many milliseconds its
-/// segments wait there on average.
+/// Goodput of one flow over 20 Mbit/s with a long queue in Mbit/s, and the average queueing delay
+/// of its segments in ms.
 fn over_a_long_queue(congestion: Algorithm, bytes: u32) -> (f64, f64) {
     let network = Network { rate: 2_500_000, queue: 500, lost: 0, ..LOSSY };
     let settings = Settings { congestion, receive_buffer: 4_000_000, ..Settings::default() };
@@ -286,10 +286,10 @@ fn over_a_long_queue(congestion: Algorithm, bytes: u32) -> (f64, f64) {
 }
 
 #[test]
-fn bbr_fills_a_path_and_not_its_queue() {
-    // For so long that the round trip is probed twice.
+fn bbr_fills_the_path_but_not_its_queue() {
+    // Long enough to probe the round trip twice.
     let (goodput, waits) = over_a_long_queue(Algorithm::Bbr, 60_000_000);
-    // 1,448 bytes of 1,534 that a segment is on this path, less a fiftieth for these probes.
+    // 1,448 of 1,534 bytes of each segment on this path, less 2 % for the probes.
     assert!((18.2..18.9).contains(&goodput), "{goodput} Mb/s");
     assert!(waits < 10.0, "{waits} ms");
     let (_, waits) = over_a_long_queue(Algorithm::Cubic, 50_000_000);
@@ -297,7 +297,7 @@ fn bbr_fills_a_path_and_not_its_queue() {
 }
 
 #[test]
-fn goodput_by_loss_and_buffer_is_what_it_was() {
+fn goodput_by_loss_and_buffer_matches_the_snapshot() {
     const QUEUES: [usize; 3] = [10, 40, 160];
     let mut table = String::from(
         "Mb/s of one flow of 3 MB over 100 Mb/s with a round trip of 10 ms\n\n\

@@ -1,4 +1,4 @@
-//! Both ends with TLS over a network in memory.
+//! Client and server endpoints with TLS over a network in memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,12 +19,12 @@ const DOWN: u64 = 150_000;
 const FLOWS: u64 = 16;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Clients and servers with settings of their own; each client asks once, and is answered.
+/// Runs clients that send one request each, and servers that respond.
 fn world(settings: [&TlsSettings; 2], disturbance: Disturbance, seed: u64) -> World {
     world_with(FLOWS, settings, disturbance, seed)
 }
 
-/// The same with so many flows, of ten clients, round robin.
+/// Like [`world`], with `flows` flows of ten clients, round robin.
 fn world_with(
     flows: u64,
     settings: [&TlsSettings; 2],
@@ -63,14 +63,14 @@ fn of_version(version: Version) -> TlsSettings {
 
 const BOTH: [Version; 2] = [Version::Tls12, Version::Tls13];
 
-/// A certificate for a name, signed by its own key, and that key, in PEM.
+/// Generates a self-signed certificate for a name, and its key, in PEM.
 fn made_for(name: &str) -> [Vec<u8>; 2] {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
 }
 
 #[test]
-fn plaintext_arrives_whatever_the_network_does() {
+fn plaintext_arrives_over_a_rough_network() {
     for version in BOTH {
         let settings = of_version(version);
         for seed in 1..=8 {
@@ -91,7 +91,7 @@ fn plaintext_arrives_whatever_the_network_does() {
 }
 
 #[test]
-fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
+fn sessions_resume_unless_a_side_disables_it() {
     for version in BOTH {
         let resuming = of_version(version);
         let full = TlsSettings { resume: Resume::NONE, ..of_version(version) };
@@ -101,7 +101,7 @@ fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
             let world = world_with(30, [client, server], Disturbance::NONE, 1);
             let sessions = world.client.sessions();
             assert_eq!(sessions.full + sessions.resumed, 30);
-            // The first one of each client remembers nothing: what others know is not its.
+            // The first connection of each client has no ticket: clients do not share tickets.
             let expected = if resumed { 20 } else { 0 };
             assert_eq!(sessions.resumed, expected, "{version:?}");
             assert_eq!(world.server.sessions().resumed, expected, "{version:?}");
@@ -110,19 +110,19 @@ fn sessions_are_resumed_unless_each_handshake_is_to_be_full() {
 }
 
 #[test]
-fn so_many_connections_resume_a_session_as_are_asked_for() {
+fn configured_share_of_connections_resumes() {
     for version in BOTH {
         let resume = Resume::from_billionths(500_000_000).unwrap();
         let half = TlsSettings { resume, ..of_version(version) };
         let settings = [&half, &of_version(version)];
         let sessions = world_with(30, settings, Disturbance::NONE, 1).client.sessions();
         assert_eq!(sessions.full + sessions.resumed, 30);
-        // Of 20 that could, 10 with a standard deviation of 2.2; the same ones in each run.
+        // 10 of 20 possible ones are expected, with a standard deviation of 2.2; each run is equal.
         assert!((4..=16).contains(&sessions.resumed), "{version:?} {}", sessions.resumed);
     }
 }
 
-/// What failed on a side, where all of its flows did.
+/// Returns the failure cause of an endpoint on which all flows failed for one cause.
 fn cause(side: &Endpoint) -> &'static str {
     let sessions = side.sessions();
     assert_eq!((side.counters().failed(), side.counters().active), (FLOWS, 0));
@@ -136,7 +136,7 @@ fn cause(side: &Endpoint) -> &'static str {
 }
 
 #[test]
-fn what_both_do_not_agree_upon_is_told_by_name() {
+fn negotiation_failures_name_their_cause() {
     let usual = || of_version(Version::Tls13);
     let with_cipher = |cipher: &str| TlsSettings { ciphers: vec![cipher.into()], ..usual() };
     let with_alpn = |protocol: &str| TlsSettings { alpn: vec![protocol.into()], ..usual() };
@@ -171,7 +171,7 @@ fn what_both_do_not_agree_upon_is_told_by_name() {
 }
 
 #[test]
-fn an_authority_vouches_for_one_name() {
+fn certificate_must_match_the_server_name() {
     let [chain, key] = made_for("pages.test");
     let server = || TlsSettings {
         identity: Some(Identity::from_pem(&chain, &key).unwrap()),
@@ -186,11 +186,11 @@ fn an_authority_vouches_for_one_name() {
     assert_eq!(good.client.counters().closed, FLOWS);
     let bad = world([&client("other.test"), &server()], Disturbance::NONE, 1);
     let causes = [cause(&bad.client), cause(&bad.server)];
-    assert_eq!(causes, ["certificate of another name", "received alert bad_certificate"]);
+    assert_eq!(causes, ["certificate is for another name", "received alert bad_certificate"]);
 }
 
 #[test]
-fn servers_may_ask_who_clients_are() {
+fn servers_may_require_client_certificates() {
     let [chain, key] = made_for("client.test");
     let [others_chain, others_key] = made_for("other.test");
     let client = |version, own: Option<[&Vec<u8>; 2]>| TlsSettings {
@@ -212,14 +212,14 @@ fn servers_may_ask_who_clients_are() {
         assert_eq!([cause(&nobody.client), cause(&nobody.server)], expected);
         let other = client(version, Some([&others_chain, &others_key]));
         let other = world([&other, &asking], Disturbance::NONE, 1);
-        // Both have one name: rcgen's.
+        // Both certificates have the same distinguished name, the default of rcgen.
         let expected = ["received alert decrypt_error", "certificate's signature is wrong"];
         assert_eq!([cause(&other.client), cause(&other.server)], expected);
     }
 }
 
-/// A certificate for a name that is an authority's too, as `openssl req -x509` makes them, valid
-/// until the end of a year, and its key, in PEM.
+/// Generates a self-signed CA certificate for a server name, as `openssl req -x509` does, and its
+/// key, in PEM. It is valid until the end of the given year.
 fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2] {
     let mut parameters = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -230,7 +230,7 @@ fn made_by_an_authority_for_itself(name: &str, valid_until: i32) -> [Vec<u8>; 2]
 }
 
 #[test]
-fn an_authoritys_own_certificate_is_trusted_where_it_is_this_one() {
+fn listed_ca_certificate_is_trusted_as_a_server_certificate() {
     let [chain, key] = made_by_an_authority_for_itself("pages.test", 4_000);
     let [old_chain, old_key] = made_by_an_authority_for_itself("pages.test", 2_000);
     let [another, _] = made_by_an_authority_for_itself("pages.test", 4_000);
@@ -247,9 +247,9 @@ fn an_authoritys_own_certificate_is_trusted_where_it_is_this_one() {
 
         let renamed = TlsSettings { name: Some("other.test".to_owned()), ..trusting(&chain) };
         for (client, server, expected) in [
-            (renamed, server(&chain, &key), "certificate of another name"),
+            (renamed, server(&chain, &key), "certificate is for another name"),
             (trusting(&old_chain), server(&old_chain, &old_key), "certificate has expired"),
-            (trusting(&another), server(&chain, &key), "unknown certificate of an authority"),
+            (trusting(&another), server(&chain, &key), "untrusted CA certificate"),
         ] {
             let world = world([&client, &server], Disturbance::NONE, 1);
             assert_eq!(cause(&world.client), expected, "{version:?}");
@@ -258,7 +258,7 @@ fn an_authoritys_own_certificate_is_trusted_where_it_is_this_one() {
 }
 
 #[test]
-fn a_peer_without_tls_is_told_by_name() {
+fn peer_without_tls_fails_with_a_cause() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"GET / HTTP/1.1\r\n\r\n", 0, &[]));
     let asks = vec![Instruction::Send { buffer }, Instruction::WaitForPeerClose];
@@ -274,12 +274,12 @@ fn a_peer_without_tls_is_told_by_name() {
     let mut world = World::new(sides, &buffers, [FLOWS, 1], Disturbance::NONE, 1);
     world.run(MINUTE);
     assert_eq!(cause(&world.server), "peer's message is not TLS");
-    // It hears an alert, which is no TLS to it, and the connection is closed.
+    // The client receives an alert as plain data, and the connection closes.
     assert_eq!(world.client.counters().closed, FLOWS);
 }
 
-/// What both say before and after TLS begins: `asked` and behind it `more` from the client at once,
-/// `granted` from the server and behind it `unasked`; then each side a line within TLS.
+/// Texts of both sides before and after TLS starts. The client sends `STARTTLS` and `more` at once;
+/// the server sends `go ahead` and `unasked`. Then each side sends a line within TLS.
 struct Starting {
     more: &'static str,
     unasked: &'static str,
@@ -336,7 +336,7 @@ fn starting(version: Version) -> Starting {
 }
 
 #[test]
-fn tls_begins_in_the_middle_of_a_connection_whatever_the_network_does() {
+fn tls_starts_within_a_connection_over_a_rough_network() {
     for version in BOTH {
         for seed in 1..=8 {
             let world =
@@ -354,9 +354,9 @@ fn tls_begins_in_the_middle_of_a_connection_whatever_the_network_does() {
 }
 
 #[test]
-fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
+fn plaintext_before_tls_is_not_taken_for_protected_data() {
     for version in BOTH {
-        // As in CVE-2011-0411: behind the command stands another one, which nobody has protected.
+        // CVE-2011-0411: a second, unprotected command follows the STARTTLS command.
         let world = Starting { more: "question\n", ..starting(version) }.run();
         assert_eq!(cause(&world.server), "peer's message is not TLS");
         let world = Starting { unasked: "answer\n", ..starting(version) }.run();
@@ -364,10 +364,10 @@ fn what_was_said_before_tls_is_not_taken_for_what_is_said_within_it() {
     }
 }
 
-/// A client that closes behind what it says is not answered before: what is under way to it then
-/// would be answered with a reset.
+/// The server sends no tickets to a client that has sent its data and closed. The client's host
+/// would answer them with RST.
 #[test]
-fn tickets_wait_until_the_server_says_something() {
+fn tickets_wait_until_the_server_sends_data() {
     const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
     let settings = of_version(Version::Tls13);

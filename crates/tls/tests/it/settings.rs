@@ -1,4 +1,4 @@
-//! Settings that make no sense, and peers that make none.
+//! Invalid settings, and peers that send invalid bytes.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,7 +9,7 @@ use wirestorm_tls::{Identity, TlsClients, TlsServers, TlsSettings, Version};
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
-/// A certificate for a name, signed by its own key, and that key, in PEM.
+/// Generates a self-signed certificate for a name, and its key, in PEM.
 fn made_for(name: &str) -> [Vec<u8>; 2] {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     [made.cert.pem(), made.signing_key.serialize_pem()].map(String::into_bytes)
@@ -22,17 +22,17 @@ fn assert_says(result: Result<impl Sized, impl std::fmt::Display>, expected: &st
 }
 
 #[test]
-fn errors_say_what_was_found_and_what_is_expected() {
+fn errors_name_the_found_and_the_expected_value() {
     let ciphers = vec!["TLS_NULL".to_owned()];
     let settings = TlsSettings { ciphers, ..TlsSettings::default() };
-    let expected = "found the cipher suite \"TLS_NULL\", expected of these: TLS_AES_256_GCM_SHA384";
+    let expected = "found the cipher suite \"TLS_NULL\", expected one of: TLS_AES_256_GCM_SHA384";
     assert_says(TlsClients::new(&settings), expected);
     assert_says(TlsServers::new(&settings), expected);
 
     let ciphers = vec!["TLS_AES_128_GCM_SHA256".to_owned()];
     let versions = vec![Version::Tls12];
     let settings = TlsSettings { ciphers, versions, ..TlsSettings::default() };
-    assert_says(TlsServers::new(&settings), "versions and cipher suites do not go together");
+    assert_says(TlsServers::new(&settings), "versions and cipher suites do not match");
 
     let settings = TlsSettings { name: Some("a b".into()), ..TlsSettings::default() };
     assert_says(TlsClients::new(&settings), "found the name \"a b\", expected a host's name");
@@ -46,15 +46,15 @@ fn errors_say_what_was_found_and_what_is_expected() {
     assert_says(TlsServers::new(&settings), "certificate and key cannot be used");
 
     let settings = TlsSettings { client_authorities: Some(key.clone()), ..TlsSettings::default() };
-    assert_says(TlsServers::new(&settings), "no certificate of an authority found");
+    assert_says(TlsServers::new(&settings), "no CA certificate found");
     let client_identity = Some(Identity::from_pem(&other, &key).unwrap());
     let settings = TlsSettings { client_identity, ..TlsSettings::default() };
     assert_says(TlsClients::new(&settings), "certificate and key cannot be used");
     let settings = TlsSettings { authorities: Some(key), ..TlsSettings::default() };
-    assert_says(TlsClients::new(&settings), "no certificate of an authority found");
+    assert_says(TlsClients::new(&settings), "no CA certificate found");
 }
 
-/// Lets two sessions speak until neither has anything to say; `change` sees each flight.
+/// Passes bytes between two sessions for ten flights; `change` may modify each flight.
 fn converse(sessions: [&mut dyn Session; 2], mut change: impl FnMut(usize, &mut Vec<u8>)) {
     for flight in 0..10 {
         let mut bytes = VecDeque::new();
@@ -66,7 +66,7 @@ fn converse(sessions: [&mut dyn Session; 2], mut change: impl FnMut(usize, &mut 
 }
 
 #[test]
-fn damage_of_any_kind_is_a_failure_or_a_wait_and_no_panic() {
+fn damaged_bytes_never_cause_a_panic() {
     let mut random = 1_u64;
     let mut draw = |end: usize| {
         random ^= random << 13;

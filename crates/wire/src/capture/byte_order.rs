@@ -1,6 +1,6 @@
-//! The order of bytes in the numbers of a capture file.
+//! Byte order of numbers in a capture file.
 
-/// The order of bytes in the numbers of a capture file: that of the machine that wrote it.
+/// Byte order of numbers in a capture file, usually that of the machine that wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -11,7 +11,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The 16-bit number at `offset`; `None` where it is not all inside `bytes`.
+    /// Returns the 16-bit number at `offset`; `None` if it exceeds `bytes`.
     pub(super) fn u16_at(self, bytes: &[u8], offset: usize) -> Option<u16> {
         let number = *bytes.get(offset..)?.first_chunk()?;
         Some(match self {
@@ -20,7 +20,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 32-bit number at `offset`; `None` where it is not all inside `bytes`.
+    /// Returns the 32-bit number at `offset`; `None` if it exceeds `bytes`.
     #[inline]
     pub(super) fn u32_at(self, bytes: &[u8], offset: usize) -> Option<u32> {
         let number = *bytes.get(offset..)?.first_chunk()?;
@@ -30,7 +30,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 64-bit number at `offset`; `None` where it is not all inside `bytes`.
+    /// Returns the 64-bit number at `offset`; `None` if it exceeds `bytes`.
     pub(super) fn u64_at(self, bytes: &[u8], offset: usize) -> Option<u64> {
         let number = *bytes.get(offset..)?.first_chunk()?;
         Some(match self {
@@ -39,7 +39,7 @@ impl ByteOrder {
         })
     }
 
-    /// A 16-bit number as the file holds it.
+    /// Returns the bytes of a 16-bit number in this order.
     pub(super) const fn u16_bytes(self, number: u16) -> [u8; 2] {
         match self {
             Self::Little => number.to_le_bytes(),
@@ -47,7 +47,7 @@ impl ByteOrder {
         }
     }
 
-    /// A 32-bit number as the file holds it.
+    /// Returns the bytes of a 32-bit number in this order.
     pub(super) const fn u32_bytes(self, number: u32) -> [u8; 4] {
         match self {
             Self::Little => number.to_le_bytes(),
@@ -55,7 +55,7 @@ impl ByteOrder {
         }
     }
 
-    /// A 64-bit number as the file holds it.
+    /// Returns the bytes of a 64-bit number in this order.
     pub(super) const fn u64_bytes(self, number: u64) -> [u8; 8] {
         match self {
             Self::Little => number.to_le_bytes(),

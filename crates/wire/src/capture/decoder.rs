@@ -1,4 +1,4 @@
-//! The decoder of capture files, whatever their format.
+//! Decoder of capture files in any supported format.
 
 use super::erf::Erf;
 use super::magic::{Kind, recognise};
@@ -12,17 +12,17 @@ use super::{ByteOrder, CaptureError, Interface, Magic, Resolution};
 pub enum Format {
     /// pcap.
     Pcap {
-        /// The order of bytes in its numbers.
+        /// Byte order of numbers.
         order: ByteOrder,
-        /// The unit of its time stamps.
+        /// Unit of the timestamps.
         resolution: Resolution,
     },
-    /// pcapng, with the byte order of the present section.
+    /// pcapng, with the byte order of the current section.
     Pcapng {
-        /// The order of bytes in its numbers.
+        /// Byte order of numbers.
         order: ByteOrder,
     },
-    /// ERF, the records of Endace's cards.
+    /// ERF, the record format of Endace's capture cards.
     Erf,
 }
 
@@ -48,13 +48,18 @@ pub enum Format {
 /// # Ok::<(), wirestorm_wire::capture::CaptureError>(())
 /// ```
 ///
-/// What is tolerated, because files of otherwise good tools have it and the record is sane: a
-/// captured length above the original length, which is taken for both; a captured length above the file's snap length (up to
-/// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX)), a fraction of a second above one second,
-/// time that goes backwards, records without bytes, reserved fields that are not zero.
+/// The decoder tolerates deviations that files of common tools have:
 ///
-/// The file's own description of its memory needs is never believed: the decoder allocates only
-/// a few words for each interface of a pcapng section.
+/// * a captured length above the original length, which then counts for both
+/// * a captured length above the file's snap length, up to
+///   [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX)
+/// * a fraction of a second above one second
+/// * time that goes backwards
+/// * records without bytes
+/// * reserved fields that are not zero
+///
+/// Lengths in the file never control allocations. The decoder allocates only a few words for each
+/// interface of a pcapng section.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -74,23 +79,23 @@ enum State {
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a file of unknown format.
+    /// Creates a decoder at the start of a file of unknown format.
     pub const fn new() -> Self {
         Self { state: State::Start, position: 0, records: 0 }
     }
 
-    /// Decodes what `input` begins with; `input` begins at the first byte that no earlier step
-    /// consumed. `end_of_input` says that the file has no bytes behind `input`.
+    /// Decodes the start of `input`, which begins at the first byte that no earlier step consumed.
+    /// `end_of_input` means that the file has no bytes behind `input`.
     ///
-    /// With `end_of_input` the answer is never [`Step::NeedMore`]. Records and errors do not
-    /// depend on how the file is cut into inputs. After an error the decoder stays where it is.
+    /// With `end_of_input` the result is never [`Step::NeedMore`]. Records and errors do not depend
+    /// on how the file is split into inputs. After an error the decoder does not advance.
     ///
     /// # Errors
-    /// [`CaptureError`], with the packet's number and the offset in the file.
+    /// [`CaptureError`], with the packet number and the offset in the file.
     #[inline]
     pub fn step(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
-        // Nearly every step is a whole, sane packet. That is decoded here, inside of the caller,
-        // and everything else behind a call, which also finds out what is wrong.
+        // Nearly every step is a complete, valid packet, so that case is inlined into the caller.
+        // The rest, including the diagnosis of errors, is behind a call.
         let (record, start, end, consumed) = match &self.state {
             State::Pcap(pcap) => match pcap.record(input) {
                 Some((record, end)) => (record, pcap::RECORD_HEADER_LENGTH, end, end),
@@ -110,18 +115,18 @@ impl Decoder {
         Ok(Step::Record { record, data: start..end, consumed })
     }
 
-    /// Bytes consumed so far: the offset in the file of the next input. Blocks that are skipped
-    /// are consumed as they come, so it may be inside one.
+    /// Returns the bytes consumed so far, the file offset of the next input. It may be inside a
+    /// pcapng block that is being skipped.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// Records delivered so far: the number of the last one, the first being 1.
+    /// Returns the number of records delivered so far, which is the number of the last one, from 1.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// The format; `None` before the first step that consumed anything.
+    /// Returns the format; `None` until a step consumes input.
     pub const fn format(&self) -> Option<Format> {
         match &self.state {
             State::Start => None,
@@ -133,8 +138,8 @@ impl Decoder {
         }
     }
 
-    /// The interfaces described so far in the present section, in the order of their numbers.
-    /// A pcap file has one.
+    /// Returns the interfaces that the current section has described so far, by number. A pcap or
+    /// ERF file has one.
     pub fn interfaces(&self) -> &[Interface] {
         match &self.state {
             State::Start => &[],
@@ -167,8 +172,8 @@ impl Decoder {
         Ok(step)
     }
 
-    /// Tells the format. No format has a header shorter than pcap's, so that many bytes are
-    /// waited for before anything is said.
+    /// Detects the format. Waits for the length of pcap's file header, since no format has a
+    /// shorter header.
     fn start(&mut self, input: &[u8], end_of_input: bool) -> Result<Step, CaptureError> {
         if input.len() < pcap::FILE_HEADER_LENGTH && !end_of_input {
             return Ok(Step::NeedMore { at_least: pcap::FILE_HEADER_LENGTH });

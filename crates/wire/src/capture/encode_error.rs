@@ -1,31 +1,31 @@
-//! Why a record cannot be written.
+//! Errors of the capture writers.
 
 use super::RECORD_LENGTH_MAX;
 
-/// Why a record cannot be written to a capture.
+/// Error if a record cannot be written to a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// pcap counts seconds in 32 bits.
     #[error(
-        "{seconds} s since the epoch; pcap can tell at most {} s, write pcapng instead",
+        "{seconds} s since the epoch; pcap has room for at most {} s, write pcapng instead",
         u32::MAX
     )]
     TimestampTooLate {
         /// Seconds since the Unix epoch.
         seconds: u64,
     },
-    /// More bytes than any reader takes.
+    /// The record has more bytes than readers accept.
     #[error("a record of {length} bytes; expected at most {RECORD_LENGTH_MAX}")]
     RecordTooLong {
-        /// Bytes to be written.
+        /// Bytes of the record.
         length: usize,
     },
-    /// A packet cannot have been shorter on the wire than in the capture.
-    #[error("{captured} bytes of a packet of {original}; expected at most as many")]
+    /// The captured length exceeds the original length.
+    #[error("{captured} captured bytes of a packet of {original}; expected at most {original}")]
     CapturedExceedsOriginal {
-        /// Bytes to be written.
+        /// Captured bytes.
         captured: usize,
-        /// Bytes it had on the wire.
+        /// Bytes on the wire.
         original: u32,
     },
     /// A pcapng option counts its bytes in 16 bits.

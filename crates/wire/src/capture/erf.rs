@@ -1,47 +1,46 @@
-//! Decoding of ERF, the Extensible Record Format of Endace's capture cards (Endace, "ERF types
-//! reference guide", EDM11-01). A file is nothing but records.
+//! Decoder of ERF, the Extensible Record Format of Endace's capture cards (Endace, "ERF types
+//! reference guide", EDM11-01). A file contains only records, no file header.
 
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
 use super::record::{RecordHeader, Step};
 use super::{CaptureError, Interface, LinkType};
 
-/// Bytes that every record begins with.
+/// Length of the record header in bytes.
 const HEADER_LENGTH: usize = 16;
-/// Bytes of each further header, of which the highest bit tells whether one more follows.
+/// Length of each extension header in bytes; its highest bit means that another one follows.
 const EXTENSION_LENGTH: usize = 8;
 const MORE: u8 = 0x80;
-/// Between the headers and an Ethernet frame: an offset, and a byte without a meaning.
+/// Offset and padding byte between the headers and an Ethernet frame.
 const ETHERNET_PADDING: usize = 2;
-/// Bytes of frame check sequence that the length on the wire counts: those of Ethernet, and of
-/// HDLC as the cards are set up (libpcap's `ERF_FCS_BITS` is 32 as well).
+/// Bytes of frame check sequence in the wire length: for Ethernet, and for HDLC in the cards'
+/// default setup (libpcap's `ERF_FCS_BITS` is 32 too).
 const FCS_LENGTH: u32 = 4;
 
-/// Offsets in the header. The time is in the order of bytes of a PC, the lengths in that of the
-/// network.
+/// Offsets in the header. The timestamp is little-endian, the lengths are big-endian.
 mod field {
-    /// Parts of a second, of which one has 2^32.
+    /// Fraction of a second in units of 2^-32 s.
     pub(super) const FRACTION: usize = 0;
     pub(super) const SECONDS: usize = 4;
     pub(super) const KIND: usize = 8;
-    /// Of the whole record.
+    /// Length of the whole record.
     pub(super) const RECORD_LENGTH: usize = 10;
     pub(super) const WIRE_LENGTH: usize = 14;
 }
 
-/// Types of records.
+/// Record types.
 mod kind {
     pub(super) const HDLC: [u8; 4] = [1, 10, 15, 17];
     pub(super) const ETHERNET: [u8; 4] = [2, 11, 16, 20];
     pub(super) const IPV4: u8 = 22;
     pub(super) const IPV6: u8 = 23;
-    /// Notes on the capture.
+    /// Metadata about the capture.
     pub(super) const META: u8 = 27;
-    /// Room between records.
+    /// Padding between records.
     pub(super) const PAD: u8 = 48;
 }
 
-/// An ERF file at the boundary of two records.
+/// An ERF file at a record boundary.
 #[derive(Clone, Debug)]
 pub(super) struct Erf {
     pub(super) interface: Interface,
@@ -105,7 +104,7 @@ impl Erf {
         let data = record.get(start..).ok_or_else(|| too_short(start))?;
         let (link_type, fcs_length) = match kind {
             _ if kind::ETHERNET.contains(&kind) => (LinkType::EN10MB, FCS_LENGTH),
-            // Cisco's address bytes, or else PPP.
+            // Cisco HDLC begins with 0x0f or 0x8f; everything else is PPP.
             _ if kind::HDLC.contains(&kind) => match data.first() {
                 Some(0x0f | 0x8f) => (LinkType::C_HDLC, FCS_LENGTH),
                 _ => (LinkType::PPP, FCS_LENGTH),
@@ -114,7 +113,7 @@ impl Erf {
             _ => (LinkType::ERF, 0),
         };
         let original_length = u32::from(half(field::WIRE_LENGTH)).saturating_sub(fcs_length);
-        // A record is padded to a multiple of 8 bytes.
+        // Records are padded to a multiple of 8 bytes.
         let captured_length = original_length.min(data.len() as u32);
         let fraction = (u64::from(word(field::FRACTION)) * NANOSECONDS_PER_SECOND) >> 32;
         let timestamp = u64::from(word(field::SECONDS)) * NANOSECONDS_PER_SECOND + fraction;
@@ -132,8 +131,8 @@ impl Erf {
     }
 }
 
-/// Whether a file is ERF, which has no magic number: its first header makes sense. It has a time
-/// between 2000 and 2100, a type that can be sent, and lengths that a frame has.
+/// Returns whether a file is ERF. ERF has no magic number, so the first header must be plausible: a
+/// time from 2000 to 2100, a sendable record type, and lengths of a frame.
 pub(super) fn is_erf(start: &[u8]) -> bool {
     const LENGTH_MAX: u16 = 9_300;
     let Some(header) = start.first_chunk::<HEADER_LENGTH>() else { return false };

@@ -1,42 +1,42 @@
-//! What can be wrong with a capture file.
+//! Errors of the capture decoder.
 
 use core::fmt;
 
 use super::{BLOCK_LENGTH_MAX, INTERFACES_MAX, Magic, RECORD_LENGTH_MAX};
 
-/// Why a capture cannot be read, or cannot be read any further.
+/// Error that stops the decoder.
 ///
-/// `packet` is the number of the packet that could not be read, the first being 1; `offset` is
-/// the byte offset in the (decompressed) file of the record or block in question. Records
-/// before the error have been delivered and are good.
+/// `packet` is the number of the packet that could not be read, from 1. `offset` is the byte offset
+/// of the record or block in the (decompressed) file. All records before the error are valid and
+/// were delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
-    /// The file has no bytes at all.
+    /// The file has no bytes.
     #[error("the file is empty; expected a pcap, pcapng or ERF capture")]
     Empty,
 
-    /// The file begins like none of the known formats.
+    /// The file begins with no known magic number.
     #[error(
         "not a capture: it begins with {magic}; expected pcap (a1 b2 c3 d4, \
              d4 c3 b2 a1, a1 b2 3c 4d, 4d 3c b2 a1), pcapng (0a 0d 0d 0a) or ERF"
     )]
     UnknownMagic {
-        /// Its first four bytes; those it does not have are zero.
+        /// First four bytes; missing ones are zero.
         magic: Magic,
     },
 
-    /// The file has a format that is known by name and not read.
+    /// The file has a known format that this crate does not read.
     #[error("this is {name} (it begins with {magic}); expected pcap, pcapng or ERF: {remedy}")]
     ForeignFormat {
-        /// The name of the format.
+        /// Name of the format.
         name: &'static str,
-        /// Its first four bytes.
+        /// First four bytes.
         magic: Magic,
-        /// What to do.
+        /// How to convert the file.
         remedy: &'static str,
     },
 
-    /// The file ends inside its header.
+    /// The file ends within its header.
     #[error(
         "the file ends inside its header: {found} bytes, expected at least {expected}; \
              it was cut short, capture or copy it again"
@@ -44,11 +44,11 @@ pub enum CaptureError {
     TruncatedFileHeader {
         /// Bytes in the file.
         found: u64,
-        /// Bytes that a header has.
+        /// Length of the header.
         expected: u64,
     },
 
-    /// The version is not one that this decoder reads.
+    /// The decoder does not read this version.
     #[error(
         "byte {offset}: {format} version {major}.{minor}; expected {expected}: \
              convert it with: editcap -F pcap IN OUT"
@@ -56,112 +56,112 @@ pub enum CaptureError {
     UnsupportedVersion {
         /// `pcap` or `pcapng`.
         format: &'static str,
-        /// Where the file header or section begins.
+        /// Offset of the file header or section.
         offset: u64,
-        /// The version found.
+        /// Major version found.
         major: u16,
-        /// The version found.
+        /// Minor version found.
         minor: u16,
-        /// The version that is read.
+        /// Supported versions.
         expected: &'static str,
     },
 
-    /// The file ends inside a packet.
+    /// The file ends within a packet.
     #[error(
         "packet {packet} at byte {offset}: the file ends after {found} of its {expected} \
              bytes; {}", what_is_good(.packet.saturating_sub(1))
     )]
     TruncatedRecord {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its record begins.
+        /// Offset of its record.
         offset: u64,
-        /// Bytes of the record that are there, record header included.
+        /// Available bytes of the record, record header included.
         found: u64,
-        /// Bytes that the record needs, as far as is known.
+        /// Length of the record, as far as known.
         expected: u64,
     },
 
-    /// A packet claims more bytes than any packet has.
+    /// The captured length exceeds that of any packet.
     #[error(
         "packet {packet} at byte {offset}: captured length {length}, expected at most \
              {RECORD_LENGTH_MAX}; the file is corrupted from here on"
     )]
     RecordTooLong {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its record begins.
+        /// Offset of its record.
         offset: u64,
-        /// The length it claims.
+        /// Captured length.
         length: u32,
     },
 
-    /// A record is shorter than its own headers.
+    /// The record length is less than its headers.
     #[error(
         "packet {packet} at byte {offset}: record length {length}, expected at least {minimum}; \
              the file is corrupted from here on"
     )]
     RecordTooShort {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its record begins.
+        /// Offset of its record.
         offset: u64,
-        /// The length it claims.
+        /// Record length.
         length: u32,
-        /// Bytes that its headers have.
+        /// Length of the headers.
         minimum: u32,
     },
 
-    /// A packet does not fit in its pcapng block.
+    /// The packet exceeds its pcapng block.
     #[error(
         "packet {packet} at byte {offset}: captured length {captured}, but its block has \
              room for {room} bytes; the file is corrupted from here on"
     )]
     RecordExceedsBlock {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its block begins.
+        /// Offset of its block.
         offset: u64,
-        /// The length it claims.
+        /// Captured length.
         captured: u32,
         /// Bytes between the block's fixed fields and its end.
         room: u32,
     },
 
-    /// The file ends inside a pcapng block that is not a packet.
+    /// The file ends within a pcapng block that is not a packet.
     #[error(
         "byte {offset}: the file ends after {found} of the {expected} bytes of a block of \
              type {block_type:#010x}, {}; {}", Place(*.packets), what_is_good(*.packets)
     )]
     TruncatedBlock {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
-        /// The block's type; zero where not even that is there.
+        /// Type of the block; zero if the type is missing too.
         block_type: u32,
-        /// Packets before it.
+        /// Number of packets before it.
         packets: u64,
-        /// Bytes of the block that are there.
+        /// Available bytes of the block.
         found: u64,
-        /// Bytes that it needs, as far as is known.
+        /// Length of the block, as far as known.
         expected: u64,
     },
 
-    /// The length of a pcapng block cannot be right.
+    /// The length of a pcapng block is invalid.
     #[error(
         "byte {offset}: block of type {block_type:#010x} with a length of {length}; \
              expected a multiple of 4 from {minimum} to {BLOCK_LENGTH_MAX}, {}; the file is \
              corrupted from here on", Place(*.packets)
     )]
     BadBlockLength {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
-        /// The block's type.
+        /// Type of the block.
         block_type: u32,
-        /// Packets before it.
+        /// Number of packets before it.
         packets: u64,
-        /// The length it claims.
+        /// Length in the block.
         length: u32,
-        /// The least that a block of this type has.
+        /// Minimum length of a block of this type.
         minimum: u32,
     },
 
@@ -172,104 +172,104 @@ pub enum CaptureError {
              here on", Place(*.packets)
     )]
     TrailingLengthMismatch {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
-        /// The block's type.
+        /// Type of the block.
         block_type: u32,
-        /// Packets before it.
+        /// Number of packets before it.
         packets: u64,
-        /// The length at its beginning.
+        /// Length at the start.
         length: u32,
-        /// The length at its end.
+        /// Length at the end.
         trailing: u32,
     },
 
-    /// The byte order of a pcapng section cannot be told.
+    /// The byte-order magic of a pcapng section is invalid.
     #[error(
         "byte {offset}: section with byte-order magic {magic}; expected 1a 2b 3c 4d or \
              4d 3c 2b 1a; the file is corrupted from here on"
     )]
     BadByteOrder {
-        /// Where the section begins.
+        /// Offset of the section.
         offset: u64,
-        /// The bytes found.
+        /// Bytes found.
         magic: Magic,
     },
 
-    /// A packet stands before any description of an interface.
+    /// A packet precedes all interface descriptions.
     #[error(
         "packet {packet} at byte {offset}: no interface is described before it in its \
              section, so its link type is unknown; expected an interface description block"
     )]
     PacketBeforeInterface {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its block begins.
+        /// Offset of its block.
         offset: u64,
     },
 
-    /// A packet names an interface that its section does not describe.
+    /// A packet refers to an interface that its section does not describe.
     #[error("packet {packet} at byte {offset}: captured on interface {interface}, but its \
              section describes only {described} (0 to {})", described.saturating_sub(1))]
     UnknownInterface {
-        /// The packet's number.
+        /// Packet number.
         packet: u64,
-        /// Where its block begins.
+        /// Offset of its block.
         offset: u64,
-        /// The interface it names.
+        /// Interface number.
         interface: u32,
-        /// Interfaces described so far.
+        /// Number of interfaces described so far.
         described: u32,
     },
 
-    /// A section describes more interfaces than are kept.
+    /// A section describes too many interfaces.
     #[error(
-        "byte {offset}: one more than {INTERFACES_MAX} interfaces in one section; split \
+        "byte {offset}: more than {INTERFACES_MAX} interfaces in one section; split \
              the file with: editcap -c"
     )]
     TooManyInterfaces {
-        /// Where the block begins.
+        /// Offset of the block.
         offset: u64,
     },
 
-    /// The resolution of an interface's clock is beyond what 64 bits can count.
+    /// The timestamp resolution of an interface exceeds 64-bit counts.
     #[error(
         "byte {offset}: interface {interface} counts time in units of {base}^-{exponent} s; \
              expected at most {base}^-{maximum} s"
     )]
     AbsurdResolution {
-        /// Where the interface description begins.
+        /// Offset of the interface description.
         offset: u64,
-        /// The interface's number.
+        /// Interface number.
         interface: u32,
         /// 2 or 10.
         base: u8,
-        /// The exponent found, without its sign.
+        /// Exponent found, without its sign.
         exponent: u8,
-        /// The greatest that is read.
+        /// Largest supported exponent.
         maximum: u8,
     },
 
-    /// An option of an interface description has an impossible length.
+    /// An option of an interface description has an invalid length.
     #[error(
         "byte {offset}: option {code} of interface {interface} has a length of {length}, \
              expected {expected}"
     )]
     BadOption {
-        /// Where the interface description begins.
+        /// Offset of the interface description.
         offset: u64,
-        /// The interface's number.
+        /// Interface number.
         interface: u32,
-        /// The option's code.
+        /// Option code.
         code: u16,
-        /// The length it claims.
+        /// Length of the option.
         length: u16,
-        /// What would be right.
+        /// Expected length.
         expected: &'static str,
     },
 }
 
-/// Where something stands among the packets: behind so many.
+/// Position among the packets, as the number of packets before it.
 struct Place(u64);
 
 impl fmt::Display for Place {
@@ -281,12 +281,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// What to do with a file that was cut behind so many whole packets.
+/// Returns the advice for a file that was truncated behind `packets` complete packets.
 const fn what_is_good(packets: u64) -> &'static str {
     match packets {
-        0 => "there is no whole packet before it: capture or copy the file again",
-        1 => "the packet before it is good, and alone in OUT after: editcap IN OUT",
-        _ => "the packets before it are good, and alone in OUT after: editcap IN OUT",
+        0 => "no complete packet precedes it: capture or copy the file again",
+        1 => "the packet before it is good; save it with: editcap IN OUT",
+        _ => "the packets before it are good; save them with: editcap IN OUT",
     }
 }
 
@@ -297,15 +297,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_file_promises_only_the_packets_that_are_whole() {
+    fn truncation_errors_count_only_complete_packets() {
         let record = |packet| {
             CaptureError::TruncatedRecord { packet, offset: 24, found: 20, expected: 76 }
                 .to_string()
         };
         assert_eq!(
             record(1),
-            "packet 1 at byte 24: the file ends after 20 of its 76 bytes; there is no whole \
-             packet before it: capture or copy the file again"
+            "packet 1 at byte 24: the file ends after 20 of its 76 bytes; no complete packet \
+             precedes it: capture or copy the file again"
         );
         assert!(record(2).contains("the packet before it is good"), "{}", record(2));
         assert!(record(3).contains("the packets before it are good"), "{}", record(3));
@@ -314,7 +314,7 @@ mod tests {
             CaptureError::TruncatedBlock { offset, block_type: 1, packets, found, expected }
                 .to_string()
         };
-        assert!(block(0).contains("before the first packet; there is no whole"), "{}", block(0));
+        assert!(block(0).contains("before the first packet; no complete packet"), "{}", block(0));
         assert!(block(1).contains("after packet 1; the packet before it is"), "{}", block(1));
     }
 }

@@ -1,65 +1,64 @@
-//! How a record of each link type becomes an Ethernet frame.
+//! Conversion of records of each link type to Ethernet frames.
 
 use super::LinkType;
 use crate::packet::ethertype;
 
-/// How to make an Ethernet frame of a record.
+/// How to convert a record to an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// Bytes to take away from the beginning of the record.
+    /// Bytes to remove from the start of the record.
     pub strip: usize,
-    /// The type of the Ethernet header to be put before the rest, or the length of the rest for
-    /// IEEE 802.3; `None` where the rest begins with an Ethernet header of its own.
+    /// Ethernet type of the header to prepend, or the length of the rest for IEEE 802.3. `None` if
+    /// the rest begins with an Ethernet header.
     pub ethertype: Option<u16>,
-    /// Where in those bytes the sender's Ethernet address is, if the record has it.
+    /// Offset of the sender's Ethernet address in the removed bytes, if there is one.
     pub source: Option<usize>,
 }
 
-/// Why a record cannot become an Ethernet frame.
+/// Error if a record cannot become an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// Wireless frames have other addresses, fragments and encryption.
+    /// Wireless frames differ in addresses, fragmentation and encryption.
     #[error(
         "{link_type}: wireless frames cannot be sent on Ethernet; decrypt and convert the \
              capture first, for example with airdecap-ng"
     )]
     Wireless {
-        /// What the record begins with.
+        /// Link type of the record.
         link_type: LinkType,
     },
-    /// A link type that has no conversion.
+    /// The link type has no conversion.
     #[error(
-        "{link_type}: no way to make Ethernet frames of it; expected Ethernet, raw IP, \
+        "{link_type}: no conversion to Ethernet; expected Ethernet, raw IP, \
              Linux cooked (SLL, SLL2), NULL, LOOP, PPP, C_HDLC, MPLS or JUNIPER_ETHER"
     )]
     Unsupported {
-        /// What the record begins with.
+        /// Link type of the record.
         link_type: LinkType,
     },
-    /// The record ends inside its link-layer header.
+    /// The record ends within its link-layer header.
     #[error("{link_type}: {found} bytes, expected a header of at least {expected}")]
     Truncated {
-        /// What the record begins with.
+        /// Link type of the record.
         link_type: LinkType,
         /// Bytes of the record.
         found: usize,
-        /// Bytes of its header.
+        /// Length of the header.
         expected: usize,
     },
-    /// The record carries a protocol that has no Ethernet type.
+    /// The protocol of the record has no Ethernet type.
     #[error("{link_type}: protocol {protocol:#06x} has no Ethernet type; expected IPv4 or IPv6")]
     UnknownProtocol {
-        /// What the record begins with.
+        /// Link type of the record.
         link_type: LinkType,
-        /// The number found: an address family, a PPP protocol, or an IP version.
+        /// Address family, PPP protocol or IP version.
         protocol: u32,
     },
 }
 
-/// How the record `data` of link type `link` becomes an Ethernet frame.
+/// Returns how to convert the record `data` of link type `link` to an Ethernet frame.
 ///
-/// # Errors
-/// Where it cannot; the caller counts the record and goes on, or gives up.
+/// # Errors If there is no conversion. The caller decides whether to skip the record.
 pub fn ethernet_conversion(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     match link {
         LinkType::EN10MB => Ok(Conversion { strip: 0, ethertype: None, source: None }),
@@ -88,7 +87,7 @@ const fn strip(strip: usize, ethertype: u16) -> Conversion {
     Conversion { strip, ethertype: Some(ethertype), source: None }
 }
 
-/// An error that says that a header of `expected` bytes is not all there.
+/// Returns the error for a truncated header of `expected` bytes.
 const fn truncated(link_type: LinkType, data: &[u8], expected: usize) -> LinkError {
     LinkError::Truncated { link_type, found: data.len(), expected }
 }
@@ -100,7 +99,7 @@ fn u16_at(link: LinkType, data: &[u8], at: usize) -> Result<u16, LinkError> {
     }
 }
 
-/// An IP packet behind `at` bytes; its version says which.
+/// Converts an IP packet behind `at` bytes; its version selects the Ethernet type.
 fn ip(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, LinkError> {
     let Some(first) = data.get(at) else { return Err(truncated(link, data, at + 1)) };
     match first >> 4 {
@@ -112,8 +111,8 @@ fn ip(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, LinkError> {
     }
 }
 
-/// An address family of four bytes. `NULL` has the order of the capturing machine, `LOOP` that
-/// of the network; no family is greater than 255, so the order can be told.
+/// Converts a record with a 4-byte address family. `NULL` has the byte order of the capturing
+/// machine, `LOOP` network order. No family exceeds 255, so the value shows the order.
 fn loopback(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     let Some(bytes) = data.first_chunk() else { return Err(truncated(link, data, 4)) };
     let little = u32::from_le_bytes(*bytes);
@@ -126,8 +125,8 @@ fn loopback(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     }
 }
 
-/// A protocol number of Linux: an Ethernet type, or one of the small numbers that stand for
-/// frames of IEEE 802.3, whose Ethernet header holds the length instead.
+/// Converts a Linux protocol number: an Ethernet type, or a small number for an IEEE 802.3 frame,
+/// whose Ethernet header has the length instead.
 fn linux_protocol(
     link: LinkType,
     data: &[u8],
@@ -144,7 +143,7 @@ fn linux_protocol(
     }
 }
 
-/// The hardware type of Ethernet (RFC 826), and of what Linux treats alike.
+/// Hardware type of Ethernet (RFC 826).
 const ARPHRD_ETHER: u8 = 1;
 const ETHERNET_ADDRESS_LENGTH: u8 = 6;
 
@@ -173,8 +172,8 @@ fn linux_cooked_2(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> 
     Ok(Conversion { strip: LENGTH, ethertype: Some(protocol), source })
 }
 
-/// PPP (RFC 1661) with or without address and control (RFC 1662), or Cisco's HDLC, behind `at`
-/// bytes. The first byte tells them apart: 0xff is PPP, 0x0f and 0x8f are Cisco's.
+/// Converts PPP (RFC 1661) with or without address and control (RFC 1662), or Cisco HDLC, behind
+/// `at` bytes. The first byte is 0xff for PPP, and 0x0f or 0x8f for Cisco HDLC.
 fn point_to_point(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, LinkError> {
     let address = u16_at(link, data, at)?;
     let (protocol, header) = match address {
@@ -182,7 +181,7 @@ fn point_to_point(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, 
         _ if link == LinkType::C_HDLC || matches!(address >> 8, 0x0f | 0x8f) => {
             return Ok(strip(at + 4, u16_at(link, data, at + 2)?));
         }
-        // A protocol is compressed to one byte where its first byte would be zero.
+        // PPP omits the first byte of the protocol if it is zero and compression is on.
         _ if address & 0x0100 != 0 => (address >> 8, at + 1),
         protocol => (protocol, at + 2),
     };
@@ -194,8 +193,8 @@ fn point_to_point(link: LinkType, data: &[u8], at: usize) -> Result<Conversion, 
     }
 }
 
-/// Juniper's header: magic (3 bytes), flags, and where a flag says so the length of extensions
-/// and they themselves; then the Ethernet frame, or an IP packet where a flag says so.
+/// Converts a record with Juniper's header: magic (3 bytes), flags, optional length and extensions.
+/// An Ethernet frame follows, or an IP packet if a flag says so.
 fn juniper(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     const MAGIC: [u8; 3] = [0x4d, 0x47, 0x43];
     const EXTENSIONS: u8 = 0x80;
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_families_are_those_of_every_system_in_both_orders() {
+    fn loopback_families_of_all_systems_convert_in_both_byte_orders() {
         for (family, kind) in [
             (2, ethertype::IPV4),
             (10, ethertype::IPV6),
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_ethernets_is_none() {
+    fn cooked_captures_without_an_ethernet_address_have_no_source() {
         // Loopback (772), and an address of another length.
         let sll = |kind: u16, length| {
             let [high, low] = kind.to_be_bytes();
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn point_to_point_links_lead_to_ip_in_every_framing() {
+    fn point_to_point_links_convert_in_every_framing() {
         for (link, header, kind) in [
             (LinkType::PPP, &[0x00, 0x57][..], ethertype::IPV6),
             (LinkType::PPP, &[0xff, 0x03, 0x00, 0x21], ethertype::IPV4),
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn juniper_frames_are_found_behind_their_extensions() {
+    fn juniper_frames_follow_their_extensions() {
         let header = |flags| [0x4d, 0x47, 0x43, flags, 0, 2, 0xff, 0xff];
         let ethernet = Conversion { strip: 8, ethertype: None, source: None };
         assert_eq!(converted(LinkType::JUNIPER_ETHER, &header(0x81)), Ok(ethernet));
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ethernet_form_is_refused_with_a_word() {
+    fn records_without_an_ethernet_form_are_rejected() {
         let link_type = LinkType::IEEE802_11_RADIOTAP;
         assert_eq!(converted(link_type, &[]), Err(LinkError::Wireless { link_type }));
         let link_type = LinkType::USER0;

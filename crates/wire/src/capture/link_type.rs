@@ -1,15 +1,14 @@
-//! What the frames of a capture begin with.
+//! Link types of captures.
 
 use core::fmt;
 
-/// The kind of link that a record was captured on: the number in the file, by the registry at
-/// <https://www.tcpdump.org/linktypes.html>.
+/// Link type of a record, as numbered in <https://www.tcpdump.org/linktypes.html>.
 ///
-/// Any number can be held; the constants are those that have a name here.
+/// Any number is valid; the constants are the named types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkType(pub u32);
 
-/// Declares the named constants and the table of their names from one list.
+/// Declares the named constants and the table of their names.
 macro_rules! link_types {
     ($($constant:ident = $number:literal, $meaning:literal;)*) => {
         impl LinkType {
@@ -18,8 +17,8 @@ macro_rules! link_types {
                 pub const $constant: Self = Self($number);
             )*
 
-            /// The registry's name without its prefix, such as `EN10MB`; `None` where it has
-            /// no name here.
+            /// Returns the registry's name without its prefix, such as `EN10MB`; `None` for other
+            /// types.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some(stringify!($constant)),)*
@@ -108,7 +107,7 @@ link_types! {
 }
 
 impl fmt::Display for LinkType {
-    /// Name and number: `LINUX_SLL (113)`; the number alone where it has no name here.
+    /// Formats as name and number: `LINUX_SLL (113)`, or `link type 60000` without a name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => write!(f, "{name} ({})", self.0),

@@ -1,4 +1,4 @@
-//! The first bytes of a file, by which its format is known.
+//! Detection of the file format by the first bytes.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use super::ByteOrder;
 use super::erf::is_erf;
 use super::pcap::{Records, Resolution};
 
-/// The first four bytes of a file, shown as hexadecimal digits: `1f 8b 08 00`.
+/// The first four bytes of a file, displayed as hexadecimal digits: `1f 8b 08 00`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Magic(pub [u8; 4]);
 
@@ -23,7 +23,7 @@ impl fmt::Debug for Magic {
     }
 }
 
-/// What a file is, by its first bytes.
+/// File format by the first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Pcap {
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     },
     Pcapng,
     Erf,
-    /// A format that is known by name and not read here, and what to do about it.
+    /// A known format that this crate does not read, and how to convert it.
     Foreign {
         name: &'static str,
         remedy: &'static str,
@@ -41,18 +41,18 @@ pub(super) enum Kind {
     Unknown,
 }
 
-/// Numbers that begin a pcap file, in the writer's byte order.
+/// Magic numbers of pcap in the writer's byte order.
 pub(super) const PCAP_MICROSECONDS: u32 = 0xa1b2_c3d4;
 pub(super) const PCAP_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// The "modified" pcap of Alexey Kuznetzov's libpcap.
+/// The "modified" pcap format of Alexey Kuznetzov's libpcap.
 const PCAP_MODIFIED: u32 = 0xa1b2_cd34;
-/// IXIA's hardware and software captures.
+/// Hardware and software captures of IXIA.
 const PCAP_IXIA: [u32; 2] = [0x1c00_01ac, 0x1c00_01ab];
 
 const CONVERT: &str = "convert it with: editcap -F pcap IN OUT";
 
-/// Tells the format of a file from its first bytes; `start` holds at least 4 of them and, for
-/// the sake of ERF, 16 where the file has that many.
+/// Detects the format of a file. `start` holds at least 4 bytes, and 16 for ERF if the file is that
+/// long.
 pub(super) fn recognise(start: &[u8]) -> Kind {
     let Some(first) = start.first_chunk::<4>() else { return Kind::Unknown };
     for (order, number) in [

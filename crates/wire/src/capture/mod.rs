@@ -1,9 +1,8 @@
-//! Capture files, pcap, pcapng and ERF, decoded and, the first two, encoded, without any input or
-//! output of their own.
+//! Capture files: decoder of pcap, pcapng and ERF, encoders of pcap and pcapng, without I/O.
 //!
-//! [`Decoder`] is handed the bytes that the caller has, in pieces of any size, and points at the
-//! records inside them: nothing is copied. [`PcapWriter`] and [`PcapngWriter`] append to a buffer
-//! of the caller. Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
+//! [`Decoder`] takes the file in pieces of any size and returns the ranges of the records in them,
+//! so it copies nothing. [`PcapWriter`] and [`PcapngWriter`] append to a buffer of the caller.
+//! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng.
 
 mod byte_order;
 mod decoder;
@@ -33,13 +32,13 @@ pub use pcapng_writer::PcapngWriter;
 pub use record::{RecordHeader, Step};
 pub use records::Records;
 
-/// The most bytes that one record may hold, as in libpcap (`MAXIMUM_SNAPLEN`).
+/// Longest record in bytes, as in libpcap (`MAXIMUM_SNAPLEN`).
 ///
-/// A longer length is taken for a corrupted file, not for a packet.
+/// A greater length means that the file is corrupted.
 pub const RECORD_LENGTH_MAX: u32 = 262_144;
 
-/// The most bytes that one pcapng block may hold, its frame of type and lengths included.
+/// Longest pcapng block in bytes, type and lengths included.
 pub const BLOCK_LENGTH_MAX: u32 = 16 * 1024 * 1024;
 
-/// The most interfaces that one pcapng section may describe.
+/// Largest number of interfaces in a pcapng section.
 pub const INTERFACES_MAX: usize = 65_536;

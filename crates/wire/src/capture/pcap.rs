@@ -1,32 +1,32 @@
-//! Decoding of pcap, draft-ietf-opsawg-pcap.
+//! Decoder of pcap, draft-ietf-opsawg-pcap.
 
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
 use super::record::{RecordHeader, Step};
 use super::{ByteOrder, CaptureError, Interface, LinkType, RECORD_LENGTH_MAX};
 
-/// Bytes before the first record.
+/// Length of the file header in bytes.
 pub(super) const FILE_HEADER_LENGTH: usize = 24;
-/// Bytes before the data of each record.
+/// Length of a record header in bytes.
 pub(super) const RECORD_HEADER_LENGTH: usize = 16;
-/// The same of [`Records::Modified`]: an interface, a protocol and a packet type are behind the
-/// others.
+/// Length of a record header of [`Records::Modified`]. Interface, protocol and packet type follow
+/// the standard fields.
 const MODIFIED_HEADER_LENGTH: usize = 24;
-/// The version that everyone has written since 1998.
+/// Version that all tools have written since 1998.
 pub(super) const VERSION: (u16, u16) = (2, 4);
 
-/// The unit of the fraction of a second in a pcap file.
+/// Unit of the fraction of a second in a pcap file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
-    /// Millionths, which every tool reads.
+    /// Microseconds, which every tool reads.
     Microseconds,
-    /// Thousand-millionths.
+    /// Nanoseconds.
     #[default]
     Nanoseconds,
 }
 
 impl Resolution {
-    /// Nanoseconds in one unit.
+    /// Returns the nanoseconds in one unit.
     pub(super) const fn nanoseconds(self) -> u32 {
         match self {
             Self::Microseconds => 1_000,
@@ -35,33 +35,33 @@ impl Resolution {
     }
 }
 
-/// How records are laid out.
+/// Layout of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Records {
-    /// As since version 2.4.
+    /// Layout since version 2.4.
     Standard,
-    /// The original length before the captured one: versions before 2.3, and 543.0 of DG/UX.
+    /// The original length precedes the captured length: versions before 2.3, and 543.0 of DG/UX.
     LengthsExchanged,
-    /// Version 2.3, of which there are both (libpcap, sf-pcap.c): the shorter length is that of
-    /// what was captured.
+    /// Version 2.3, where both orders exist (libpcap, sf-pcap.c). The smaller value is the captured
+    /// length.
     EitherOrder,
-    /// Kuznetzov's variant, with longer headers.
+    /// Kuznetzov's variant with longer headers.
     Modified,
 }
 
-/// Offsets in the file header; the magic number is before them.
+/// Offsets in the file header, behind the magic number.
 pub(super) mod field {
     pub(crate) const VERSION_MAJOR: usize = 4;
     pub(crate) const VERSION_MINOR: usize = 6;
     pub(crate) const SNAP_LENGTH: usize = 16;
-    /// The link type in the low 16 bits, the FCS length in the high ones.
+    /// Link type in the low 16 bits, FCS length in the high bits.
     pub(crate) const LINK: usize = 20;
 }
 
-/// In the link field: whether the highest four bits are the FCS length in 16-bit words.
+/// Bit of the link field: the highest four bits are the FCS length in 16-bit words.
 const FCS_LENGTH_PRESENT: u32 = 1 << 26;
 
-/// A pcap file behind its header.
+/// A pcap file behind its file header.
 #[derive(Clone, Debug)]
 pub(super) struct Pcap {
     pub(super) order: ByteOrder,
@@ -105,8 +105,8 @@ impl Pcap {
         Ok(Self { order, resolution, interface, nanoseconds_per_unit, records })
     }
 
-    /// The record that `input` begins with and where it ends, if it is laid out as usual, sane
-    /// and all there.
+    /// Returns the record at the start of `input` and its end. `None` unless it has the usual
+    /// layout, is valid and complete.
     #[inline]
     pub(super) fn record(&self, input: &[u8]) -> Option<(RecordHeader, usize)> {
         let header = self.header(input)?;
@@ -126,7 +126,7 @@ impl Pcap {
                 ByteOrder::Big => u32::from_be_bytes(word),
             }
         };
-        // The greatest sum is 2^32 s and 2^32 us, which is less than 2^63 ns.
+        // Cannot overflow: at most 2^32 s and 2^32 us, less than 2^63 ns.
         let nanoseconds = u64::from(word(0)) * NANOSECONDS_PER_SECOND
             + u64::from(word(4)) * u64::from(self.nanoseconds_per_unit);
         Some(RecordHeader {
@@ -138,7 +138,7 @@ impl Pcap {
         })
     }
 
-    /// The header with its lengths as they are meant, and its own length.
+    /// Returns the header with corrected lengths, and the length of the header.
     fn header_slowly(&self, input: &[u8]) -> (Option<RecordHeader>, usize) {
         let length = match self.records {
             Records::Modified => MODIFIED_HEADER_LENGTH,
@@ -153,13 +153,14 @@ impl Pcap {
             Records::EitherOrder if captured > original => core::mem::swap(captured, original),
             _ => {}
         }
-        // Some writers give a length on the wire that is shorter than what they captured, and
-        // all readers take what was captured.
+        // Some writers give an original length below the captured length. Like other readers, use
+        // the captured length then.
         *original = (*captured).max(*original);
         (Some(header), length)
     }
 
-    /// Finds out why [`Self::record`] found nothing; a record that it does not read is read here.
+    /// Handles input for which [`Self::record`] returns `None`: unusual records, errors and the
+    /// end.
     #[cold]
     pub(super) fn step_slowly(
         &self,

@@ -1,4 +1,4 @@
-//! Encoding of pcap, draft-ietf-opsawg-pcap.
+//! Encoder of pcap, draft-ietf-opsawg-pcap.
 
 use alloc::vec::Vec;
 
@@ -8,21 +8,22 @@ use super::magic::{PCAP_MICROSECONDS, PCAP_NANOSECONDS};
 use super::pcap::{FILE_HEADER_LENGTH, RECORD_HEADER_LENGTH, Resolution, VERSION, field};
 use super::{ByteOrder, EncodeError, LinkType, RECORD_LENGTH_MAX};
 
-/// Encodes a pcap file piece by piece. It holds only how the file is written, not the file.
+/// Encodes a pcap file piece by piece. The writer holds only settings; the caller holds the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PcapWriter {
-    /// What the frames begin with.
+    /// Link type of the frames.
     pub link_type: LinkType,
-    /// The unit of the time stamps; finer times are rounded down.
+    /// Unit of the timestamps; finer times are rounded down.
     pub resolution: Resolution,
-    /// The order of bytes in numbers.
+    /// Byte order of numbers.
     pub order: ByteOrder,
-    /// The most bytes kept of a packet; longer ones are cut. Zero for no limit.
+    /// Longest record in bytes; longer packets are truncated. Zero means no limit.
     pub snap_length: u32,
 }
 
 impl PcapWriter {
-    /// Nanoseconds, little-endian, [`RECORD_LENGTH_MAX`] as snap length.
+    /// Creates a writer with nanoseconds, little-endian order and snap length
+    /// [`RECORD_LENGTH_MAX`].
     pub const fn new(link_type: LinkType) -> Self {
         Self {
             link_type,
@@ -32,7 +33,7 @@ impl PcapWriter {
         }
     }
 
-    /// The 24 bytes that the file begins with.
+    /// Returns the file header of 24 bytes.
     pub fn header(&self) -> [u8; FILE_HEADER_LENGTH] {
         let magic = match self.resolution {
             Resolution::Microseconds => PCAP_MICROSECONDS,
@@ -48,10 +49,9 @@ impl PcapWriter {
         header
     }
 
-    /// The 16 bytes before a record's data.
+    /// Returns the record header of 16 bytes.
     ///
-    /// # Errors
-    /// Where the time is after the year 2106, or the lengths are not those of a packet.
+    /// # Errors If the time is after 2106 or the lengths are invalid.
     #[inline]
     pub fn record_header(
         &self,
@@ -86,10 +86,9 @@ impl PcapWriter {
         file.extend_from_slice(&self.header());
     }
 
-    /// Appends a packet of which `data` is there, cut to the snap length.
+    /// Appends a packet with the captured bytes `data`, truncated to the snap length.
     ///
-    /// # Errors
-    /// As [`Self::record_header`]; nothing is appended then.
+    /// # Errors As [`Self::record_header`]. Nothing is appended then.
     #[inline]
     pub fn push_record(
         &self,
@@ -109,7 +108,7 @@ impl PcapWriter {
     }
 }
 
-/// What of a packet is kept under a snap length.
+/// Truncates a packet to a snap length.
 pub(super) fn cut(data: &[u8], snap_length: u32) -> &[u8] {
     match snap_length {
         0 => data,

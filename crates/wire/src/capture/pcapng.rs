@@ -1,4 +1,4 @@
-//! Decoding of pcapng, draft-ietf-opsawg-pcapng.
+//! Decoder of pcapng, draft-ietf-opsawg-pcapng.
 
 use alloc::vec::Vec;
 
@@ -9,18 +9,18 @@ use super::{
     BLOCK_LENGTH_MAX, ByteOrder, CaptureError, INTERFACES_MAX, LinkType, Magic, RECORD_LENGTH_MAX,
 };
 
-/// Block types that are looked into; all others are skipped.
+/// Block types that the decoder reads; it skips all others.
 pub(super) mod block {
     pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
     pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
-    /// The packet block that came before the enhanced one; obsolete since 2009.
+    /// Packet block, the predecessor of the enhanced packet block; obsolete since 2009.
     pub(crate) const PACKET: u32 = 2;
     pub(crate) const SIMPLE_PACKET: u32 = 3;
     pub(crate) const INTERFACE_STATISTICS: u32 = 5;
     pub(crate) const ENHANCED_PACKET: u32 = 6;
 }
 
-/// Offsets from the beginning of a block; its type and length are before them.
+/// Offsets from the start of a block, behind its type and length.
 mod field {
     pub(super) mod section {
         pub(in super::super) const BYTE_ORDER: usize = 8;
@@ -32,7 +32,7 @@ mod field {
         pub(in super::super) const SNAP_LENGTH: usize = 12;
         pub(in super::super) const OPTIONS: usize = 16;
     }
-    /// Enhanced and obsolete packets differ only in the width of the interface's number.
+    /// Enhanced and obsolete packet blocks differ only in the width of the interface number.
     pub(super) mod packet {
         pub(in super::super) const INTERFACE: usize = 8;
         pub(in super::super) const TIMESTAMP_HIGH: usize = 12;
@@ -47,7 +47,7 @@ mod field {
     }
 }
 
-/// Options of an interface description that are looked at.
+/// Options of an interface description that the decoder reads.
 pub(super) mod option {
     pub(crate) const END: u16 = 0;
     pub(crate) const NAME: u16 = 2;
@@ -57,49 +57,49 @@ pub(super) mod option {
 }
 
 pub(super) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Type, length, length again.
+/// Type, length and trailing length.
 const BLOCK_LENGTH_MIN: u32 = 12;
-/// The length again.
+/// Trailing length.
 const TRAILER_LENGTH: u32 = 4;
 
-/// An interface that packets were captured on.
+/// An interface of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// What its frames begin with.
+    /// Link type of its frames.
     pub link_type: LinkType,
-    /// The most bytes kept of a packet; zero for no limit. Records may exceed it, see
+    /// Longest record in bytes; zero means no limit. Records may exceed it, see
     /// [`Decoder`](super::Decoder).
     pub snap_length: u32,
-    /// Bytes of frame check sequence at the end of every frame; zero where there is none or the
-    /// file does not say.
+    /// Bytes of frame check sequence at the end of every frame; zero if there is none or it is
+    /// unknown.
     pub fcs_length: u8,
     unit: Unit,
-    /// Nanoseconds to be added to every time stamp.
+    /// Offset of every timestamp, in nanoseconds.
     offset: i64,
 }
 
-/// The unit of an interface's time stamps, in the form that is cheapest to apply.
+/// Unit of an interface's timestamps, in the form that is cheapest to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// This many nanoseconds.
+    /// A number of nanoseconds.
     Nanoseconds(u64),
-    /// One of this many parts of a nanosecond.
+    /// A fraction of a nanosecond, by its denominator.
     PartOfNanosecond(u64),
-    /// A second divided by two so many times.
+    /// 2 to the power of minus this, in seconds.
     BinaryFraction(u8),
 }
 
-/// Exponents above these would let a 64-bit count wrap within a second.
+/// With greater exponents, a 64-bit count would wrap within a second.
 const DECIMAL_EXPONENT_MAX: u8 = 19;
 const BINARY_EXPONENT_MAX: u8 = 63;
 
 impl Interface {
-    /// An interface that counts time in microseconds, which is the default of pcapng.
+    /// Creates an interface with timestamps in microseconds, the default of pcapng.
     pub(super) const fn new(link_type: LinkType, snap_length: u32, fcs_length: u8) -> Self {
         Self { link_type, snap_length, fcs_length, unit: Unit::Nanoseconds(1_000), offset: 0 }
     }
 
-    /// The time that `count` units are; saturates at both ends of what an instant can tell.
+    /// Converts a timestamp to an instant; saturates at the limits of the type.
     #[inline]
     fn instant(&self, count: u64) -> Instant {
         let nanoseconds = match self.unit {
@@ -115,7 +115,7 @@ impl Interface {
     }
 }
 
-/// A pcapng file, at the boundary of two blocks or inside one that is being skipped.
+/// A pcapng file at a block boundary or inside a block that is being skipped.
 #[derive(Clone, Debug)]
 pub(super) struct Pcapng {
     order: ByteOrder,
@@ -123,22 +123,22 @@ pub(super) struct Pcapng {
     skipping: Option<Skipping>,
 }
 
-/// A block that is passed over as it comes, so that none is too long for the caller's buffer.
+/// A block that is skipped piece by piece, so that it need not fit into the caller's buffer.
 #[derive(Clone, Copy, Debug)]
 struct Skipping {
     block: Block,
     consumed: u32,
 }
 
-/// What every block begins with, and where it is.
+/// Header of a block, and its position.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     kind: u32,
     length: u32,
     order: ByteOrder,
-    /// In the file.
+    /// Offset in the file.
     offset: u64,
-    /// Records before it.
+    /// Number of records before it.
     records: u64,
 }
 
@@ -155,8 +155,8 @@ impl Pcapng {
         &self.interfaces
     }
 
-    /// The enhanced packet that `input` begins with and where its block ends, if it is sane and
-    /// all there.
+    /// Returns the enhanced packet at the start of `input` and the end of its block. `None` unless
+    /// it is valid and complete.
     #[inline]
     pub(super) fn record(&self, input: &[u8]) -> Option<(RecordHeader, usize)> {
         use field::packet;
@@ -193,7 +193,7 @@ impl Pcapng {
         Some((record, block.len()))
     }
 
-    /// Where the data of an enhanced packet begins.
+    /// Offset of the data in an enhanced packet block.
     pub(super) const PACKET_DATA: usize = field::packet::DATA;
 
     pub(super) fn step(
@@ -235,10 +235,10 @@ impl Pcapng {
         self.read(&block, bytes)
     }
 
-    /// The head of a block; `input` holds at least 12 bytes.
+    /// Reads the header of a block; `input` holds at least 12 bytes.
     fn block(&self, input: &[u8], offset: u64, records: u64) -> Result<Block, CaptureError> {
         let mut order = self.order;
-        // The type of a section header reads the same in both byte orders.
+        // The type of a section header is the same in both byte orders.
         let kind = order.u32_at(input, 0).unwrap_or_default();
         if kind == block::SECTION_HEADER {
             let at = field::section::BYTE_ORDER;
@@ -268,7 +268,7 @@ impl Pcapng {
         Ok(block)
     }
 
-    /// Passes over as much of a block as there is, and checks the length at its end.
+    /// Skips the available part of a block and checks its trailing length.
     fn skip(
         &mut self,
         skipping: Skipping,
@@ -285,7 +285,7 @@ impl Pcapng {
         if end_of_input {
             return Err(block.truncated(u64::from(consumed) + input.len() as u64));
         }
-        // The length at the end is looked at in one piece, so it is not consumed in two.
+        // The trailing length is read as a whole, so do not consume a part of it.
         let now = input.len().min(rest - TRAILER_LENGTH as usize);
         if now == 0 {
             return Ok(Step::NeedMore { at_least: rest });
@@ -294,7 +294,7 @@ impl Pcapng {
         Ok(Step::Skipped { consumed: now })
     }
 
-    /// Reads a whole block of a type that is read.
+    /// Reads a complete block of a type that the decoder reads.
     fn read(&mut self, block: &Block, bytes: &[u8]) -> Result<Step, CaptureError> {
         let consumed = bytes.len();
         match block.kind {
@@ -343,7 +343,7 @@ impl Pcapng {
         let number = self.interfaces.len() as u32;
         let body_end = bytes.len() - TRAILER_LENGTH as usize;
         let mut rest = bytes.get(field::interface::OPTIONS..body_end).unwrap_or_default();
-        // Each turn takes at least four bytes of `rest`.
+        // Each iteration removes at least four bytes from `rest`.
         while let (Some(code), Some(length)) = (order.u16_at(rest, 0), order.u16_at(rest, 2)) {
             if code == option::END {
                 break;
@@ -355,7 +355,7 @@ impl Pcapng {
                 length,
                 expected,
             };
-            // An option behind this one might set the clock, so a broken list is not guessed at.
+            // A later option might set the time unit, so a broken list is an error.
             let value = rest
                 .get(4..4 + usize::from(length))
                 .ok_or_else(|| bad("to end inside its block"))?;
@@ -371,7 +371,7 @@ impl Pcapng {
                 }
                 option::FCS_LENGTH => {
                     let [fcs_length] = value else { return Err(bad("1")) };
-                    // The draft's text says bits, its example bytes, and both are written.
+                    // The draft's text specifies bits, its example bytes, and writers use both.
                     interface.fcs_length =
                         if *fcs_length >= 16 { fcs_length / 8 } else { *fcs_length };
                 }
@@ -384,7 +384,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// An enhanced packet or one of its obsolete predecessors.
+    /// Reads an enhanced packet block or its obsolete predecessor.
     fn packet(
         &self,
         block: &Block,
@@ -403,7 +403,7 @@ impl Pcapng {
         let record = RecordHeader {
             timestamp: interface.instant(count),
             captured_length: word(packet::CAPTURED_LENGTH),
-            // Some writers give a length on the wire that is shorter than what they captured.
+            // Some writers give an original length below the captured length.
             original_length: word(packet::ORIGINAL_LENGTH).max(word(packet::CAPTURED_LENGTH)),
             link_type: interface.link_type,
             interface: number,
@@ -412,8 +412,8 @@ impl Pcapng {
         Ok((record, packet::DATA..packet::DATA + record.captured_length as usize))
     }
 
-    /// A packet without a time, captured on the section's first interface. It does not say how
-    /// many of its bytes were captured: as many as it had, unless the snap length is less.
+    /// Reads a simple packet block, which has no time and belongs to the first interface. It has no
+    /// captured length: that is the original length, limited by the snap length.
     fn simple_packet(
         &self,
         block: &Block,
@@ -444,7 +444,7 @@ impl Pcapng {
 }
 
 impl Block {
-    /// Whether blocks of this type are looked into.
+    /// Returns whether the decoder reads blocks of this type.
     const fn is_read(&self) -> bool {
         matches!(
             self.kind,
@@ -456,7 +456,7 @@ impl Block {
         )
     }
 
-    /// Bytes of the fixed fields and of the frame around them.
+    /// Returns the length of the fixed fields with type and lengths.
     const fn length_min(&self) -> u32 {
         match self.kind {
             block::SECTION_HEADER => 28,
@@ -467,7 +467,7 @@ impl Block {
         }
     }
 
-    /// Checks the length at the end of `bytes`, which end where the block does.
+    /// Checks the trailing length; `bytes` is the rest of the block.
     fn check_trailer(&self, bytes: &[u8]) -> Result<(), CaptureError> {
         let at = bytes.len().saturating_sub(TRAILER_LENGTH as usize);
         match self.order.u32_at(bytes, at).unwrap_or_default() {
@@ -482,7 +482,7 @@ impl Block {
         }
     }
 
-    /// Checks that a packet is sane and that its data, which begins at `data`, fits.
+    /// Checks that a packet is valid and that its data at offset `data` fits the block.
     fn check_record(&self, record: &RecordHeader, data: u32) -> Result<(), CaptureError> {
         let (packet, offset) = (self.records + 1, self.offset);
         let captured = record.captured_length;
@@ -505,7 +505,7 @@ impl Block {
         }
     }
 
-    /// The file ends `found` bytes into this block.
+    /// Returns the error for a file that ends `found` bytes into this block.
     #[cold]
     fn truncated(&self, found: u64) -> CaptureError {
         let expected = u64::from(self.length);
@@ -529,7 +529,7 @@ impl Block {
     }
 }
 
-/// The unit that an `if_tsresol` option means: the highest bit chooses the base, the others are
+/// Returns the unit of an `if_tsresol` option. The highest bit selects base 2 or 10, the others are
 /// the negative exponent.
 fn unit(option: u8, offset: u64, interface: u32) -> Result<Unit, CaptureError> {
     let exponent = option & 0x7f;

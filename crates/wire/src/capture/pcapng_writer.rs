@@ -1,4 +1,4 @@
-//! Encoding of pcapng, draft-ietf-opsawg-pcapng.
+//! Encoder of pcapng, draft-ietf-opsawg-pcapng.
 
 use alloc::vec::Vec;
 
@@ -14,20 +14,20 @@ const STATISTICS_RECEIVED: u16 = 4;
 const STATISTICS_DROPPED: u16 = 5;
 
 /// Encodes a pcapng file piece by piece: a section, its interfaces, then packets and statistics.
-/// Times are nanoseconds. It holds only how the file is written, not the file.
+/// Timestamps are in nanoseconds. The writer holds only settings; the caller holds the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcapngWriter {
-    /// The order of bytes in numbers.
+    /// Byte order of numbers.
     pub order: ByteOrder,
 }
 
 impl PcapngWriter {
-    /// Little-endian.
+    /// Creates a little-endian writer.
     pub const fn new() -> Self {
         Self { order: ByteOrder::Little }
     }
 
-    /// Appends the beginning of a section of unknown length. Its interfaces count from zero.
+    /// Appends the header of a section of unknown length. Its interfaces are numbered from zero.
     pub fn push_section(&self, file: &mut Vec<u8>) {
         let start = self.begin(file, block::SECTION_HEADER);
         file.extend_from_slice(&self.order.u32_bytes(BYTE_ORDER_MAGIC));
@@ -37,11 +37,10 @@ impl PcapngWriter {
         self.end(file, start);
     }
 
-    /// Appends the description of the section's next interface; a `snap_length` of zero means
-    /// no limit, an empty name none.
+    /// Appends the description of the section's next interface. A `snap_length` of zero means no
+    /// limit, and an empty name means no name.
     ///
-    /// # Errors
-    /// Where the name is longer than 65,535 bytes; nothing is appended then.
+    /// # Errors If the name exceeds 65,535 bytes. Nothing is appended then.
     pub fn push_interface(
         &self,
         file: &mut Vec<u8>,
@@ -53,7 +52,7 @@ impl PcapngWriter {
             return Err(EncodeError::NameTooLong { length: name.len() });
         }
         let start = self.begin(file, block::INTERFACE_DESCRIPTION);
-        // Link types are numbers of 16 bits in pcapng; the registry has no greater one.
+        // pcapng has 16-bit link types; the registry has no greater numbers.
         file.extend_from_slice(&self.order.u16_bytes(link_type.0 as u16));
         file.extend_from_slice(&[0; 2]);
         file.extend_from_slice(&self.order.u32_bytes(snap_length));
@@ -66,10 +65,9 @@ impl PcapngWriter {
         Ok(())
     }
 
-    /// Appends a packet of which `data` is there, captured on the section's `interface`.
+    /// Appends a packet with the captured bytes `data`, captured on the section's `interface`.
     ///
-    /// # Errors
-    /// Where the lengths are not those of a packet; nothing is appended then.
+    /// # Errors If the lengths are invalid. Nothing is appended then.
     #[inline]
     pub fn push_record(
         &self,
@@ -102,7 +100,7 @@ impl PcapngWriter {
         Ok(())
     }
 
-    /// Appends what was counted on the section's `interface` until `timestamp`.
+    /// Appends the counters of the section's `interface` at `timestamp`.
     pub fn push_statistics(
         &self,
         file: &mut Vec<u8>,
@@ -122,7 +120,7 @@ impl PcapngWriter {
         self.end(file, start);
     }
 
-    /// Appends a block's type and room for its length; returns where the block begins.
+    /// Appends a block's type and a placeholder for its length; returns the block's offset.
     fn begin(&self, file: &mut Vec<u8>, kind: u32) -> usize {
         let start = file.len();
         file.extend_from_slice(&self.order.u32_bytes(kind));
@@ -130,7 +128,7 @@ impl PcapngWriter {
         start
     }
 
-    /// Writes the length at both ends of the block that begins at `start`.
+    /// Writes the length at both ends of the block at `start`.
     fn end(&self, file: &mut Vec<u8>, start: usize) {
         let length = self.order.u32_bytes((file.len() - start + 4) as u32);
         file.extend_from_slice(&length);
@@ -145,7 +143,7 @@ impl PcapngWriter {
     }
 }
 
-/// Appends zeros until `length` bytes have become a multiple of four.
+/// Appends zeros that pad `length` bytes to a multiple of four.
 fn pad(file: &mut Vec<u8>, length: usize) {
     file.extend_from_slice(&[0; 3][..length.next_multiple_of(4) - length]);
 }

@@ -1,4 +1,4 @@
-//! A packet of a capture, as it is read.
+//! Records of a capture.
 
 use core::ops::Range;
 
@@ -6,47 +6,47 @@ use wirestorm_base::time::Instant;
 
 use super::LinkType;
 
-/// What a capture says of one packet beside its bytes.
+/// Metadata of a captured packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// When it was captured, in nanoseconds since the Unix epoch. The epoch itself where the
-    /// file does not say (simple packet blocks of pcapng).
+    /// Capture time in nanoseconds since the Unix epoch; 0 if the file has no time (simple packet
+    /// blocks of pcapng).
     pub timestamp: Instant,
-    /// Bytes in the file, at most [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX).
+    /// Captured bytes, at most [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX).
     pub captured_length: u32,
     /// Bytes on the wire; never less than `captured_length`.
     pub original_length: u32,
-    /// What the bytes begin with.
+    /// Link type of the bytes.
     pub link_type: LinkType,
-    /// The interface's number in its pcapng section; zero in pcap.
+    /// Interface number in the pcapng section; zero in pcap.
     pub interface: u32,
 }
 
-/// What one step of a [`Decoder`](super::Decoder) came to. `consumed` bytes at the beginning of the input are
-/// done with: the next input begins behind them.
+/// Result of a step of a [`Decoder`](super::Decoder). The next input begins `consumed` bytes behind
+/// the start of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A packet.
     Record {
-        /// What the capture says of it.
+        /// Metadata of the packet.
         record: RecordHeader,
-        /// Where its bytes are in the input of this step.
+        /// Range of its bytes in the input of this step.
         data: Range<usize>,
-        /// Bytes of the input that are done with, those of `data` included.
+        /// Bytes to remove from the input, `data` included.
         consumed: usize,
     },
     /// Something that is not a packet.
     Skipped {
-        /// Bytes of the input that are done with; at least one.
+        /// Bytes to remove from the input; at least one.
         consumed: usize,
     },
-    /// The input is too short to go on.
+    /// The input is too short.
     NeedMore {
-        /// Bytes that the next input needs to have, the present ones included. Never more than
-        /// [`BLOCK_LENGTH_MAX`](super::BLOCK_LENGTH_MAX), and for pcap never more than
-        /// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX) and 16.
+        /// Minimum length of the next input, present bytes included. At most
+        /// [`BLOCK_LENGTH_MAX`](super::BLOCK_LENGTH_MAX), and for pcap at most
+        /// [`RECORD_LENGTH_MAX`](super::RECORD_LENGTH_MAX) + 24.
         at_least: usize,
     },
-    /// The file ended where it may end.
+    /// The file ended at a record boundary.
     End,
 }

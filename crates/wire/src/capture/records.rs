@@ -1,8 +1,8 @@
-//! The records of a capture that is in memory as a whole.
+//! Iterator over the records of a capture in memory.
 
 use super::{CaptureError, Decoder, RecordHeader, Step};
 
-/// Iterates over the records of a whole capture in memory; ends after the first error.
+/// Iterates over the records of a complete capture in memory; ends after the first error.
 ///
 /// ```
 /// # use wirestorm_wire::capture::{LinkType, PcapWriter, Records};
@@ -24,12 +24,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The records of `file`, which is pcap or pcapng.
+    /// Creates an iterator over the records of `file` in any supported format.
     pub const fn new(file: &'a [u8]) -> Self {
         Self { decoder: Decoder::new(), rest: file, failed: false }
     }
 
-    /// The decoder, for its position and interfaces.
+    /// Returns the decoder, for its position and interfaces.
     pub const fn decoder(&self) -> &Decoder {
         &self.decoder
     }

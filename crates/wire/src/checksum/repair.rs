@@ -1,50 +1,50 @@
-//! Making the checksums of a frame right.
+//! Correction of the checksums of a frame.
 
 use super::{Change, combine, sum, udp_checksum};
 use crate::dissect::{Class, Dissection};
 use crate::packet::{ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol, tcp, udp};
 
-/// What became of the checksums of a frame.
+/// Result of the correction for the checksums of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// That of the IPv4 header.
+    /// The IPv4 header checksum.
     pub network: Outcome,
-    /// That of TCP, UDP, ICMP, ICMPv6 or IGMP.
+    /// The checksum of TCP, UDP, ICMP, ICMPv6 or IGMP.
     pub transport: Outcome,
 }
 
-/// What became of a checksum.
+/// Result for one checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is none: not IP, the IPv6 header, a protocol without, UDP over IPv4 that was sent
-    /// without.
+    /// No checksum exists: not IP, an IPv6 header, a protocol without a checksum, or UDP over IPv4
+    /// with checksum zero.
     Absent,
-    /// It was right.
+    /// The checksum was correct.
     Right,
-    /// It was wrong, and is right now.
+    /// The checksum was wrong and is now correct.
     Repaired,
-    /// It was left as it was.
+    /// The checksum is unchanged, for this reason.
     Left(Left),
 }
 
-/// Why a checksum was left as it was.
+/// Reason why a checksum stays unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// The frame does not hold all of the packet, or its lengths contradict each other.
+    /// The frame does not hold the whole packet, or its lengths contradict each other.
     Incomplete,
-    /// The frame holds a fragment, and the checksum covers the whole packet.
+    /// The frame holds a fragment, but the checksum covers the whole packet.
     Fragment,
-    /// The checksum covers a final destination that is in a routing header.
+    /// The checksum covers a final destination in a routing header.
     Routed,
-    /// SCTP, UDP-Lite or DCCP, whose checksums are of another kind.
+    /// SCTP, UDP-Lite or DCCP, which have other kinds of checksum.
     OtherKind,
 }
 
-/// Makes the checksums right of the packet that `dissection` found in `frame`.
+/// Corrects the checksums of the packet that `dissection` found in `frame`.
 ///
-/// That of the IPv4 header is made right wherever the header is there. That of the transport
-/// layer needs the whole packet; where it is not there it is left, and the answer says why.
-/// Packets inside of tunnels and ICMP errors stay as they are.
+/// The IPv4 header checksum is corrected if the whole header is there. The transport checksum needs
+/// the whole packet; otherwise it stays and the result has the reason. Packets inside tunnels and
+/// ICMP errors stay unchanged.
 pub fn repair(frame: &mut [u8], dissection: &Dissection) -> Repair {
     let absent = Repair { network: Outcome::Absent, transport: Outcome::Absent };
     let incomplete = Outcome::Left(Left::Incomplete);
@@ -111,13 +111,13 @@ enum Version {
     Six,
 }
 
-/// Where the checksum of a protocol is, and whether it covers the pseudo header.
+/// Returns the offset of a protocol's checksum and whether it covers the pseudo-header.
 const fn checksum_field(protocol: u8, version: Version) -> Option<(usize, bool)> {
     match (protocol, version) {
         (protocol::TCP, _) => Some((tcp::field::CHECKSUM.start, true)),
         (protocol::UDP, _) => Some((udp::field::CHECKSUM.start, true)),
         (protocol::ICMPV6, Version::Six) => Some((icmpv6::field::CHECKSUM.start, true)),
-        // RFC 9776 section 4.1.1: IGMP has its checksum where ICMP has it.
+        // RFC 9776 section 4.1.1: IGMP has its checksum at the same offset as ICMP.
         (protocol::ICMP | protocol::IGMP, Version::Four) => {
             Some((icmpv4::field::CHECKSUM.start, false))
         }
@@ -125,7 +125,7 @@ const fn checksum_field(protocol: u8, version: Version) -> Option<(usize, bool)>
     }
 }
 
-/// What to say of a transport checksum that cannot be computed.
+/// Returns the result for a transport checksum that cannot be computed.
 const fn left_or_absent(protocol: u8, reason: Left) -> Outcome {
     match protocol {
         protocol::SCTP | protocol::UDP_LITE | protocol::DCCP => Outcome::Left(Left::OtherKind),
@@ -136,7 +136,7 @@ const fn left_or_absent(protocol: u8, reason: Left) -> Outcome {
     }
 }
 
-/// Repairs a whole segment, datagram or message.
+/// Corrects the checksum of a whole segment, datagram or message.
 fn repair_transport(
     mut transport: &mut [u8],
     protocol: u8,
@@ -150,12 +150,12 @@ fn repair_transport(
         let Ok(datagram) = udp::Packet::new(&*transport) else {
             return Outcome::Left(Left::Incomplete);
         };
-        // RFC 768: an all zero checksum "means that the transmitter generated no checksum".
-        // RFC 8200 section 8.1 takes that away from IPv6.
+        // RFC 768: an all zero checksum "means that the transmitter generated no checksum". RFC
+        // 8200 section 8.1 does not allow this over IPv6.
         if datagram.checksum() == 0 && version == Version::Four {
             return Outcome::Absent;
         }
-        // The datagram may be shorter than what IP carries; both lengths are in the sum.
+        // The datagram may be shorter than the IP payload. The pseudo-header has the UDP length.
         let (found, length) = (transport.len(), usize::from(datagram.length()));
         let Some(shorter) = transport.get_mut(..length).filter(|_| length >= udp::HEADER_LENGTH)
         else {

@@ -1,95 +1,91 @@
-//! Why frames are no conversation.
+//! Errors of the conversation import.
 
-/// What is wrong with one flow of a capture.
+/// Error of one flow of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversationError {
-    /// Bytes of a stream are in no packet.
+    /// Bytes of a stream are missing.
     #[error(
-        "packet {packet} goes on at byte {found} of what {from} says, and the capture has its \
-         first {has} bytes: what is between them is missing"
+        "packet {packet} starts at byte {found} of {from}'s data, but the capture has only its \
+         first {has} bytes: the bytes between are missing"
     )]
     Hole {
-        /// The first packet behind the hole.
+        /// First packet behind the gap.
         packet: u64,
-        /// Who says it.
+        /// Sender of the stream: `the client` or `the server`.
         from: &'static str,
-        /// Where that packet's bytes begin, from 0.
+        /// Offset of that packet's bytes in the stream, from 0.
         found: u64,
-        /// How many there are without a gap.
+        /// Bytes of the stream without a gap.
         has: u64,
     },
-    /// Bytes were acknowledged that are in no packet.
+    /// Acknowledged bytes are in no packet.
     #[error(
-        "packet {packet} acknowledges {found} bytes of what {from} says, and the capture has {has}"
+        "packet {packet} acknowledges {found} bytes of {from}'s data, but the capture has {has}"
     )]
     Unseen {
-        /// The packet with the acknowledgement.
+        /// Packet with the acknowledgement.
         packet: u64,
-        /// Who says it.
+        /// Sender of the stream: `the client` or `the server`.
         from: &'static str,
-        /// How many are acknowledged.
+        /// Acknowledged bytes.
         found: u64,
-        /// How many there are.
+        /// Bytes in the capture.
         has: u64,
     },
-    /// A packet was not captured as a whole.
+    /// A packet was truncated by the snap length.
     #[error("packet {packet} was captured with {found} of its {expected} bytes: capture all")]
     Cut {
-        /// Which.
+        /// Packet number.
         packet: u64,
-        /// Bytes that are there of the IP packet.
+        /// Captured bytes of the IP packet.
         found: usize,
-        /// Bytes that it had.
+        /// Length of the IP packet.
         expected: usize,
     },
-    /// Not all parts of an IP packet are there.
+    /// Fragments of an IP packet are missing.
     #[error(
-        "packet {packet} is a fragment, and the others of the same IP packet are not all in the \
-         capture, or contradict it: capture where packets are whole"
+        "packet {packet} is a fragment of an IP packet whose other fragments are missing or \
+         contradict it: capture where packets are not fragmented"
     )]
     Fragment {
-        /// The part of it that came first.
+        /// First fragment to arrive.
         packet: u64,
     },
-    /// A transport header that is too short, or contradicts itself.
+    /// A transport header is too short or contradicts itself.
     #[error("packet {packet} has a bad header: {reason}")]
     BadHeader {
-        /// Which.
+        /// Packet number.
         packet: u64,
-        /// What is wrong with it.
+        /// Problem of the header.
         reason: crate::packet::PacketError,
     },
 }
 
-/// There is more in a capture than may be kept of it.
+/// A capture exceeds a limit of the importer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundError {
     /// Too many flows.
-    #[error(
-        "packet {packet} is of a new flow, and there are {most} already, the most that is kept"
-    )]
+    #[error("packet {packet} starts a new flow beyond the limit of {most} flows")]
     Flows {
-        /// The packet of the first flow beyond.
+        /// First packet of the first flow beyond the limit.
         packet: u64,
-        /// The bound.
+        /// Limit.
         most: usize,
     },
     /// Too many bytes.
-    #[error("packet {packet} has data beyond the {most} bytes that are kept of a capture")]
+    #[error("packet {packet} exceeds the limit of {most} bytes of data")]
     Bytes {
-        /// The packet with the first byte beyond.
+        /// Packet with the first byte beyond the limit.
         packet: u64,
-        /// The bound.
+        /// Limit.
         most: usize,
     },
-    /// Too many segments that wait for what comes before them.
-    #[error(
-        "packet {packet}: {most} segments of its flow wait for one before them, the most that may"
-    )]
+    /// Too many out-of-order segments.
+    #[error("packet {packet}: more than {most} segments of its flow wait for an earlier one")]
     Segments {
-        /// The packet with the first segment beyond.
+        /// Packet with the first segment beyond the limit.
         packet: u64,
-        /// The bound.
+        /// Limit.
         most: usize,
     },
 }

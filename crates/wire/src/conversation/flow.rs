@@ -1,4 +1,4 @@
-//! One flow of a capture, while it is read.
+//! State of one flow during the import.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -14,45 +14,45 @@ use crate::flow::FlowKey;
 use crate::packet::protocol;
 use crate::packet::tcp::Flags;
 
-/// A pause of one side that makes a turn of its own, at least.
+/// Shortest pause of one side that begins a new turn.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Bytes of the longest segment that Ethernet carries, where none is told.
+/// MSS of Ethernet, assumed without an MSS option.
 const USUAL_SEGMENT: u16 = 1_460;
 
-/// A flow. Its sides are 0, the sender of its first packet, and 1.
+/// A flow. Side 0 is the sender of its first packet, side 1 the other end.
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// Of packets of side 0.
+    /// Key of packets from side 0.
     key: FlowKey,
     packet: u64,
     streams: [Stream; 2],
     pauses: [Pauses; 2],
-    /// Since when segments of each side wait for one before them, and whether the pause before the
-    /// first of these was the network's.
+    /// For each side with out-of-order segments: arrival of the first one, and whether the network
+    /// caused the pause before it.
     early: [Option<(Instant, bool)>; 2],
-    /// The longest segment that either side wants to receive.
+    /// Smallest MSS option of both sides.
     segment_max: Option<u16>,
     /// Bytes of all datagrams.
     datagram_bytes: usize,
-    /// The client, where a SYN told.
+    /// Side of the client, if a SYN shows it.
     client: Option<usize>,
     turns: Vec<(usize, Duration, Act)>,
-    /// When the last turn ended, or the last SYN was sent.
+    /// End of the last turn, or time of the last SYN.
     last: Option<Instant>,
     closed: [bool; 2],
     is_reset: bool,
     fault: Option<ConversationError>,
-    /// Of TCP: the first packet of which fragments are missing, which may have come again.
+    /// TCP: first packet with missing fragments. A retransmission may have replaced it.
     fragment: Option<u64>,
 }
 
-/// What a packet is to a flow.
+/// Relation of a packet to a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// A part of it.
+    /// The packet belongs to the flow.
     Yes,
-    /// The beginning of another connection between the same ends.
+    /// The packet opens another connection between the same ends.
     Another,
 }
 
@@ -76,18 +76,18 @@ impl Flow {
         }
     }
 
-    /// Segments that wait for others, of both sides.
+    /// Returns the out-of-order segments of both sides.
     pub(super) fn early(&self) -> usize {
         self.streams.iter().map(Stream::early).sum()
     }
 
-    /// Bytes that are kept of it.
+    /// Returns the bytes that the flow keeps.
     pub(super) fn kept(&self) -> usize {
         let of_streams: usize = self.streams.iter().map(Stream::kept).sum();
         of_streams + self.datagram_bytes + self.turns.len() * size_of::<(usize, Duration, Act)>()
     }
 
-    /// Takes a packet between the ends of the flow, of this number.
+    /// Takes packet `number` between the ends of the flow.
     pub(super) fn take(&mut self, packet: &Packet<'_>, number: u64, now: Instant) -> Taken {
         let side = usize::from(packet.key != self.key);
         let body = packet.body;
@@ -118,7 +118,7 @@ impl Flow {
                     return Taken::Yes;
                 }
                 if flags.contains(Flags::RST) {
-                    // Behind a FIN of the same side it only hurries what was to come.
+                    // A reset after a FIN of the same side only speeds up the end.
                     if !self.closed[side] {
                         self.turn(side, now, Act::Resets);
                         self.is_reset = true;
@@ -142,19 +142,19 @@ impl Flow {
         Taken::Yes
     }
 
-    /// Takes a SYN; `false` where it is of another connection.
+    /// Takes a SYN; returns `false` if it opens another connection.
     fn begin(&mut self, side: usize, flags: Flags, sequence: u32, now: Instant) -> bool {
         let answers = flags.contains(Flags::ACK);
         let is_new = self.turns.is_empty() && self.streams[1 - side].delivered() == 0;
         if !self.streams[side].begin(sequence) {
             if answers {
-                // A stray one: what it says of its own sequence number is of no use.
+                // A stray SYN-ACK: its sequence number is useless.
                 return true;
             }
             if !is_new || self.streams[1 - side].early() > 0 {
                 return false;
             }
-            // Nobody answered the one before, and the client tries again with a new number.
+            // The earlier SYN had no answer, and the client retries with a new number.
             self.streams = Default::default();
             self.pauses = Default::default();
             self.streams[side].begin(sequence);
@@ -189,7 +189,7 @@ impl Flow {
             self.early[side].get_or_insert((now, is_of_network));
         }
         if !new.is_empty() {
-            // What was lost before it was captured, and said again, did not make a pause.
+            // A segment lost before the capture point and retransmitted is no pause of the sender.
             let (since, is_of_network) = self.early[side].take().unwrap_or((now, false));
             let pause = self.last.map_or(Duration::ZERO, |last| since.saturating_since(last));
             match self.turns.last_mut() {
@@ -214,7 +214,7 @@ impl Flow {
         self.last = self.last.max(Some(now));
     }
 
-    /// What was said, or what is wrong.
+    /// Returns the conversation or its error.
     pub(super) fn finish(self) -> Result<Conversation, ConversationError> {
         let is_tcp = self.key.protocol() == protocol::TCP;
         let first_to_speak = || {

@@ -1,36 +1,36 @@
-//! Times between the packets of a capture, as they were or as they are said to have been.
+//! Gaps between the packets of a capture: as captured or replaced.
 
 use core::net::IpAddr;
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// What time is between one packet of a capture and the next one.
+/// Gaps between consecutive packets of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
-    /// As it was captured.
+    /// The captured gaps.
     #[default]
     AsCaptured,
-    /// The same everywhere, whatever was captured.
+    /// Fixed gaps instead of the captured ones.
     Fixed {
-        /// Before a packet from where the one before came from.
+        /// Gap before a packet from the same source as the previous one.
         within: Duration,
-        /// Before a packet from elsewhere.
+        /// Gap before a packet from another source.
         turning: Duration,
     },
-    /// As it was captured, but for what is short.
+    /// The captured gaps, with short ones replaced.
     AtLeast {
-        /// What is shorter than this
+        /// Limit: a shorter gap is replaced by `instead`.
         least: Duration,
-        /// is this long, and so is what is shorter than that.
+        /// Replacement, which also replaces all gaps that are shorter than itself.
         instead: Duration,
     },
 }
 
-/// The times of packets, one after the other.
+/// Clock that assigns a time to each packet.
 #[derive(Debug)]
 pub(super) struct Clock {
     gaps: Gaps,
-    /// The packet before: when it was captured, and from where it came.
+    /// Capture time and source of the previous packet.
     before: Option<(Instant, Option<IpAddr>)>,
     now: Instant,
 }
@@ -40,8 +40,8 @@ impl Clock {
         Self { gaps, before: None, now: Instant::ZERO }
     }
 
-    /// When the next packet comes. Where nothing is known of its source, it is that of the packet
-    /// before.
+    /// Returns the time of the next packet. An unknown source counts as that of the previous
+    /// packet.
     pub(super) fn next(&mut self, captured: Instant, source: Option<IpAddr>) -> Instant {
         let Some((captured_before, source_before)) = self.before else {
             self.before = Some((captured, source));
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// The times of packets that were captured at these milliseconds, from these.
+    /// Returns the times, in milliseconds, of five packets with fixed capture times and sources.
     fn times(gaps: Gaps) -> Vec<u64> {
         let mut clock = Clock::new(gaps);
         let [a, b] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(|it| Some(IpAddr::from(it)));
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_as_captured_or_as_said() {
+    fn gaps_are_captured_fixed_or_at_least_a_minimum() {
         let ms = Duration::from_millis;
         assert_eq!(times(Gaps::AsCaptured), [5, 6, 26, 27, 60]);
         let fixed = Gaps::Fixed { within: ms(2), turning: ms(10) };
         assert_eq!(times(fixed), [5, 15, 17, 19, 29]);
         let least = Gaps::AtLeast { least: ms(3), instead: ms(7) };
         assert_eq!(times(least), [5, 12, 32, 39, 72]);
-        // What is long enough, but shorter than what stands for what is not.
+        // A gap above `least` but below `instead` is replaced too.
         let least = Gaps::AtLeast { least: ms(3), instead: ms(25) };
         assert_eq!(times(least), [5, 30, 55, 80, 113]);
     }

@@ -1,4 +1,4 @@
-//! The conversations of a capture, packet by packet.
+//! Importer of the conversations in a capture.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,57 +14,57 @@ use crate::capture::{LinkType, RecordHeader};
 use crate::flow::FlowKey;
 use crate::fragment::{self, GivenUp, Reassembler};
 
-/// How much is kept of a capture.
+/// Limits of the memory for a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Flows.
+    /// Number of flows.
     pub flows: usize,
-    /// Bytes, of all flows.
+    /// Bytes of all flows.
     pub bytes: usize,
-    /// Segments of one flow that wait for one before them.
+    /// Out-of-order segments of one flow.
     pub segments: usize,
 }
 
 impl Default for Bounds {
-    /// 4,096 flows with 256 MiB, 65,536 segments that wait.
+    /// 4,096 flows, 256 MiB and 65,536 out-of-order segments.
     fn default() -> Self {
         Self { flows: 4_096, bytes: 256 << 20, segments: 65_536 }
     }
 }
 
-/// Takes the packets of a capture, in their order.
+/// Imports the packets of a capture, in order.
 #[derive(Debug)]
 pub struct Importer {
     bounds: Bounds,
     clock: Clock,
     flows: Vec<Flow>,
-    /// The newest flow between two ends.
+    /// Newest flow between two ends, as an index of `flows`.
     newest: BTreeMap<FlowKey, usize>,
     fragments: Reassembler,
-    /// Bytes that were kept.
+    /// Bytes kept by all flows.
     bytes: usize,
     packets: u64,
     others: u64,
 }
 
-/// What was found in a capture.
+/// Result of the import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Each flow in the order of their first packets, or what is wrong with it.
+    /// Flows in the order of their first packets, each with its conversation or an error.
     pub flows: Vec<Result<Conversation, ConversationError>>,
-    /// Packets that are neither TCP nor UDP over IP, and those of which only fragments without
-    /// ports are there.
+    /// Packets other than TCP and UDP over IP, and incomplete packets whose fragment with the ports
+    /// is missing.
     pub others: u64,
 }
 
 impl Importer {
-    /// Of a capture of which no more than this is kept.
+    /// Creates an importer with these limits and the capture's own timing.
     pub const fn new(bounds: Bounds) -> Self {
         Self::with_gaps(bounds, Gaps::AsCaptured)
     }
 
-    /// The same, with times of their own between packets; those of other protocols than TCP and
-    /// UDP take none.
+    /// Creates an importer with these limits and other gaps between packets. Packets of other
+    /// protocols than TCP and UDP take no time then.
     pub const fn with_gaps(bounds: Bounds, gaps: Gaps) -> Self {
         Self {
             bounds,
@@ -78,10 +78,9 @@ impl Importer {
         }
     }
 
-    /// Takes the next packet.
+    /// Imports the next packet.
     ///
-    /// # Errors
-    /// Where there is more than may be kept.
+    /// # Errors If the capture exceeds a limit.
     pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), BoundError> {
         self.packets += 1;
         let number = self.packets;
@@ -102,7 +101,7 @@ impl Importer {
         }
     }
 
-    /// Takes a fragment; of what has the ports the key is known.
+    /// Imports a fragment; `key` is known for the fragment that has the ports.
     fn take_fragment(
         &mut self,
         fragment: &[u8],
@@ -131,7 +130,7 @@ impl Importer {
         Ok(())
     }
 
-    /// Not all fragments of a packet are there.
+    /// Handles an IP packet whose fragments are incomplete.
     fn lose(&mut self, lost: &GivenUp, now: Instant) -> Result<(), BoundError> {
         let beginning = lost.beginning.as_deref().unwrap_or_default();
         let Some(Found::Packet(packet)) = packet::read(LinkType::RAW, beginning) else {
@@ -142,7 +141,7 @@ impl Importer {
         self.add(&packet, lost.tag, now, beginning.len())
     }
 
-    /// Takes a packet that was so many bytes in the capture.
+    /// Imports a packet of `length` bytes in the capture.
     fn add(
         &mut self,
         packet: &Packet<'_>,
@@ -177,12 +176,12 @@ impl Importer {
         Ok(())
     }
 
-    /// What all packets came to.
+    /// Returns the conversations of all packets.
     pub fn finish(mut self) -> Imported {
         let mut lost = Vec::new();
         core::mem::take(&mut self.fragments).finish(|it| lost.push(it));
         for it in lost {
-            // What is beyond the bounds is of no flow that is kept.
+            // A packet beyond the limits belongs to no flow that is kept.
             if self.lose(&it, Instant::ZERO).is_err() {
                 self.others += 1;
             }

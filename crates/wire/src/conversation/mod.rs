@@ -1,11 +1,11 @@
-//! What clients and servers said to each other, out of the frames of a capture.
+//! Import of the data that clients and servers exchanged from the frames of a capture.
 //!
 //! ```text
-//! frame -> packet (which flow, whose, what payload) -> flow: a stream for each side -> turns
+//! frame -> packet (flow, direction, payload) -> flow: a stream for each side -> turns
 //! ```
 //!
-//! A stream puts the segments of one side in order: what comes again or overlaps is dropped, what
-//! comes too early waits. What the capture lacks is told, never guessed.
+//! A stream reassembles the segments of one side. It drops retransmitted bytes and holds segments
+//! that arrive early. Data that the capture lacks is an error, never a guess.
 
 mod error;
 mod flow;
@@ -24,25 +24,25 @@ pub use error::{BoundError, ConversationError};
 pub use gaps::Gaps;
 pub use importer::{Bounds, Imported, Importer};
 
-/// What the two ends of a flow said to each other.
+/// A conversation: the data that the two ends of a flow exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
-    /// What carried it.
+    /// Transport protocol.
     pub transport: Transport,
-    /// The client's address and port: of the sender of the first SYN; where there is none, of the
-    /// first data.
+    /// Address and port of the client: the sender of the first SYN, or of the first data if there
+    /// is no SYN.
     pub client: SocketAddr,
-    /// The server's address and port.
+    /// Address and port of the server.
     pub server: SocketAddr,
-    /// The number of its first packet in the capture, from 1.
+    /// Number of its first packet in the capture, from 1.
     pub packet: u64,
-    /// Whether its first packet was captured; of TCP: whether there is a SYN.
+    /// Whether its first packet was captured; for TCP, whether there is a SYN.
     pub has_beginning: bool,
-    /// What they did, in order.
+    /// Actions of both ends, in order.
     pub turns: Vec<Turn>,
 }
 
-/// What carries a conversation.
+/// Transport protocol of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -54,44 +54,44 @@ pub enum Transport {
 /// An end of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that began it.
+    /// The end that opened the conversation.
     Client,
-    /// The other one.
+    /// The other end.
     Server,
 }
 
-/// What one end did.
+/// An action of one end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Which.
+    /// End that acts.
     pub side: Side,
-    /// Time since the end of the turn before; of the first one, since the last SYN.
+    /// Time since the end of the previous turn; for the first turn, since the last SYN.
     pub gap: Duration,
-    /// What.
+    /// Action.
     pub act: Act,
 }
 
-/// What an end of a conversation does.
+/// An action of an end of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Says these bytes: of UDP, one datagram; of TCP, all up to where the other end says
-    /// something, or it pauses for another reason than that it waits for acknowledgements.
+    /// Sends these bytes. UDP: one datagram. TCP: all bytes until the other end sends data, or this
+    /// end pauses for a reason other than missing acknowledgements.
     Says(Vec<u8>),
-    /// Closes its direction: nothing more comes from it.
+    /// Closes its direction: it sends no more data.
     Closes,
     /// Resets the connection, which ends it.
     Resets,
 }
 
 impl Conversation {
-    /// Whether an end said anything.
+    /// Returns whether an end sent data.
     pub fn has_data(&self) -> bool {
         self.turns.iter().any(|turn| matches!(turn.act, Act::Says(_)))
     }
 }
 
 impl Side {
-    /// The other end.
+    /// Returns the other end.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -100,7 +100,7 @@ impl Side {
         }
     }
 
-    /// File name.
+    /// Returns `client` or `server`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",

@@ -1,64 +1,64 @@
-//! What a frame says: whose packet it carries, and what payload.
+//! Parser of a frame: its flow and its payload.
 
 use crate::capture::LinkType;
 use crate::dissect::dissect;
 use crate::flow::FlowKey;
 use crate::packet::{PacketError, ethertype, ipv4, ipv6, protocol, tcp, udp};
 
-/// What is in a frame.
+/// Contents of a frame.
 #[derive(Clone, Copy)]
 pub(super) enum Found<'a> {
     Packet(Packet<'a>),
-    /// A fragment of one.
+    /// A fragment of a packet.
     Fragment {
-        /// From the IP header on.
+        /// Fragment from its IP header on.
         bytes: &'a [u8],
-        /// Whose it is, where that is the first one.
+        /// Flow of the packet if this fragment has the ports.
         key: Option<FlowKey>,
     },
 }
 
-/// A packet of TCP or UDP.
+/// A TCP or UDP packet.
 #[derive(Clone, Copy)]
 pub(super) struct Packet<'a> {
-    /// Its direction, without VLAN: a frame that is seen before and behind a router is the same.
+    /// Flow key of the direction, without VLAN: both sides of a router count as the same flow.
     pub(super) key: FlowKey,
     pub(super) body: Result<Body<'a>, Damage>,
 }
 
-/// What a packet carries.
+/// Contents of a packet.
 #[derive(Clone, Copy)]
 pub(super) enum Body<'a> {
     Segment {
         flags: tcp::Flags,
         sequence: u32,
         acknowledgement: u32,
-        /// The longest segment that the sender wants to receive, where it says so.
+        /// MSS option of the sender, if present.
         segment_max: Option<u16>,
         payload: &'a [u8],
     },
     Datagram(&'a [u8]),
 }
 
-/// Why what a packet carries cannot be told.
+/// Reason why the contents are unusable.
 #[derive(Clone, Copy)]
 pub(super) enum Damage {
     Cut {
         found: usize,
         expected: usize,
     },
-    /// It came in fragments, of which some are missing.
+    /// Some fragments of the packet are missing.
     Fragment,
     BadHeader(PacketError),
 }
 
-/// The packet of TCP or UDP in a frame, or its part; `None`: it is of something else.
+/// Returns the TCP or UDP packet in a frame, or its fragment; `None` for other protocols.
 pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Found<'_>> {
     let found = dissect(link, data);
     let key = found.flow().filter(|key| matches!(key.protocol(), protocol::TCP | protocol::UDP))?;
     let at = usize::from(found.network_offset);
     let network = data.get(at..)?;
-    // Zero is what a segmenting sender's own capture has.
+    // The length is zero in captures on a sender with segmentation offload.
     let (is_fragment, said) = match found.ethertype {
         ethertype::IPV4 => {
             let ip = ipv4::Packet::new(network).ok()?;
@@ -89,7 +89,7 @@ pub(super) fn read(link: LinkType, data: &[u8]) -> Option<Found<'_>> {
 fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {
     if protocol == protocol::UDP {
         let datagram = udp::Packet::new(packet)?;
-        // Zero is what a segmenting sender's own capture has.
+        // The length is zero in captures on a sender with segmentation offload.
         let end = if datagram.length() == 0 { packet.len() } else { datagram.length().into() };
         let payload = packet.get(udp::HEADER_LENGTH..end.min(packet.len())).unwrap_or_default();
         return Ok(Body::Datagram(payload));
@@ -104,8 +104,8 @@ fn body(protocol: u8, packet: &[u8]) -> Result<Body<'_>, PacketError> {
     })
 }
 
-/// RFC 9293 section 3.2: a kind of 0 ends the list, 1 is padding, all others have a length that
-/// counts kind and length too; 2 is the longest segment.
+/// Returns the MSS option. RFC 9293 section 3.2: kind 0 ends the list, kind 1 is padding. All
+/// others have a length, which includes kind and length; kind 2 is the MSS.
 fn segment_max(mut options: &[u8]) -> Option<u16> {
     loop {
         options = match options {

@@ -1,33 +1,31 @@
-//! Whose a pause within what one side says is: that of who says it, or the network's.
+//! Cause of a pause while one side sends: the sender itself or the network.
 //!
-//! A sender that has more to say sends full segments, and stops only until one of them is
-//! acknowledged. So a pause is the network's where it is behind a full segment, and over as soon as
-//! an acknowledgement can have had its effect. Every other one is of who speaks: behind a short
-//! segment there was nothing more to say, nor had one something to say that heard of an
-//! acknowledgement and said nothing.
+//! A sender with more data sends full segments and stops only until an acknowledgement arrives. So
+//! the network causes a pause after a full segment that ends soon after an acknowledgement could
+//! arrive. All other pauses are the sender's. After a short segment it had no more data. If an
+//! acknowledgement arrived and it sent nothing, it had no data either.
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// What one side of a connection sends, seen from where the capture was made.
+/// Data that one side of a connection sends, as seen at the capture point.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
-    /// When the last of it passed.
+    /// Time of the last segment.
     last: Option<Instant>,
-    /// Whether that was a full segment.
+    /// Whether the last segment was full.
     was_full: bool,
-    /// When the first acknowledgement of something new passed since then.
+    /// Time of the first new acknowledgement since then.
     acknowledged: Option<Instant>,
-    /// Whether all of it is acknowledged.
+    /// Whether all data is acknowledged.
     is_answered: bool,
-    /// The shortest time from what passes to where the other side's acknowledgement of it does.
+    /// Shortest time from a segment to the acknowledgement of the other side.
     echo: Option<Duration>,
 }
 
 impl Pauses {
-    /// SYN passes, or a segment with data that was not there before; with data of no more than
-    /// `full` bytes.
+    /// Takes a SYN, or a segment with new data of `length` bytes. The MSS is `full`.
     pub(super) fn send(&mut self, now: Instant, length: usize, full: u16) {
-        /// What options may take of a segment.
+        /// Longest TCP options, which reduce the data of a segment.
         const OPTIONS: usize = 40;
         self.last = Some(now);
         self.was_full = length + OPTIONS >= usize::from(full);
@@ -35,8 +33,8 @@ impl Pauses {
         self.is_answered = false;
     }
 
-    /// An acknowledgement of the other side passes; `is_new`: for the first time, `is_all`: of all
-    /// that passed here.
+    /// Takes an acknowledgement of the other side. `is_new`: it acknowledges new data; `is_all`: it
+    /// acknowledges everything seen so far.
     pub(super) fn acknowledge(&mut self, now: Instant, is_new: bool, is_all: bool) {
         if is_new {
             self.acknowledged.get_or_insert(now);
@@ -48,15 +46,14 @@ impl Pauses {
         }
     }
 
-    /// Whether it was for the network that nothing passed until now. `other` is what the other side
-    /// sends.
+    /// Returns whether the network caused the pause until now. `other` is the opposite direction.
     pub(super) fn are_of_network(&self, now: Instant, other: &Self) -> bool {
-        /// What times that were measured once differ by.
+        /// Tolerance for times that were measured only once.
         const SLACK: Duration = Duration::from_millis(1);
         let Some(last) = self.last.filter(|_| self.was_full) else { return false };
         let there = self.echo.unwrap_or(Duration::ZERO);
         let back = other.echo.unwrap_or(Duration::ZERO);
-        // Full segments of which none is acknowledged yet come as fast as the path lets them.
+        // Without an acknowledgement, full segments follow at the rate of the path.
         let heard = self.acknowledged.unwrap_or_else(|| last.saturating_add(there));
         let slack = Duration::from_nanos(back.as_nanos() / 4).saturating_add(SLACK);
         now <= heard.saturating_add(back).saturating_add(slack)

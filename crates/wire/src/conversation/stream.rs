@@ -1,24 +1,24 @@
-//! What one side of a connection says, put in order.
+//! Reassembly of the data that one side of a TCP connection sends.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// One direction of a connection of TCP. Its bytes count from 0.
+/// One direction of a TCP connection. Its bytes are numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The sequence number of the next byte; `None` until something tells it.
+    /// Sequence number of the next byte; `None` before the first segment.
     next: Option<u32>,
-    /// The initial sequence number, where there is a SYN.
+    /// Initial sequence number, if there is a SYN.
     initial: Option<u32>,
-    /// Bytes in order so far.
+    /// Number of bytes in order so far.
     delivered: u64,
-    /// What waits for what is before it, by the place of its first byte.
+    /// Out-of-order segments, by the offset of their first byte.
     early: BTreeMap<u64, Early>,
-    /// Bytes of those.
+    /// Bytes of the out-of-order segments.
     early_bytes: usize,
-    /// Where it ends, where there is a FIN.
+    /// End of the stream, if there is a FIN.
     end: Option<u64>,
-    /// How much the other side has acknowledged, and the packet that did.
+    /// Offset that the other side has acknowledged, and the packet that did.
     acknowledged: (u64, u64),
 }
 
@@ -28,17 +28,17 @@ struct Early {
     packet: u64,
 }
 
-/// What a stream lacks.
+/// Data missing in a stream.
 pub(super) enum Lack {
-    /// A hole before a packet's bytes, the first of which has this place.
+    /// A gap before a packet whose first byte has offset `found`.
     Hole { packet: u64, found: u64 },
-    /// What a packet acknowledges.
+    /// Packet `packet` acknowledges data up to `found`.
     Unseen { packet: u64, found: u64 },
 }
 
 impl Stream {
-    /// Its first byte follows a SYN of this number. Returns whether the stream can begin so: it
-    /// has not begun, or did with the same number.
+    /// Begins the stream with a SYN. Returns `false` if the stream already began with another
+    /// sequence number.
     pub(super) fn begin(&mut self, initial: u32) -> bool {
         match (self.initial, self.next) {
             (Some(known), _) => known == initial,
@@ -51,33 +51,33 @@ impl Stream {
         }
     }
 
-    /// Bytes in order so far.
+    /// Returns the number of bytes in order so far.
     pub(super) const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Segments that wait.
+    /// Returns the number of out-of-order segments.
     pub(super) fn early(&self) -> usize {
         self.early.len()
     }
 
-    /// Bytes that are kept of it, in order or not.
+    /// Returns the bytes that the stream keeps.
     pub(super) fn kept(&self) -> usize {
         self.delivered as usize + self.early_bytes + self.early.len() * size_of::<(u64, Early)>()
     }
 
-    /// Whether everything in order was acknowledged.
+    /// Returns whether everything in order is acknowledged.
     pub(super) const fn is_acknowledged(&self) -> bool {
         self.acknowledged.0 >= self.delivered
     }
 
-    /// Whether a FIN was sent, and everything before it is there.
+    /// Returns whether there is a FIN and everything before it has arrived.
     pub(super) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| end <= self.delivered)
     }
 
-    /// Takes bytes from a sequence number on, and appends those that are now in order to `to`.
-    /// Returns whether there is anything among them that was not there before.
+    /// Takes bytes from a sequence number on, and appends the bytes that are now in order to `to`.
+    /// Returns whether any of the bytes are new.
     pub(super) fn take(
         &mut self,
         sequence: u32,
@@ -86,7 +86,7 @@ impl Stream {
         to: &mut Vec<u8>,
     ) -> bool {
         let place = self.place(sequence);
-        // Before the first byte there is nothing: a keepalive has the number before it.
+        // Skip bytes before the first one: a keepalive repeats the number before it.
         let skipped = usize::try_from(-place).unwrap_or(0).min(bytes.len());
         let bytes = bytes.get(skipped..).unwrap_or_default();
         let place = place.max(0).cast_unsigned();
@@ -112,11 +112,11 @@ impl Stream {
         !to.is_empty()
     }
 
-    /// Appends what is new of bytes that begin where there are others already, or behind them.
+    /// Appends the new part of bytes that begin at or before the end of the ordered data.
     fn append(&mut self, place: u64, bytes: &[u8], to: &mut Vec<u8>) {
         let known = usize::try_from(self.delivered - place).unwrap_or(usize::MAX);
         let new = bytes.get(known..).unwrap_or_default();
-        // Nothing is behind a FIN.
+        // Ignore data behind a FIN.
         let room = self.end.map_or(u64::MAX, |end| end.saturating_sub(self.delivered));
         let new = &new[..new.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         to.extend_from_slice(new);
@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// It ends before this sequence number.
+    /// Ends the stream before this sequence number.
     pub(super) fn finish(&mut self, sequence: u32) {
         let end = self.place(sequence);
         if self.end.is_none() && end >= self.delivered.cast_signed() {
@@ -134,7 +134,7 @@ impl Stream {
         }
     }
 
-    /// The other side waits for this sequence number. Returns whether that is new.
+    /// Takes an acknowledgement of this sequence number. Returns whether it is new.
     pub(super) fn acknowledge(&mut self, sequence: u32, packet: u64) -> bool {
         let place = self.place(sequence);
         let place = u64::try_from(place).ok().filter(|place| *place > self.acknowledged.0);
@@ -144,7 +144,7 @@ impl Stream {
         place.is_some()
     }
 
-    /// What is missing, where something is.
+    /// Returns the missing data, if any.
     pub(super) fn lack(&self) -> Option<Lack> {
         if let Some((&found, early)) = self.early.first_key_value()
             && !self.is_over()
@@ -156,8 +156,8 @@ impl Stream {
         (found > with_end).then_some(Lack::Unseen { packet, found })
     }
 
-    /// The place of a byte; negative before the first one. The first number that is heard of is
-    /// that of the first byte.
+    /// Returns the offset of a sequence number; negative before the first byte. Without a SYN, the
+    /// first number seen becomes offset 0.
     fn place(&mut self, sequence: u32) -> i64 {
         let next = *self.next.get_or_insert(sequence);
         let ahead = sequence.wrapping_sub(next).cast_signed();

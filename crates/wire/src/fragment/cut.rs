@@ -1,28 +1,28 @@
-//! A packet on its way to be fragments.
+//! Fragmentation of a packet.
 
 use super::{PACKET_LENGTH_MAX, UNIT};
 use crate::packet::ipv6_extension::{FRAGMENT_HEADER_LENGTH, is_extension};
 use crate::packet::{ipv4, ipv6, protocol};
 
-/// The fragments of a packet without options or extension headers.
+/// Iterator-like writer of the fragments of a packet without options or extension headers.
 #[derive(Clone, Debug)]
 pub struct Fragments<'a> {
     header: &'a [u8],
     data: &'a [u8],
     is_ipv4: bool,
     identification: u32,
-    /// Bytes of data in all but the last one.
+    /// Data bytes in each fragment but the last.
     step: usize,
-    /// Behind the data of those that were written.
+    /// Data bytes already written.
     place: usize,
 }
 
 impl<'a> Fragments<'a> {
-    /// Those of a packet, from its IP header on, that are no longer than `mtu` bytes. Of IPv4 the
-    /// lower half of the identification counts.
+    /// Fragments a packet, from its IP header on, into packets of at most `mtu` bytes. IPv4 uses
+    /// the lower half of `identification`.
     ///
-    /// `None` where the packet is not whole or has more headers than one, or where no fragment of
-    /// that length has room for data.
+    /// `None` if the packet is truncated, has options or extension headers, or if `mtu` leaves no
+    /// room for data.
     pub fn of(packet: &'a [u8], mtu: usize, identification: u32) -> Option<Self> {
         let (is_ipv4, header_length, length) = match packet.first()? >> 4 {
             4 => {
@@ -44,8 +44,8 @@ impl<'a> Fragments<'a> {
         Some(Self { header, data, is_ipv4, identification, step, place: 0 })
     }
 
-    /// How many bytes of data fragments have that are no longer than `mtu` bytes, but for the last
-    /// one; `None` where there is no room for any.
+    /// Returns the data bytes of each fragment but the last for this MTU. `None` if there is no
+    /// room for data.
     pub fn step(is_ipv4: bool, mtu: usize) -> Option<usize> {
         let headers = match is_ipv4 {
             true => ipv4::HEADER_LENGTH_MIN,
@@ -55,12 +55,12 @@ impl<'a> Fragments<'a> {
         Some(room - room % UNIT).filter(|step| *step > 0)
     }
 
-    /// Writes the next one, and returns its length; `None` where there is none, or no room for it.
+    /// Writes the next fragment and returns its length. `None` at the end, or if `to` is too short.
     pub fn write_next(&mut self, to: &mut [u8]) -> Option<usize> {
         let left = self.data.get(self.place..).filter(|left| !left.is_empty())?;
         let data = &left[..self.step.min(left.len())];
         let has_more = data.len() < left.len();
-        // The data of a packet is shorter than 2^16 bytes.
+        // Cannot truncate: the data of a packet is shorter than 2^16 bytes.
         let place = self.place as u16;
         let header = self.header.len();
         let length = if self.is_ipv4 {
@@ -71,7 +71,8 @@ impl<'a> Fragments<'a> {
             let mut view = ipv4::Packet::new(to).ok()?;
             view.set_total_length(length as u16);
             view.set_identification(self.identification as u16);
-            // RFC 791 section 3.1: bit 2 says that more come, and the rest counts units of 8.
+            // RFC 791 section 3.1: bit 2 means that more fragments follow; the offset counts units
+            // of 8.
             let (more, units) = (u16::from(has_more) << 13, place / UNIT as u16);
             view.set_fragment(more | units);
             view.fill_checksum();

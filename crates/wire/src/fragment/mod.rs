@@ -1,4 +1,4 @@
-//! Packets of IP in parts: what a fragment is, how packets are put together again, and cut.
+//! IP fragmentation: reading, reassembly and creation of fragments.
 //!
 //! RFC 791 section 3.2 and RFC 815 for IPv4, RFC 8200 section 4.5 for IPv6.
 
@@ -15,27 +15,27 @@ use crate::packet::ipv6_extension::{
 };
 use crate::packet::{ipv4, ipv6, protocol};
 
-/// The most bytes of a packet of IPv4, and of what is behind the header of one of IPv6.
+/// Longest packet in bytes: the IPv4 total length, or the IPv6 payload length.
 pub const PACKET_LENGTH_MAX: usize = u16::MAX as usize;
 
-/// Offsets count in these, in bytes: all fragments but the last are as long as some of them.
+/// Unit of fragment offsets in bytes. All fragments but the last have a multiple of it.
 const UNIT: usize = 8;
 
-/// Whether a packet, from its IP header on, is a fragment, all of which is there.
+/// Returns whether a packet, from its IP header on, is a complete fragment.
 pub fn is_fragment(packet: &[u8]) -> bool {
     Fragment::read(packet).is_some()
 }
 
-/// Both bits of RFC 3168 section 5: congestion experienced.
+/// Congestion experienced: both ECN bits (RFC 3168 section 5).
 const CONGESTION: u8 = 3;
 
-/// What the fragments of one packet have in common, and no other packet has at the same time.
+/// Fields that all fragments of a packet share and that identify the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     source: IpAddr,
     destination: IpAddr,
     identification: u32,
-    /// Of IPv6, where it says nothing, always 0.
+    /// Protocol of IPv4; 0 for IPv6, where it does not identify the packet.
     protocol: u8,
 }
 
@@ -43,11 +43,11 @@ struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Fragment<'a> {
     key: Key,
-    /// What comes before the data, without the fragment header of IPv6.
+    /// Bytes before the data, without the IPv6 fragment header.
     header: &'a [u8],
-    /// Of IPv6: where in `header` it says what follows, and what does behind the fragment header.
+    /// Offset in `header` of the field that names the next header, and the protocol of the data.
     next_header: (usize, u8),
-    /// Where its data belongs in that of the whole packet, in bytes.
+    /// Offset of the data in that of the whole packet, in bytes.
     start: usize,
     has_more: bool,
     met_congestion: bool,
@@ -55,8 +55,7 @@ struct Fragment<'a> {
 }
 
 impl<'a> Fragment<'a> {
-    /// The fragment that begins with an IP header; `None` where it is a whole packet, or not all
-    /// of it is there.
+    /// Reads a fragment, from its IP header on. `None` if it is a whole packet or truncated.
     fn read(packet: &'a [u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => Self::read_ipv4(packet),
@@ -129,15 +128,15 @@ impl<'a> Fragment<'a> {
         })
     }
 
-    /// Behind its last byte in the data of the whole packet.
+    /// Returns the offset behind its data in that of the whole packet.
     fn end(&self) -> usize {
         self.start + self.data.len()
     }
 
-    /// Whether it can be a part of any packet.
+    /// Returns whether the fragment can be part of a packet.
     ///
-    /// RFC 8200 section 4.5: a fragment with others behind it whose length is no multiple of 8, and
-    /// one whose end would be beyond that of the longest packet, "must be discarded".
+    /// RFC 8200 section 4.5: two kinds of fragments "must be discarded". One is not the last and
+    /// has a length that is no multiple of 8. The other ends beyond the longest packet.
     fn is_possible(&self) -> bool {
         let is_of_units = !self.has_more || self.data.len().is_multiple_of(UNIT);
         let of_header = if self.key.source.is_ipv4() { 0 } else { ipv6::HEADER_LENGTH };

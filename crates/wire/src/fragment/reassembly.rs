@@ -1,4 +1,4 @@
-//! Fragments on their way to be packets again.
+//! Reassembly of fragments.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,20 +9,20 @@ use wirestorm_base::time::{Duration, Instant};
 use super::{CONGESTION, Fragment, Key};
 use crate::packet::{ipv4, ipv6, protocol};
 
-/// How much is kept of packets of which fragments are missing.
+/// Limits of the memory and time for incomplete packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Packets. Beyond that the oldest is given up.
+    /// Packets. Above this, the oldest one is dropped.
     pub packets: usize,
-    /// Bytes of their data, holes included. Beyond that the oldest is given up.
+    /// Bytes of data, holes included. Above this, the oldest packet is dropped.
     pub bytes: usize,
-    /// How long after its first fragment a packet is given up.
+    /// Time from the first received fragment until the packet is dropped.
     pub time: Duration,
 }
 
 impl Bounds {
-    /// 4,096 packets with 4 MiB. RFC 8200 section 4.5: "within 60 seconds of the reception of the
-    /// first-arriving fragment"; RFC 1122 section 3.3.2: "between 60 seconds and 120 seconds".
+    /// 4,096 packets, 4 MiB and 60 s. RFC 8200 section 4.5: "within 60 seconds of the reception of
+    /// the first-arriving fragment"; RFC 1122 section 3.3.2: "between 60 seconds and 120 seconds".
     pub const DEFAULT: Self =
         Self { packets: 4_096, bytes: 4 << 20, time: Duration::from_secs(60) };
 }
@@ -33,43 +33,43 @@ impl Default for Bounds {
     }
 }
 
-/// What a fragment was.
+/// Result of [`Reassembler::take`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// One of a packet of which others are missing, or of one that was given up.
+    /// The packet is incomplete, or was already dropped.
     Waits,
-    /// The last one that was missing: the whole packet, from its IP header on.
+    /// The fragment completed its packet: the whole packet, from its IP header on.
     Whole(Vec<u8>),
-    /// No fragment that can be part of a packet.
+    /// Not a fragment, or one that cannot be part of a packet.
     Damaged,
 }
 
-/// Why a packet was given up.
+/// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its time was over.
+    /// The reassembly time was exceeded.
     Time,
-    /// There was no room for all.
+    /// The limits on packets or bytes were exceeded.
     Room,
-    /// Its fragments overlap with different bytes, or do not agree where it ends (RFC 5722).
+    /// Fragments overlap with different bytes, or disagree about the end of the packet (RFC 5722).
     Overlap,
 }
 
-/// A packet that was given up.
+/// An incomplete packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp<T = u64> {
-    /// Cause.
+    /// Reason for the drop.
     pub cause: Cause,
-    /// What was said of its fragment that arrived first.
+    /// Tag of the fragment that arrived first.
     pub tag: T,
-    /// What is there from its IP header on, up to the first byte that is missing; `None` where the
-    /// first fragment is.
+    /// Packet from its IP header up to the first missing byte; `None` if the first fragment is
+    /// missing.
     pub beginning: Option<Vec<u8>>,
     identification: u32,
     fragment_header: FragmentHeader,
 }
 
-/// Where that of IPv6 stands in the first fragment, and where before it is said that it follows.
+/// Offsets in the first IPv6 fragment: of the fragment header, and of the field that names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FragmentHeader {
     named_at: usize,
@@ -77,8 +77,8 @@ struct FragmentHeader {
 }
 
 impl<T> GivenUp<T> {
-    /// What is there as one first fragment, so that whoever sent it knows it again; `None` where
-    /// the first one is missing, or one would be too long.
+    /// Returns the received data as one first fragment, for an ICMP error to the sender. `None` if
+    /// the first fragment is missing or the result would be too long.
     pub fn first_fragment(&self) -> Option<Vec<u8>> {
         let mut packet = self.beginning.clone()?;
         if packet.first()? >> 4 == 4 {
@@ -99,22 +99,22 @@ impl<T> GivenUp<T> {
     }
 }
 
-/// RFC 791 section 3.1: others follow this one.
+/// RFC 791 section 3.1: more fragments follow.
 const MORE_FRAGMENTS: u16 = 1 << 13;
 
-/// Puts fragments together.
+/// Reassembles fragments into packets.
 ///
-/// As long as no fragment arrives, it has no memory. Where fragments of a packet overlap, the
-/// packet is given up with all that still comes of it (RFC 5722 section 4), unless bytes are only
-/// repeated. `T` is what is said of a packet's first fragment to arrive, and told when it is given up.
+/// It uses no heap memory until a fragment arrives. If fragments of a packet overlap, it drops the
+/// packet and all later fragments of it (RFC 5722 section 4), except for exact duplicates. `T` is a
+/// tag: that of the first fragment is returned if the packet is dropped.
 #[derive(Clone, Debug)]
 pub struct Reassembler<T = u64> {
     bounds: Bounds,
-    /// By age: numbers grow.
+    /// Packets by age: numbers increase.
     packets: BTreeMap<u64, Partial<T>>,
     numbers: BTreeMap<Key, u64>,
     next: u64,
-    /// What all of them keep.
+    /// Bytes that all packets keep.
     bytes: usize,
 }
 
@@ -125,28 +125,28 @@ impl<T: Copy> Default for Reassembler<T> {
 }
 
 impl<T: Copy> Reassembler<T> {
-    /// Of fragments of which no more than this is kept.
+    /// Creates a reassembler with these limits.
     pub const fn new(bounds: Bounds) -> Self {
         Self { bounds, packets: BTreeMap::new(), numbers: BTreeMap::new(), next: 0, bytes: 0 }
     }
 
-    /// Whether nothing is kept.
+    /// Returns whether it keeps no packets.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Packets of which fragments are missing and that are not given up.
+    /// Returns the number of incomplete packets, without dropped ones.
     pub fn waiting(&self) -> usize {
         self.packets.values().filter(|it| !it.is_given_up).count()
     }
 
-    /// Bytes that are kept of packets.
+    /// Returns the number of bytes that it keeps.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes a packet, from its IP header on, that is a fragment. `tag` is told of the packet where
-    /// this is the first of it and it is given up; `given_up` hears of those that are now.
+    /// Takes a fragment, from its IP header on. `tag` goes with the packet if this is its first
+    /// fragment. Calls `given_up` for each packet that it drops.
     pub fn take(
         &mut self,
         packet: &[u8],
@@ -180,12 +180,12 @@ impl<T: Copy> Reassembler<T> {
         Taken::Waits
     }
 
-    /// When [`Self::expire`] has something to do; `None` where nothing waits.
+    /// Returns when to call [`Self::expire`]; `None` if it keeps no packets.
     pub fn next(&self) -> Option<Instant> {
         self.packets.first_key_value().map(|(_, oldest)| oldest.since + self.bounds.time)
     }
 
-    /// Gives up what has waited for too long.
+    /// Drops the packets whose time is over.
     pub fn expire(&mut self, now: Instant, mut given_up: impl FnMut(GivenUp<T>)) {
         let time = self.bounds.time;
         let is_over = |it: &Partial<T>| now.saturating_since(it.since) >= time;
@@ -194,7 +194,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Gives up everything.
+    /// Drops all packets.
     pub fn finish(mut self, mut given_up: impl FnMut(GivenUp<T>)) {
         while !self.is_empty() {
             self.forget_oldest(Cause::Time, &mut given_up);
@@ -203,7 +203,7 @@ impl<T: Copy> Reassembler<T> {
 
     fn forget_oldest(&mut self, cause: Cause, given_up: &mut impl FnMut(GivenUp<T>)) {
         let Some((&number, _)) = self.packets.first_key_value() else { return };
-        // Of what was given up before, it was told then.
+        // A packet that was dropped for an overlap is already reported.
         if let Some(mut partial) = self.forget(number)
             && !partial.is_given_up
         {
@@ -219,25 +219,25 @@ impl<T: Copy> Reassembler<T> {
     }
 }
 
-/// A packet of which fragments are missing.
+/// An incomplete packet.
 #[derive(Clone, Debug)]
 struct Partial<T> {
     key: Key,
     tag: T,
-    /// When its first fragment arrived.
+    /// Arrival of its first fragment.
     since: Instant,
-    /// That of its first fragment, as in the whole packet but for its length; empty while that is
-    /// missing.
+    /// Header of the first fragment, as in the whole packet except for its length. Empty until that
+    /// fragment arrives.
     header: Vec<u8>,
     fragment_header: FragmentHeader,
-    /// Up to the last byte that has arrived; zeros in its holes.
+    /// Data up to the last received byte; holes contain zeros.
     data: Vec<u8>,
-    /// What of it has arrived: in order, with holes between them.
+    /// Received ranges of the data, in order and not adjacent.
     arrived: Vec<Range<usize>>,
-    /// How long the data is, once the last fragment has arrived.
+    /// Length of the data, known once the last fragment has arrived.
     length: Option<usize>,
     met_congestion: bool,
-    /// Whether it was, and all that still comes of it is for nothing.
+    /// Whether the packet is dropped; its later fragments are ignored.
     is_given_up: bool,
 }
 
@@ -257,12 +257,12 @@ impl<T: Copy> Partial<T> {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Returns the bytes that it keeps.
     fn kept(&self) -> usize {
         self.header.len() + self.data.len() + self.arrived.len() * size_of::<Range<usize>>()
     }
 
-    /// Takes a fragment of it; returns whether it agrees with those before.
+    /// Takes a fragment. Returns whether it is consistent with the earlier ones.
     fn take(&mut self, fragment: &Fragment<'_>) -> bool {
         if self.is_given_up {
             return true;
@@ -276,7 +276,7 @@ impl<T: Copy> Partial<T> {
         let place = self.arrived.partition_point(|it| it.end <= start);
         let overlapped = self.arrived.get(place).filter(|it| it.start < end);
         if let Some(known) = overlapped {
-            // RFC 8200 section 4.5 lets exact duplicates be dropped, which the network makes.
+            // RFC 8200 section 4.5 allows to ignore exact duplicates, which a network may create.
             let is_repeated = known.start <= start && end <= known.end;
             return agrees_on_end && is_repeated && self.data[start..end] == *fragment.data;
         }
@@ -310,7 +310,7 @@ impl<T: Copy> Partial<T> {
         true
     }
 
-    /// The whole packet, where nothing is missing any more.
+    /// Returns the whole packet if no fragment is missing.
     fn whole(&self) -> Option<Vec<u8>> {
         let is_whole = self.length.is_some() && self.beginning_length() == self.length;
         is_whole.then(|| self.put_together()).flatten()
@@ -325,18 +325,18 @@ impl<T: Copy> Partial<T> {
         GivenUp { cause, tag, beginning, identification, fragment_header }
     }
 
-    /// How much of the data is there from its first byte on.
+    /// Returns the length of the data from its start to the first hole.
     fn beginning_length(&self) -> Option<usize> {
         self.arrived.first().filter(|it| it.start == 0).map(|it| it.end)
     }
 
-    /// The packet as far as it is there without a hole; `None` where the first fragment is not, or
-    /// its header has more options than the others' and makes it too long.
+    /// Assembles the packet up to the first hole. `None` if the first fragment is missing, or if
+    /// its header has more options than those of the others and makes the packet too long.
     fn put_together(&self) -> Option<Vec<u8>> {
         let length = self.beginning_length()?;
         let mut packet = self.header.clone();
         packet.extend_from_slice(self.data.get(..length)?);
-        // RFC 8200 section 4.5 and RFC 3168 section 5.3: one that met congestion is enough.
+        // RFC 8200 section 4.5 and RFC 3168 section 5.3: one fragment with CE marks the packet.
         if self.key.source.is_ipv4() {
             let length = u16::try_from(packet.len()).ok()?;
             let mut view = ipv4::Packet::new(packet.as_mut_slice()).ok()?;
@@ -360,7 +360,7 @@ impl<T: Copy> Partial<T> {
 }
 
 impl Fragment<'_> {
-    /// The header of the whole packet, but for its length.
+    /// Copies the header of the whole packet, except for its length.
     fn clone_header_into(&self, header: &mut Vec<u8>) {
         header.clear();
         header.extend_from_slice(self.header);

@@ -4,7 +4,7 @@ use super::field::{ipv4, mac, uint};
 use super::{Layout, Number, Space};
 use crate::packet::ethertype;
 
-/// A request or an answer.
+/// ARP request or reply.
 pub static ARP: Layout = Layout::new(
     "arp",
     "ARP for IPv4 over Ethernet, RFC 826",

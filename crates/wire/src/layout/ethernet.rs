@@ -3,7 +3,7 @@
 use super::field::{mac, uint};
 use super::{Layout, Number, Role, Space};
 
-/// The header of a frame.
+/// Ethernet header.
 pub static ETHERNET: Layout = Layout::new(
     "ethernet",
     "Ethernet, IEEE 802.3 section 3.1.1",

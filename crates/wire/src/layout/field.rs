@@ -1,101 +1,101 @@
-//! A field of a header.
+//! Fields of header layouts.
 
 use super::Space;
 
 /// A field of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in plans and messages.
+    /// Name in plans and messages.
     pub name: &'static str,
-    /// Where it begins, in bits from the start of the header, all optional fields being present.
+    /// Offset in bits from the start of the header, with all optional fields present.
     pub bit_offset: usize,
-    /// Its size; 0 for bytes in any number, which then are the last field.
+    /// Size in bits; 0 for a variable number of bytes, only allowed for the last field.
     pub bits: usize,
-    /// How its value is written.
+    /// Format of the value.
     pub kind: Kind,
-    /// What it holds when nothing was said of it, and its role does not say either.
+    /// Value if none is given and the role does not supply one.
     pub default: u128,
-    /// What it is filled in with.
+    /// How to compute the value if none is given.
     pub role: Role,
-    /// When it is there.
+    /// Condition under which the field is present.
     pub presence: Presence,
 }
 
-/// How the value of a field is written.
+/// Format of a field value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
     Uint,
-    /// An address of Ethernet.
+    /// An Ethernet address.
     Mac,
-    /// An address of IPv4.
+    /// An IPv4 address.
     Ipv4,
-    /// An address of IPv6.
+    /// An IPv6 address.
     Ipv6,
     /// Bytes.
     Bytes,
 }
 
-/// What a field is filled in with when nothing was said of it.
+/// How to compute a field if no value is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Its default.
+    /// Use the default.
     Plain,
-    /// Nothing: it is another word for bits that other fields have.
+    /// Nothing: the field is another view of bits that other fields own.
     View,
-    /// The length of its header, in units, less so many of them.
+    /// The length of the header in units, minus `less`.
     HeaderLength {
-        /// Bytes of a unit.
+        /// Bytes in a unit.
         unit: usize,
-        /// Units that do not count.
+        /// Units to subtract.
         less: usize,
     },
-    /// The bytes from this one of the header to the end of the packet.
+    /// The number of bytes from byte `from` of the header to the end of the packet.
     LengthToEnd {
-        /// The first byte that counts.
+        /// First byte that counts.
         from: usize,
     },
-    /// The number of items, less so many.
+    /// The number of items, minus `less`.
     ItemCount {
-        /// Items that do not count.
+        /// Items to subtract.
         less: usize,
     },
     /// A checksum.
     Checksum(Covered),
-    /// The number of the header that follows.
+    /// The number of the next header.
     NextProtocol(Space),
-    /// Nothing: it is the number of this header, and stands in the header before.
+    /// Nothing: the number of this header, which the header before it holds.
     OwnNumber(Space),
-    /// 1 unless a header of the same layout follows.
+    /// 1 unless a header of the same layout follows (bottom of stack).
     IsLast,
-    /// 1 where one of these fields, or items, was given.
+    /// 1 if a value is given for one of these fields or items.
     Flag(&'static [&'static str]),
 }
 
-/// What a checksum covers.
+/// Data that a checksum covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covered {
-    /// Its header.
+    /// The header.
     Header,
-    /// Its header and all behind it.
+    /// The header and everything behind it.
     Packet,
-    /// Its header, all behind it, and a pseudo header of the IP header before.
+    /// The header, everything behind it, and a pseudo-header of the IP header before it.
     PacketAndAddresses {
-        /// Whether a sum of zero is written as all ones.
+        /// Whether zero is written as all ones (UDP, RFC 768).
         never_zero: bool,
     },
-    /// Its header and all behind it, by CRC-32C.
+    /// The header and everything behind it, by CRC-32C.
     Crc32c,
 }
 
-/// When a field is there.
+/// Condition under which a field is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Always.
     Always,
-    /// When one of these fields was given.
+    /// If a value is given for one of these fields.
     Given(&'static [&'static str]),
-    /// When one of these fields is not 0.
+    /// If one of these fields is not 0.
     Flagged(&'static [&'static str]),
 }
 
@@ -154,7 +154,7 @@ pub(super) const fn checksum(name: &'static str, bit_offset: usize, covered: Cov
     uint(name, bit_offset, 16).role(Role::Checksum(covered))
 }
 
-/// The length of an option in bytes, its first two included.
+/// Returns a field for the length of an option in bytes, type and length included.
 pub(super) const fn option_length(bit_offset: usize) -> Field {
     uint("length", bit_offset, 8).role(Role::HeaderLength { unit: 1, less: 0 })
 }

@@ -4,7 +4,7 @@ use super::field::{checksum, uint};
 use super::{Covered, Layout, Number, Role, Space};
 use crate::packet::{ethertype, protocol};
 
-/// The header. A field that may be absent is there when it is given, or when its flag is set.
+/// GRE header. An optional field is present if it is given or its flag is set.
 pub static GRE: Layout = Layout::new(
     "gre",
     "GRE, RFC 2784 section 2 and RFC 2890 section 2",

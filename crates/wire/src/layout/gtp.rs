@@ -5,8 +5,8 @@ use super::{Layout, Number, Padding, Role, Space};
 
 const FLAGS: &[&str] = &["e_flag", "s_flag", "pn_flag"];
 
-/// The header. The sequence number, N-PDU number and type of the next extension header are all
-/// there as soon as one of them is given or one flag is set.
+/// GTP-U header. Its sequence number, N-PDU number and next extension header type are all present
+/// if one of them is given or one flag is set.
 pub static GTPV1: Layout = Layout::new(
     "gtpv1",
     "GTP-U, 3GPP TS 29.281 section 5.1",
@@ -17,7 +17,7 @@ pub static GTPV1: Layout = Layout::new(
         uint("e_flag", 5, 1).role(Role::Flag(&["next_extension_header_type", "extension_headers"])),
         uint("s_flag", 6, 1).role(Role::Flag(&["sequence_number"])),
         uint("pn_flag", 7, 1).role(Role::Flag(&["n_pdu_number"])),
-        // 255: a user's packet follows.
+        // 255: G-PDU, a user packet.
         uint("message_type", 8, 8).default(255),
         uint("message_length", 16, 16).role(Role::LengthToEnd { from: 8 }),
         uint("teid", 32, 32),
@@ -29,8 +29,8 @@ pub static GTPV1: Layout = Layout::new(
 .items("extension_headers", &[&EXTENSION])
 .numbers(&[Number::new(Space::UdpPort, 2152)]);
 
-/// An extension header, 3GPP TS 29.281 section 5.2.1. The type of the one that follows is the
-/// last byte of `contents`.
+/// GTP-U extension header, 3GPP TS 29.281 section 5.2.1. The last byte of `contents` is the type of
+/// the next extension header.
 static EXTENSION: Layout = Layout::new(
     "extension_header",
     "Extension header, 3GPP TS 29.281 section 5.2.1",

@@ -4,7 +4,7 @@ use super::field::{checksum, ipv4, uint};
 use super::{Covered, Layout, Number, Space};
 use crate::packet::{icmpv4, protocol};
 
-/// An echo or its answer; other messages have the same first four bytes.
+/// ICMP echo request or reply. Other messages have the same first four bytes.
 pub static ICMP: Layout = Layout::new(
     "icmp",
     "ICMP, RFC 792",
@@ -14,7 +14,7 @@ pub static ICMP: Layout = Layout::new(
         checksum("checksum", 16, Covered::Packet),
         uint("identifier", 32, 16),
         uint("sequence_number", 48, 16),
-        // Of a redirect, a parameter problem, and a packet too big (RFC 1191 section 4).
+        // Fields of Redirect, Parameter Problem and Fragmentation Needed (RFC 1191 section 4).
         ipv4("gateway", 32).view(),
         uint("pointer", 32, 8).view(),
         uint("next_hop_mtu", 48, 16).view(),

@@ -4,7 +4,7 @@ use super::field::{bytes, checksum, ipv6, mac, uint};
 use super::{Covered, Field, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
-/// An echo or its answer, RFC 4443 section 4; other messages have the same first four bytes.
+/// ICMPv6 echo request or reply, RFC 4443 section 4. Other messages have the same first four bytes.
 pub static ICMPV6: Layout = Layout::new(
     "icmpv6",
     "ICMPv6, RFC 4443 section 4",
@@ -14,14 +14,14 @@ pub static ICMPV6: Layout = Layout::new(
         CHECKSUM,
         uint("identifier", 32, 16),
         uint("sequence_number", 48, 16),
-        // Of a packet too big, and a parameter problem (RFC 4443 section 3).
+        // Fields of Packet Too Big and Parameter Problem (RFC 4443 section 3).
         uint("mtu", 32, 32).view(),
         uint("pointer", 32, 32).view(),
     ],
 )
 .numbers(&NUMBERS);
 
-/// RFC 4861 section 4.1.
+/// Router Solicitation, RFC 4861 section 4.1.
 pub static ROUTER_SOLICITATION: Layout = Layout::new(
     "icmpv6_router_solicitation",
     "Router solicitation, RFC 4861 section 4.1",
@@ -30,7 +30,7 @@ pub static ROUTER_SOLICITATION: Layout = Layout::new(
 .items("options", &OPTIONS)
 .numbers(&NUMBERS);
 
-/// RFC 4861 section 4.2.
+/// Router Advertisement, RFC 4861 section 4.2.
 pub static ROUTER_ADVERTISEMENT: Layout = Layout::new(
     "icmpv6_router_advertisement",
     "Router advertisement, RFC 4861 section 4.2",
@@ -50,7 +50,7 @@ pub static ROUTER_ADVERTISEMENT: Layout = Layout::new(
 .items("options", &OPTIONS)
 .numbers(&NUMBERS);
 
-/// RFC 4861 section 4.3.
+/// Neighbor Solicitation, RFC 4861 section 4.3.
 pub static NEIGHBOR_SOLICITATION: Layout = Layout::new(
     "icmpv6_neighbor_solicitation",
     "Neighbor solicitation, RFC 4861 section 4.3",
@@ -59,7 +59,7 @@ pub static NEIGHBOR_SOLICITATION: Layout = Layout::new(
 .items("options", &OPTIONS)
 .numbers(&NUMBERS);
 
-/// RFC 4861 section 4.4.
+/// Neighbor Advertisement, RFC 4861 section 4.4.
 pub static NEIGHBOR_ADVERTISEMENT: Layout = Layout::new(
     "icmpv6_neighbor_advertisement",
     "Neighbor advertisement, RFC 4861 section 4.4",
@@ -77,7 +77,7 @@ pub static NEIGHBOR_ADVERTISEMENT: Layout = Layout::new(
 .items("options", &OPTIONS)
 .numbers(&NUMBERS);
 
-/// RFC 4861 section 4.5.
+/// Redirect, RFC 4861 section 4.5.
 pub static REDIRECT: Layout = Layout::new(
     "icmpv6_redirect",
     "Redirect, RFC 4861 section 4.5",

@@ -4,7 +4,7 @@ use super::field::{bytes, checksum, ipv4, uint};
 use super::{Covered, Field, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
-/// A query or a report of version 1, RFC 1112 appendix I.
+/// IGMPv1 query or report, RFC 1112 appendix I.
 pub static IGMPV1: Layout = Layout::new(
     "igmpv1",
     "IGMP version 1, RFC 1112 appendix I",
@@ -18,7 +18,7 @@ pub static IGMPV1: Layout = Layout::new(
 )
 .numbers(&NUMBERS);
 
-/// A query, a report or a leave of version 2, RFC 2236 section 2.
+/// IGMPv2 query, report or leave, RFC 2236 section 2.
 pub static IGMPV2: Layout = Layout::new(
     "igmpv2",
     "IGMP version 2, RFC 2236 section 2",
@@ -31,7 +31,7 @@ pub static IGMPV2: Layout = Layout::new(
 )
 .numbers(&NUMBERS);
 
-/// A query of version 3, RFC 9776 section 4.1.
+/// IGMPv3 query, RFC 9776 section 4.1.
 pub static IGMPV3_QUERY: Layout = Layout::new(
     "igmpv3_query",
     "IGMP version 3 query, RFC 9776 section 4.1",
@@ -50,7 +50,7 @@ pub static IGMPV3_QUERY: Layout = Layout::new(
 .items("sources", &[&SOURCE])
 .numbers(&NUMBERS);
 
-/// A report of version 3, RFC 9776 section 4.2.
+/// IGMPv3 report, RFC 9776 section 4.2.
 pub static IGMPV3_REPORT: Layout = Layout::new(
     "igmpv3_report",
     "IGMP version 3 report, RFC 9776 section 4.2",
@@ -69,7 +69,7 @@ static NUMBERS: [Number; 1] = [Number::new(Space::IpProtocol, protocol::IGMP as 
 
 const CHECKSUM: Field = checksum("checksum", 16, Covered::Packet);
 
-static SOURCE: Layout = Layout::new("source", "An address of a source", &[ipv4("value", 0)]);
+static SOURCE: Layout = Layout::new("source", "Source address", &[ipv4("value", 0)]);
 
 static RECORD: Layout = Layout::new(
     "group_record",

@@ -4,7 +4,7 @@ use super::field::{bytes, checksum, ipv4, option_length, uint};
 use super::{Covered, Layout, Number, Padding, Role, Space};
 use crate::packet::{ethertype, protocol};
 
-/// The header.
+/// IPv4 header.
 pub static IPV4: Layout = Layout::new(
     "ipv4",
     "IPv4, RFC 791 section 3.1",
@@ -30,7 +30,7 @@ pub static IPV4: Layout = Layout::new(
         uint("more_fragments", 50, 1),
         uint("fragment_offset", 51, 13),
         uint("time_to_live", 64, 8).default(64),
-        // 61: any protocol of this host.
+        // 61: any host internal protocol.
         uint("protocol", 72, 8).default(61).role(Role::NextProtocol(Space::IpProtocol)),
         checksum("header_checksum", 80, Covered::Header),
         ipv4("src", 96),
@@ -69,9 +69,9 @@ static TIMESTAMP: Layout = Layout::new(
 .items("entries", &[&TIME, &ADDRESS]);
 
 static TIME: Layout =
-    Layout::new("timestamp", "A time in milliseconds since midnight UT", &[uint("value", 0, 32)]);
+    Layout::new("timestamp", "Time in milliseconds since midnight UT", &[uint("value", 0, 32)]);
 
-static ADDRESS: Layout = Layout::new("address", "An address of IPv4", &[ipv4("value", 0)]);
+static ADDRESS: Layout = Layout::new("address", "IPv4 address", &[ipv4("value", 0)]);
 
 static RECORD_ROUTE: Layout = Layout::new(
     "record_route",

@@ -4,7 +4,7 @@ use super::field::{bytes, ipv6, uint};
 use super::{Field, Layout, Number, Padding, Role, Space};
 use crate::packet::{ethertype, protocol};
 
-/// The fixed header.
+/// IPv6 header.
 pub static IPV6: Layout = Layout::new(
     "ipv6",
     "IPv6, RFC 8200 section 3",
@@ -48,7 +48,7 @@ pub static DESTINATION_OPTIONS: Layout = Layout::new(
 .align(8, Padding::Ipv6Options)
 .numbers(&[Number::new(Space::IpProtocol, protocol::DESTINATION_OPTIONS as u16)]);
 
-/// A routing header, RFC 8200 section 4.4, for segments (RFC 8754 section 2) by default.
+/// Routing header, RFC 8200 section 4.4; by default a segment routing header (RFC 8754 section 2).
 pub static ROUTING: Layout = Layout::new(
     "ipv6_routing",
     "IPv6 routing header, RFC 8754 section 2",
@@ -80,7 +80,7 @@ pub static FRAGMENT: Layout = Layout::new(
 )
 .numbers(&[Number::new(Space::IpProtocol, protocol::FRAGMENT as u16)]);
 
-/// Whether this is an extension header.
+/// Returns whether the layout is an extension header.
 pub fn is_extension(layout: &Layout) -> bool {
     [&HOP_BY_HOP, &DESTINATION_OPTIONS, &ROUTING, &FRAGMENT].iter().any(|one| one.is(layout))
 }
@@ -117,11 +117,11 @@ static OTHER: Layout = Layout::new(
     &[uint("type", 0, 8), OPTION_LENGTH, bytes("value", 16)],
 );
 
-/// In units of 8 bytes, the first one not counted.
+/// In units of 8 bytes, without the first unit.
 const HEADER_LENGTH: Field =
     uint("hdr_ext_len", 8, 8).role(Role::HeaderLength { unit: 8, less: 1 });
 
-/// Without type and length.
+/// Without the type and length bytes.
 const OPTION_LENGTH: Field = uint("length", 8, 8).role(Role::HeaderLength { unit: 1, less: 2 });
 
 const fn next_header(bit_offset: usize) -> Field {

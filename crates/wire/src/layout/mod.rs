@@ -1,12 +1,10 @@
-//! Layouts of headers: which field stands where, as tables.
+//! Tables of header layouts: the offset, size, default and role of each field.
 //!
-//! A table is the picture of a header, to be compared with the source that its file names. It
-//! says where a field is, what it holds when nothing was said of it, and what it is filled in
-//! with. [`assemble`](crate::assemble) makes frames from them; plans take the names of headers
-//! and fields from here. Names are Open Traffic Generator's where it has the header.
+//! A table follows the header diagram of the source that its file names.
+//! [`assemble`](crate::assemble) makes frames from the tables; plans take the names of headers and
+//! fields from here. Names follow the Open Traffic Generator API if it has the header.
 //!
-//! What a header carries beside its fields (options, segments, records) are items: headers of
-//! their own, with layouts of their own.
+//! Options, segments and records of a header are items: headers with layouts of their own.
 
 pub mod arp;
 pub mod custom;
@@ -31,71 +29,71 @@ pub mod vxlan;
 pub use field::{Covered, Field, Kind, Presence, Role};
 pub use text::{ParseValueError, Shown};
 
-/// A header, or an item of one.
+/// A header, or an item of a header.
 #[derive(Debug)]
 pub struct Layout {
-    /// Its name in plans and messages.
+    /// Name in plans and messages.
     pub name: &'static str,
-    /// What it is, and the source of the table.
+    /// Description with the source of the table.
     pub description: &'static str,
-    /// Its fields in the order of their bits, each followed by other views of the same bits.
+    /// Fields in bit order. Other views of the same bits follow each field.
     pub fields: &'static [Field],
-    /// What stands behind its fields.
+    /// Items behind the fields.
     pub items: Items,
-    /// Its length is a multiple of so many bytes; at least 1.
+    /// The header length is a multiple of this many bytes; at least 1.
     pub align: usize,
-    /// What makes up for it where the length is not.
+    /// Padding to the alignment.
     pub padding: Padding,
-    /// By which numbers a header before it says that it follows.
+    /// Protocol numbers by which an outer header announces this one.
     pub numbers: &'static [Number],
 }
 
-/// What stands behind the fields of a header: any number of these, in any order.
+/// Items behind the fields of a header: any number, in any order.
 #[derive(Debug)]
 pub struct Items {
-    /// What they are called together; empty where there are none.
+    /// Common name of the items; empty if the header has none.
     pub name: &'static str,
-    /// The layouts that are possible.
+    /// Layouts that the items can have.
     pub layouts: &'static [&'static Layout],
 }
 
-/// What a header is filled up with.
+/// Padding of a header to its alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Zeros, which are part of the header.
+    /// Zeros, which the header's length includes.
     Zeros,
-    /// Zeros, which the header's own length does not count.
+    /// Zeros, which the header's length does not include.
     UncountedZeros,
     /// The padding options of IPv6 (RFC 8200 section 4.2).
     Ipv6Options,
 }
 
-/// The number by which a header is announced in one number space.
+/// Number that announces a header in one number space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// Where the number means this header.
+    /// Number space.
     pub space: Space,
     /// The number.
     pub number: u16,
-    /// The number where another header of the same layout follows this one.
+    /// Number to use if another header of the same layout follows this one.
     pub outer: u16,
 }
 
-/// A space of numbers that mean protocols.
+/// A number space of protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// Types of Ethernet frames; GRE uses them too.
+    /// Ethernet types; GRE uses them too.
     EtherType,
-    /// IPv4's protocols, IPv6's next headers.
+    /// IPv4 protocols and IPv6 next headers.
     IpProtocol,
-    /// PPP's protocols (RFC 1661 section 2).
+    /// PPP protocols (RFC 1661 section 2).
     PppProtocol,
-    /// UDP's destination ports.
+    /// UDP destination ports.
     UdpPort,
 }
 
 impl Layout {
-    /// A layout without items and numbers.
+    /// Creates a layout without items and numbers.
     const fn new(name: &'static str, description: &'static str, fields: &'static [Field]) -> Self {
         Self {
             name,
@@ -124,22 +122,22 @@ impl Layout {
         self
     }
 
-    /// The field of this name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The item's layout of this name.
+    /// Returns the layout of the item with this name.
     pub fn item(&self, name: &str) -> Option<&'static Self> {
         self.items.layouts.iter().copied().find(|layout| layout.name == name)
     }
 
-    /// Whether this is the same layout.
+    /// Returns whether both are the same layout.
     pub fn is(&self, other: &Self) -> bool {
         core::ptr::eq(self, other)
     }
 
-    /// The number that announces this header in `space`, where one does.
+    /// Returns the number that announces this header in `space`, if there is one.
     pub fn number(&self, space: Space) -> Option<Number> {
         self.numbers.iter().copied().find(|number| number.space == space)
     }
@@ -151,7 +149,7 @@ impl Number {
     }
 }
 
-/// The layouts of all headers.
+/// Returns the layouts of all headers.
 pub fn all() -> &'static [&'static Layout] {
     static ALL: [&Layout; 32] = [
         &ethernet::ETHERNET,
@@ -190,7 +188,7 @@ pub fn all() -> &'static [&'static Layout] {
     &ALL
 }
 
-/// The layout of the header of this name.
+/// Returns the layout of the header with this name.
 pub fn find(name: &str) -> Option<&'static Layout> {
     all().iter().copied().find(|layout| layout.name == name)
 }
@@ -201,7 +199,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
-    /// All layouts, those of items too.
+    /// Returns all layouts, including those of items.
     fn every() -> Vec<&'static Layout> {
         let mut layouts = all().to_vec();
         let mut next = 0;
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_fit_what_they_hold() {
+    fn fields_fit_their_kind_and_role() {
         for layout in every() {
             for field in layout.fields {
                 let name = (layout.name, field.name);
@@ -268,7 +266,7 @@ mod tests {
                     assert!(is_known, "{name:?} names {other}");
                 }
             }
-            // Only the last field has no size of its own.
+            // Only the last field may have a variable size.
             let before = layout.fields.split_last().map_or(&[][..], |(_, before)| before);
             assert!(before.iter().all(|field| field.bits > 0), "{}", layout.name);
         }

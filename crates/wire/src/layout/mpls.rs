@@ -4,7 +4,7 @@ use super::field::uint;
 use super::{Layout, Number, Role, Space};
 use crate::packet::ethertype;
 
-/// An entry; `traffic_class` is named by RFC 5462.
+/// Label stack entry. RFC 5462 renamed the EXP field to `traffic_class`.
 pub static MPLS: Layout = Layout::new(
     "mpls",
     "MPLS label, RFC 3032 section 2.1",

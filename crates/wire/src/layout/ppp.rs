@@ -4,7 +4,7 @@ use super::field::{bytes, uint};
 use super::{Field, Layout, Number, Role, Space};
 use crate::packet::ethertype;
 
-/// The header of a session, RFC 2516 section 4; PPP follows.
+/// PPPoE session header, RFC 2516 section 4; PPP follows.
 pub static PPPOE: Layout = Layout::new(
     "pppoe",
     "PPPoE session, RFC 2516 section 4",
@@ -12,7 +12,7 @@ pub static PPPOE: Layout = Layout::new(
 )
 .numbers(&[Number::new(Space::EtherType, ethertype::PPPOE_SESSION)]);
 
-/// A packet of discovery, RFC 2516 section 5: PADI by default.
+/// PPPoE discovery packet, RFC 2516 section 5: PADI by default.
 pub static PPPOE_DISCOVERY: Layout = Layout::new(
     "pppoe_discovery",
     "PPPoE discovery, RFC 2516 section 5",
@@ -21,8 +21,8 @@ pub static PPPOE_DISCOVERY: Layout = Layout::new(
 .items("tags", &[&TAG])
 .numbers(&[Number::new(Space::EtherType, ethertype::PPPOE_DISCOVERY)]);
 
-/// PPP's protocol field, RFC 1661 section 2, behind address and control (RFC 1662 section 3.1)
-/// where one of them is given.
+/// PPP protocol field, RFC 1661 section 2. Address and control (RFC 1662 section 3.1) precede it if
+/// one of them is given.
 pub static PPP: Layout = Layout::new(
     "ppp",
     "PPP, RFC 1661 section 2",
@@ -33,11 +33,11 @@ pub static PPP: Layout = Layout::new(
     ],
 )
 .numbers(&[
-    // RFC 2637 section 4.1: GRE.
+    // RFC 2637 section 4.1: PPP in enhanced GRE (PPTP).
     Number::new(Space::EtherType, 0x880b),
 ]);
 
-/// A tag, RFC 2516 appendix A.
+/// PPPoE tag, RFC 2516 appendix A.
 static TAG: Layout = Layout::new(
     "tag",
     "PPPoE tag, RFC 2516 appendix A",

@@ -4,7 +4,7 @@ use super::field::{bytes, uint};
 use super::{Covered, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
-/// The common header, RFC 9260 section 3.1, and the chunks that carry no user data.
+/// SCTP common header, RFC 9260 section 3.1, with the chunks that carry no user data.
 pub static SCTP: Layout = Layout::new(
     "sctp",
     "SCTP, RFC 9260 section 3.1",
@@ -18,7 +18,7 @@ pub static SCTP: Layout = Layout::new(
 .items("chunks", &[&CHUNK])
 .numbers(&[Number::new(Space::IpProtocol, protocol::SCTP as u16)]);
 
-/// A chunk of user data, RFC 9260 section 3.3.1; what follows is the data.
+/// SCTP DATA chunk, RFC 9260 section 3.3.1; the data follows.
 pub static DATA: Layout = Layout::new(
     "sctp_data",
     "SCTP user data, RFC 9260 section 3.3.1",

@@ -4,7 +4,7 @@ use super::field::{bytes, checksum, option_length, uint};
 use super::{Covered, Layout, Number, Padding, Role, Space};
 use crate::packet::protocol;
 
-/// The header.
+/// TCP header.
 pub static TCP: Layout = Layout::new(
     "tcp",
     "TCP, RFC 9293 section 3.1",

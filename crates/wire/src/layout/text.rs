@@ -1,4 +1,4 @@
-//! Values of fields as texts.
+//! Text form of field values.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,18 +8,18 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use super::Kind;
 use crate::packet::MacAddress;
 
-/// A text is no value of a field.
+/// A text that is not a value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected {expected}")]
 pub struct ParseValueError {
     /// The text.
     pub found: String,
-    /// What would have been one.
+    /// Format that the field expects.
     pub expected: &'static str,
 }
 
 impl Kind {
-    /// What a text is expected to be.
+    /// Returns a description of the expected format, for messages.
     pub const fn expected(self) -> &'static str {
         match self {
             Self::Uint => "a number, as in 80 or 0x50",
@@ -30,11 +30,10 @@ impl Kind {
         }
     }
 
-    /// The number that a text stands for: an address in network order, or a decimal or, behind
-    /// `0x`, hexadecimal number, which every kind may be written as. Bytes are no number.
+    /// Parses an address as a number in network order. Every kind but `Bytes` also accepts a
+    /// decimal number, or a hexadecimal one after `0x`.
     ///
-    /// # Errors
-    /// Where the text is neither.
+    /// # Errors If the text is neither, and always for `Bytes`.
     pub fn parse(self, text: &str) -> Result<u128, ParseValueError> {
         let address = match self {
             Self::Uint | Self::Bytes => None,
@@ -51,16 +50,15 @@ impl Kind {
         number.ok_or_else(|| ParseValueError { found: text.into(), expected: self.expected() })
     }
 
-    /// The bytes that hexadecimal digits stand for; colons may part them.
+    /// Parses pairs of hexadecimal digits, optionally separated by colons.
     ///
-    /// # Errors
-    /// Where there is anything else, or half a byte.
+    /// # Errors If there is any other character or half a byte.
     pub fn parse_bytes(text: &str) -> Result<Vec<u8>, ParseValueError> {
         let error = || ParseValueError { found: text.into(), expected: Self::Bytes.expected() };
         let mut bytes = Vec::with_capacity(text.len() / 2);
         for part in text.split(':') {
             let (pairs, rest) = part.as_bytes().as_chunks::<2>();
-            // Nothing at all is no bytes, but nothing between colons is an error.
+            // An empty text is no bytes, but an empty part between colons is an error.
             if !rest.is_empty() || part.is_empty() && !text.is_empty() {
                 return Err(error());
             }
@@ -73,7 +71,7 @@ impl Kind {
         Ok(bytes)
     }
 
-    /// A number as this kind of field writes it.
+    /// Formats a number as this kind of field does.
     pub const fn shown(self, value: u128) -> Shown {
         Shown { kind: self, value }
     }
@@ -84,12 +82,12 @@ fn number(text: &str) -> Option<u128> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // A sign is no digit.
+    // `from_str_radix` accepts a sign, so check for digits only.
     let is_number = digits.chars().all(|digit| digit.is_digit(radix));
     if is_number { u128::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// The value of a field, to be shown.
+/// A field value that implements `Display`.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     kind: Kind,
@@ -117,7 +115,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn a_value_reads_as_it_is_shown() {
+    fn a_value_parses_from_its_displayed_form() {
         for (kind, text, value) in [
             (Kind::Uint, "443", 443),
             (Kind::Mac, "02:00:00:00:01:0a", 0x0200_0000_010a),
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_value_is_refused() {
+    fn invalid_values_are_rejected() {
         for (kind, text) in [
             (Kind::Uint, ""),
             (Kind::Uint, "+1"),

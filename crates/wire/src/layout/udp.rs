@@ -4,7 +4,7 @@ use super::field::{checksum, uint};
 use super::{Covered, Layout, Number, Role, Space};
 use crate::packet::protocol;
 
-/// The header. The destination port is that of the tunnel that follows, where one does.
+/// UDP header. If a tunnel header follows, the destination port is that of the tunnel.
 pub static UDP: Layout = Layout::new(
     "udp",
     "UDP, RFC 768",

@@ -4,8 +4,7 @@ use super::field::uint;
 use super::{Layout, Number, Role, Space};
 use crate::packet::ethertype;
 
-/// A tag. A tag that another one follows is a service tag (IEEE 802.1ad), unless `tpid` says
-/// otherwise.
+/// VLAN tag. If another tag follows, it is a service tag (IEEE 802.1ad) unless `tpid` is given.
 pub static VLAN: Layout = Layout::new(
     "vlan",
     "VLAN tag, IEEE 802.1Q section 9",

@@ -3,7 +3,7 @@
 use super::field::uint;
 use super::{Layout, Number, Space};
 
-/// The header; an Ethernet header follows.
+/// VXLAN header; an Ethernet header follows.
 pub static VXLAN: Layout = Layout::new(
     "vxlan",
     "VXLAN, RFC 7348 section 5",

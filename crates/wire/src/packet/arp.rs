@@ -5,11 +5,11 @@ use core::net::Ipv4Addr;
 use super::MacAddress;
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of a packet.
+/// Length of a packet in bytes.
 pub const PACKET_LENGTH: usize = 28;
-/// The operation that asks for the address of [`Packet::target_address`].
+/// Operation: request for the Ethernet address of [`Packet::target_address`].
 pub const REQUEST: u16 = 1;
-/// The operation that answers.
+/// Operation: reply.
 pub const REPLY: u16 = 2;
 
 mod field {
@@ -26,21 +26,21 @@ mod field {
 }
 
 view! {
-    /// A packet of Ethernet and IPv4 addresses.
+    /// An ARP packet with Ethernet and IPv4 addresses.
     Packet, check;
-    /// The hardware's number; 1 for Ethernet.
+    /// Hardware type; 1 for Ethernet.
     hardware, set_hardware: u16 = field::HARDWARE;
-    /// The protocol's Ethernet type; 0x0800 for IPv4.
+    /// Protocol type; 0x0800 for IPv4.
     protocol, set_protocol: u16 = field::PROTOCOL;
-    /// What is asked or said.
+    /// Operation: [`REQUEST`] or [`REPLY`].
     operation, set_operation: u16 = field::OPERATION;
-    /// The sender's Ethernet address.
+    /// Sender's Ethernet address.
     sender_hardware, set_sender_hardware: MacAddress = field::SENDER_HARDWARE;
-    /// The sender's IPv4 address.
+    /// Sender's IPv4 address.
     sender_address, set_sender_address: Ipv4Addr = field::SENDER_ADDRESS;
-    /// The target's Ethernet address; zero in a request.
+    /// Target's Ethernet address; zero in a request.
     target_hardware, set_target_hardware: MacAddress = field::TARGET_HARDWARE;
-    /// The target's IPv4 address.
+    /// Target's IPv4 address.
     target_address, set_target_address: Ipv4Addr = field::TARGET_ADDRESS;
 }
 

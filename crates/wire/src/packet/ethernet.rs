@@ -3,7 +3,7 @@
 use super::MacAddress;
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LENGTH: usize = 14;
 
 mod field {
@@ -16,11 +16,11 @@ mod field {
 view! {
     /// A frame without preamble and FCS.
     Frame, check;
-    /// The receiver's address.
+    /// Destination address.
     destination, set_destination: MacAddress = field::DESTINATION;
-    /// The sender's address.
+    /// Source address.
     source, set_source: MacAddress = field::SOURCE;
-    /// The type of the payload, or below 0x0600 its length.
+    /// Ethernet type of the payload, or its length if below 0x0600.
     ethertype, set_ethertype: u16 = field::ETHERTYPE;
 }
 
@@ -29,7 +29,7 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Frame<T> {
-    /// What is behind the header, padding included.
+    /// Returns the bytes behind the header, padding included.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(HEADER_LENGTH..).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Numbers of the Ethernet type field, from the IEEE's registry.
+//! Ethernet types, from the IEEE registry.
 
 /// IPv4, RFC 894.
 pub const IPV4: u16 = 0x0800;
@@ -8,9 +8,9 @@ pub const ARP: u16 = 0x0806;
 pub const VLAN: u16 = 0x8100;
 /// IPv6, RFC 2464.
 pub const IPV6: u16 = 0x86dd;
-/// MPLS with a label of this side's choice, RFC 5332.
+/// MPLS with a downstream-assigned label, RFC 5332.
 pub const MPLS: u16 = 0x8847;
-/// MPLS with a label of the other side's choice, RFC 5332.
+/// MPLS with an upstream-assigned label, RFC 5332.
 pub const MPLS_UPSTREAM: u16 = 0x8848;
 /// PPPoE discovery, RFC 2516.
 pub const PPPOE_DISCOVERY: u16 = 0x8863;
@@ -18,15 +18,15 @@ pub const PPPOE_DISCOVERY: u16 = 0x8863;
 pub const PPPOE_SESSION: u16 = 0x8864;
 /// Service VLAN tag, IEEE 802.1ad.
 pub const SERVICE_VLAN: u16 = 0x88a8;
-/// Outer VLAN tag as written before IEEE 802.1ad.
+/// Outer VLAN tag from before IEEE 802.1ad.
 pub const STACKED_VLAN: u16 = 0x9100;
 
-/// The least value that is a type; below it there are lengths up to [`LENGTH_MAX`].
+/// Least value that is a type; lower values up to [`LENGTH_MAX`] are lengths.
 pub const TYPE_MIN: u16 = 0x0600;
-/// The greatest value that is the length of an IEEE 802.3 frame.
+/// Greatest value that is the length of an IEEE 802.3 frame.
 pub const LENGTH_MAX: u16 = 1500;
 
-/// Whether a VLAN tag follows.
+/// Returns whether this type announces a VLAN tag.
 #[inline]
 pub const fn is_vlan(ethertype: u16) -> bool {
     matches!(ethertype, VLAN | SERVICE_VLAN | STACKED_VLAN)

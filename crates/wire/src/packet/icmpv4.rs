@@ -2,18 +2,18 @@
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LENGTH: usize = 8;
 
-/// The type of an answer to an echo request.
+/// Echo reply.
 pub const ECHO_REPLY: u8 = 0;
-/// The type of an error: the destination cannot be reached.
+/// Destination unreachable.
 pub const DESTINATION_UNREACHABLE: u8 = 3;
-/// The type of advice to use another router.
+/// Redirect.
 pub const REDIRECT: u8 = 5;
-/// The type of a request to answer.
+/// Echo request.
 pub const ECHO_REQUEST: u8 = 8;
-/// The type of an error: the time to live or to reassemble is over.
+/// Time exceeded: the time to live or the reassembly time.
 pub const TIME_EXCEEDED: u8 = 11;
 
 pub(crate) mod field {
@@ -27,19 +27,20 @@ pub(crate) mod field {
 }
 
 view! {
-    /// A message, or what was captured of it.
+    /// A message, possibly truncated.
     Packet, check;
-    /// The type.
+    /// Message type.
     kind, set_kind: u8 = field::KIND;
-    /// The code.
+    /// Message code.
     code, set_code: u8 = field::CODE;
-    /// The checksum over the message.
+    /// Checksum over the message.
     checksum, set_checksum: u16 = field::CHECKSUM;
-    /// Four bytes whose meaning depends on the type.
+    /// Rest of the header; its meaning depends on the type.
     rest, set_rest: u32 = field::REST;
-    /// The identifier of an echo or an answer.
+    /// Identifier of an echo request or reply.
     identifier, set_identifier: u16 = field::IDENTIFIER;
-    /// The sequence number of an echo or an answer; the next hop's MTU (RFC 1191).
+    /// Sequence number of an echo request or reply; next-hop MTU of Fragmentation Needed (RFC
+    /// 1191).
     sequence, set_sequence: u16 = field::SEQUENCE;
 }
 
@@ -48,7 +49,7 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// What is behind the header: the echoed data, or the beginning of the packet in error.
+    /// Returns the bytes behind the header: the echoed data, or the start of the packet in error.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(HEADER_LENGTH..).unwrap_or_default()
     }

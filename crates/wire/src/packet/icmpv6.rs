@@ -1,31 +1,31 @@
-//! ICMPv6, RFC 4443, and the messages of neighbour discovery, RFC 4861.
+//! ICMPv6, RFC 4443, and neighbour discovery, RFC 4861.
 
 use core::net::Ipv6Addr;
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LENGTH: usize = 8;
 
-/// The type of an error: the destination cannot be reached.
+/// Destination unreachable.
 pub const DESTINATION_UNREACHABLE: u8 = 1;
-/// The type of an error: the packet is too big for the next link.
+/// Packet too big for the MTU of the next link.
 pub const PACKET_TOO_BIG: u8 = 2;
-/// The type of an error: the hop limit or the time to reassemble is over.
+/// Time exceeded: the hop limit or the reassembly time.
 pub const TIME_EXCEEDED: u8 = 3;
-/// The type of an error: a header has something that is not understood.
+/// Parameter problem: a header field is not understood.
 pub const PARAMETER_PROBLEM: u8 = 4;
-/// The type of a request to answer.
+/// Echo request.
 pub const ECHO_REQUEST: u8 = 128;
-/// The type of an answer to an echo request.
+/// Echo reply.
 pub const ECHO_REPLY: u8 = 129;
-/// The type of a host's call for routers.
+/// Router solicitation.
 pub const ROUTER_SOLICITATION: u8 = 133;
-/// The type of a router's announcement.
+/// Router advertisement.
 pub const ROUTER_ADVERTISEMENT: u8 = 134;
-/// The type of a question for a link-layer address.
+/// Neighbour solicitation: request for a link-layer address.
 pub const NEIGHBOR_SOLICITATION: u8 = 135;
-/// The type of the answer to such a question.
+/// Neighbour advertisement: reply with a link-layer address.
 pub const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 
 pub(crate) mod field {
@@ -40,22 +40,22 @@ pub(crate) mod field {
 }
 
 view! {
-    /// A message, or what was captured of it.
+    /// A message, possibly truncated.
     Packet, check;
-    /// The type.
+    /// Message type.
     kind, set_kind: u8 = field::KIND;
-    /// The code.
+    /// Message code.
     code, set_code: u8 = field::CODE;
-    /// The checksum over pseudo header and message.
+    /// Checksum over pseudo-header and message.
     checksum, set_checksum: u16 = field::CHECKSUM;
-    /// Four bytes whose meaning depends on the type.
+    /// Rest of the header; its meaning depends on the type.
     rest, set_rest: u32 = field::REST;
-    /// The identifier of an echo or an answer.
+    /// Identifier of an echo request or reply.
     identifier, set_identifier: u16 = field::IDENTIFIER;
-    /// The sequence number of an echo or an answer.
+    /// Sequence number of an echo request or reply.
     sequence, set_sequence: u16 = field::SEQUENCE;
-    /// The address in question of a neighbour solicitation or advertisement; unspecified where
-    /// the message is too short for one.
+    /// Target address of a neighbour solicitation or advertisement; unspecified if the message is
+    /// too short.
     target, set_target: Ipv6Addr = field::TARGET;
 }
 
@@ -64,7 +64,7 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// What is behind the header: the echoed data, or the beginning of the packet in error.
+    /// Returns the bytes behind the header: the echoed data, or the start of the packet in error.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(HEADER_LENGTH..).unwrap_or_default()
     }

@@ -6,19 +6,19 @@ use super::ipv6_extension::{Extensions, walk_extensions};
 use super::view::{PacketError, expect_length, view};
 use crate::checksum;
 
-/// Bytes of the header without extensions.
+/// Length of the header without extension headers, in bytes.
 pub const HEADER_LENGTH: usize = 40;
 
-/// Where fields are, for those who change them in place.
+/// Byte ranges of the fields, for changes in place.
 pub mod field {
     use core::ops::Range;
     /// Version (4 bits), traffic class (8), flow label (20).
     pub const VERSION_CLASS_LABEL: Range<usize> = 0..4;
-    /// Bytes behind the header.
+    /// Length of everything behind the header.
     pub const PAYLOAD_LENGTH: Range<usize> = 4..6;
-    /// What follows.
+    /// Next header.
     pub const NEXT_HEADER: Range<usize> = 6..7;
-    /// Time to live.
+    /// Hop limit.
     pub const HOP_LIMIT: Range<usize> = 7..8;
     /// Source address.
     pub const SOURCE: Range<usize> = 8..24;
@@ -27,19 +27,19 @@ pub mod field {
 }
 
 view! {
-    /// A packet, or what was captured of it.
+    /// A packet, possibly truncated.
     Packet, check;
     /// Version, traffic class and flow label as one number.
     version_class_label, set_version_class_label: u32 = field::VERSION_CLASS_LABEL;
-    /// Bytes behind the header, as the header says.
+    /// Length of everything behind the header, from the header.
     payload_length, set_payload_length: u16 = field::PAYLOAD_LENGTH;
-    /// What follows: an extension header or the payload's protocol.
+    /// Next header: an extension header or the payload's protocol.
     next_header, set_next_header: u8 = field::NEXT_HEADER;
-    /// The time to live.
+    /// Hop limit.
     hop_limit, set_hop_limit: u8 = field::HOP_LIMIT;
-    /// The sender's address.
+    /// Source address.
     source, set_source: Ipv6Addr = field::SOURCE;
-    /// The receiver's address, or that of the next hop where there is a routing header.
+    /// Destination address, or the next segment if there is a routing header.
     destination, set_destination: Ipv6Addr = field::DESTINATION;
 }
 
@@ -52,25 +52,25 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Differentiated services and congestion notification.
+    /// Returns differentiated services and congestion notification.
     pub fn traffic_class(&self) -> u8 {
         (self.version_class_label() >> 20) as u8
     }
 
-    /// What packets of one flow have in common.
+    /// Returns the flow label.
     pub fn flow_label(&self) -> u32 {
         self.version_class_label() & 0x000f_ffff
     }
 
-    /// Whether every byte that the header speaks of is there. A jumbogram (RFC 2675) has a
-    /// length of zero and is not.
+    /// Returns whether all bytes of the payload length are there. Always false for a jumbogram (RFC
+    /// 2675), whose length is zero.
     pub fn is_whole(&self) -> bool {
         let length = usize::from(self.payload_length());
         length != 0 && HEADER_LENGTH + length <= self.bytes().len()
     }
 
-    /// What is there of header, extensions and payload, without padding of the link layer.
-    /// Where the payload length is zero, everything.
+    /// Returns the captured header, extension headers and payload without link-layer padding. If
+    /// the payload length is zero, returns everything.
     fn packet(&self) -> &[u8] {
         let bytes = self.bytes();
         match usize::from(self.payload_length()) {
@@ -79,22 +79,23 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// Where the extension headers end, and what is behind them; `None` where they are cut off.
+    /// Returns the end of the extension headers and the protocol behind; `None` if they are
+    /// truncated.
     pub fn extensions(&self) -> Option<Extensions> {
         walk_extensions(self.packet(), HEADER_LENGTH, self.next_header())
     }
 
-    /// What is there of that which is behind the header, extension headers included.
+    /// Returns the captured bytes behind the header, extension headers included.
     pub fn payload(&self) -> &[u8] {
         self.packet().get(HEADER_LENGTH..).unwrap_or_default()
     }
 
-    /// What is there of that which is behind `extensions`.
+    /// Returns the captured bytes behind `extensions`.
     pub fn transport(&self, extensions: &Extensions) -> &[u8] {
         self.packet().get(extensions.end..).unwrap_or_default()
     }
 
-    /// The sum over the pseudo header of TCP, UDP and ICMPv6 (section 8.1) for a payload of
+    /// Returns the sum over the pseudo-header of TCP, UDP and ICMPv6 (section 8.1) for a payload of
     /// `length` bytes.
     pub fn pseudo_header_sum(&self, protocol: u8, length: u32) -> u16 {
         let (source, destination) = (self.source().octets(), self.destination().octets());
@@ -109,7 +110,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.set_version_class_label(others | u32::from(traffic_class) << 20);
     }
 
-    /// Sets the flow label; bits above the twentieth are ignored.
+    /// Sets the flow label; only the lower 20 bits count.
     pub fn set_flow_label(&mut self, flow_label: u32) {
         let others = self.version_class_label() & 0xfff0_0000;
         self.set_version_class_label(others | flow_label & 0x000f_ffff);

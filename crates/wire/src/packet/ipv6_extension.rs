@@ -2,38 +2,38 @@
 
 use super::protocol;
 
-/// The most extension headers of one packet.
+/// Largest number of extension headers in one packet.
 pub const EXTENSION_HEADERS_MAX: usize = 32;
 
-/// Bytes of the header of a fragment (RFC 8200 section 4.5).
+/// Length of the fragment header in bytes (RFC 8200 section 4.5).
 pub const FRAGMENT_HEADER_LENGTH: usize = 8;
 
-/// Where the header of IPv6 says what follows it; headers of extensions do so in their first byte.
+/// Offset of the next header field in the IPv6 header; extension headers have it in their first
+/// byte.
 const NEXT_HEADER_AT: usize = super::ipv6::field::NEXT_HEADER.start;
 
-/// Where the extension headers of a packet end and what is behind them.
+/// End of a packet's extension headers, and the protocol behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions {
-    /// Bytes from the beginning of the IPv6 header.
+    /// End in bytes from the start of the IPv6 header.
     pub end: usize,
-    /// The protocol behind them; in a later fragment, that of its data.
+    /// Protocol behind the extension headers; in a later fragment, that of its data.
     pub protocol: u8,
-    /// Where the header before it says so: bytes from the beginning of the IPv6 header.
+    /// Offset of the field that names `protocol`, in bytes from the start of the IPv6 header.
     pub protocol_at: usize,
-    /// Whether this is a part of a packet, the first and the last included. An "atomic"
-    /// fragment (RFC 6946) is a whole packet.
+    /// Whether this is a fragment, first and last included. An "atomic" fragment (RFC 6946) is a
+    /// whole packet.
     pub is_fragment: bool,
-    /// Whether this is a part of a packet, and not the first: no header is behind them.
+    /// Whether this is a fragment but not the first; its data does not begin with a header.
     pub is_later_fragment: bool,
-    /// Whether the final destination is in a routing header, and not in the IPv6 header.
+    /// Whether the final destination is in a routing header instead of the IPv6 header.
     pub is_routed: bool,
-    /// Whether there is an option for which a host is to discard the packet.
+    /// Whether an option requires the host to discard the packet.
     pub is_refused: bool,
 }
 
-/// Walks the extension headers of `packet`, which begins with an IPv6 header, up to `start`, and
-/// ends where its payload does; `None` where they are cut off, or there are more than
-/// [`EXTENSION_HEADERS_MAX`].
+/// Walks the extension headers of `packet`, an IPv6 packet without link-layer padding, from
+/// `start`. `None` if they are truncated or more than [`EXTENSION_HEADERS_MAX`].
 #[inline]
 pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> Option<Extensions> {
     let mut extensions = Extensions {
@@ -59,7 +59,7 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
                 extensions.is_later_fragment = fragment & 0xfff8 != 0;
                 extensions.is_fragment = fragment & 0xfff9 != 0;
             }
-            // The number of segments left.
+            // Segments Left of the routing header.
             protocol::ROUTING => extensions.is_routed |= *header.get(3)? != 0,
             protocol::HOP_BY_HOP | protocol::DESTINATION_OPTIONS => {
                 extensions.is_refused |= !can_skip(&header[2..]);
@@ -76,10 +76,10 @@ pub(crate) fn walk_extensions(packet: &[u8], start: usize, next_header: u8) -> O
     None
 }
 
-/// Whether a host may skip these options, none of which it knows but those that pad.
+/// Returns whether a host that only knows the padding options may skip these options.
 ///
-/// RFC 8200 section 4.2, of the highest two bits of an option's type: "00 - skip over this option and
-/// continue processing the header. 01 - discard the packet." Both others discard it as well.
+/// RFC 8200 section 4.2, on the highest two bits of an option type: "00 - skip over this option and
+/// continue processing the header. 01 - discard the packet." 10 and 11 discard it as well.
 #[cold]
 fn can_skip(mut options: &[u8]) -> bool {
     const PAD_1: u8 = 0;
@@ -96,7 +96,7 @@ fn can_skip(mut options: &[u8]) -> bool {
     }
 }
 
-/// Whether a next header number is that of an extension whose end can be told.
+/// Returns whether a next header number is an extension header with a known length format.
 pub(crate) const fn is_extension(kind: u8) -> bool {
     matches!(
         kind,
@@ -111,14 +111,14 @@ pub(crate) const fn is_extension(kind: u8) -> bool {
     )
 }
 
-/// Bytes of the extension header `kind` whose second byte is `length`.
+/// Returns the length in bytes of extension header `kind` whose second byte is `length`.
 pub(crate) const fn extension_length(kind: u8, length: u8) -> usize {
     match kind {
         // The second byte is reserved.
         protocol::FRAGMENT => FRAGMENT_HEADER_LENGTH,
-        // RFC 4302 section 2.2: in 4 bytes, "minus 2".
+        // RFC 4302 section 2.2: in units of 4 bytes, "minus 2".
         protocol::AUTHENTICATION => (length as usize + 2) * 4,
-        // RFC 6564 section 4: in 8 bytes, "not including the first 8 octets".
+        // RFC 6564 section 4: in units of 8 bytes, "not including the first 8 octets".
         _ => (length as usize + 1) * 8,
     }
 }

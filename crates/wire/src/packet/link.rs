@@ -1,20 +1,21 @@
-//! What is below IP: Ethernet, VLAN tags, MPLS labels.
+//! Link-layer headers below IP: Ethernet, VLAN tags, MPLS labels.
 
 use super::{ethernet, ethertype, mpls, vlan};
 
-/// The longest header below IP that is looked behind: two VLAN tags and four MPLS labels or so.
+/// Longest supported link-layer header in bytes, such as Ethernet, two VLAN tags and four MPLS
+/// labels.
 pub const LINK_LENGTH_MAX: usize = 38;
 
-/// Where an Ethernet header's addresses end.
+/// Length of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
 
-/// Where the network layer of a frame begins, and its ethertype. Behind MPLS labels, which do not
-/// say what follows, it is the packet's version that tells.
+/// Returns the offset of a frame's network header and its Ethernet type. Behind MPLS labels, which
+/// name no protocol, the IP version determines the type.
 #[inline(always)]
 pub fn network_header(frame: &[u8]) -> Option<(usize, u16)> {
     let mut start = ethernet::HEADER_LENGTH;
     let mut kind = u16::from_be_bytes(*frame.get(ADDRESSES..)?.first_chunk()?);
-    // Two tags at most, as the tables of links hold.
+    // At most two tags, as `LINK_LENGTH_MAX` assumes.
     for _ in 0..2 {
         if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) {
             break;

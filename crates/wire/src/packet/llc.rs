@@ -2,13 +2,13 @@
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the header with a control field of one byte.
+/// Length of the header with a control field of one byte, in bytes.
 pub const HEADER_LENGTH: usize = 3;
-/// The service access point of SNAP.
+/// Service access point of SNAP.
 pub const SNAP: u8 = 0xaa;
-/// The service access point of the spanning tree protocol.
+/// Service access point of the spanning tree protocol.
 pub const SPANNING_TREE: u8 = 0x42;
-/// Bytes of LLC and SNAP together.
+/// Length of LLC and SNAP headers together, in bytes.
 pub const SNAP_LENGTH: usize = 8;
 
 mod field {
@@ -19,13 +19,13 @@ mod field {
 }
 
 view! {
-    /// What an IEEE 802.3 frame holds in place of a type.
+    /// The LLC header of an IEEE 802.3 frame.
     Header, check;
-    /// The service access point of the receiver.
+    /// Destination service access point.
     destination, set_destination: u8 = field::DESTINATION;
-    /// The service access point of the sender.
+    /// Source service access point.
     source, set_source: u8 = field::SOURCE;
-    /// The control field; 3 for unnumbered information.
+    /// Control field; 3 for unnumbered information.
     control, set_control: u8 = field::CONTROL;
 }
 
@@ -34,8 +34,8 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Header<T> {
-    /// The Ethernet type of the payload, at [`SNAP_LENGTH`], where this is SNAP with the
-    /// organisation code of Ethernet (RFC 1042).
+    /// Returns the Ethernet type of the payload at [`SNAP_LENGTH`]. `None` unless this is SNAP with
+    /// the organisation code of Ethernet (RFC 1042).
     pub fn ethertype(&self) -> Option<u16> {
         match self.bytes().first_chunk::<SNAP_LENGTH>()? {
             [SNAP, SNAP, 3, 0, 0, 0, high, low] => Some(u16::from_be_bytes([*high, *low])),

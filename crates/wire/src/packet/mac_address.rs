@@ -1,4 +1,4 @@
-//! Addresses of Ethernet interfaces.
+//! Ethernet addresses.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,29 +8,29 @@ use core::str::FromStr;
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// All stations.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether this names a group of stations, all of them included (IEEE 802 section 8.2.2).
+    /// Returns whether this is a group address, broadcast included (IEEE 802 section 8.2.2).
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether this names all stations.
+    /// Returns whether this is the broadcast address.
     pub const fn is_broadcast(self) -> bool {
         matches!(self.0, [0xff, 0xff, 0xff, 0xff, 0xff, 0xff])
     }
 }
 
 impl fmt::Display for MacAddress {
-    /// `02:00:00:00:00:01`.
+    /// Formats as `02:00:00:00:00:01`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }
 
-/// A text is not a MAC address.
+/// Error for a text that is not a MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a MAC address; expected six pairs of hexadecimal digits, as in 02:00:00:00:00:01")]
 pub struct ParseMacAddressError;
@@ -38,7 +38,7 @@ pub struct ParseMacAddressError;
 impl FromStr for MacAddress {
     type Err = ParseMacAddressError;
 
-    /// Takes six numbers of one or two hexadecimal digits between colons or between hyphens.
+    /// Parses six numbers of one or two hexadecimal digits, separated by colons or hyphens.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let separator = if text.contains('-') { '-' } else { ':' };
         let mut address = [0; 6];
@@ -64,7 +64,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn an_address_reads_as_it_is_shown() {
+    fn an_address_parses_from_its_displayed_form() {
         let address = MacAddress([2, 0, 0x5e, 0xff, 0x10, 0xa0]);
         assert_eq!(address.to_string(), "02:00:5e:ff:10:a0");
         assert_eq!("02:00:5e:ff:10:a0".parse(), Ok(address));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         for text in [
             "",
             "02:00:00:00:00",
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_by_their_lowest_bit() {
+    fn group_addresses_have_the_lowest_bit_set() {
         assert!(MacAddress::BROADCAST.is_broadcast() && MacAddress::BROADCAST.is_multicast());
         assert!(MacAddress([1, 0, 0x5e, 0, 0, 1]).is_multicast());
         assert!(!MacAddress([2, 0, 0, 0, 0, 1]).is_multicast());

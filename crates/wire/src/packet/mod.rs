@@ -1,9 +1,9 @@
-//! Views of packets: a header's fields, read from and written to the bytes where they are.
+//! Views of packets, which read and write header fields in place.
 //!
-//! A view can hold anything that is long enough to be the header, malformed packets included,
-//! so that they can be sent on purpose; [`new`](udp::Packet::new) checks that much and what is
-//! needed to find the header's end. The `field` module of each file is the picture of the
-//! header: ranges of bytes, to be compared with the source at a glance. Nothing here can panic.
+//! A view accepts any bytes that are long enough for the header. So it can express malformed
+//! packets, which may be sent on purpose. [`new`](udp::Packet::new) checks only the length and the
+//! fields that give the header length. The `field` module of a file lists byte ranges in the order
+//! of the header diagram. Nothing here can panic.
 
 mod view;
 

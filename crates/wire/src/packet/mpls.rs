@@ -1,8 +1,8 @@
-//! An entry of an MPLS label stack, RFC 3032 section 2.1.
+//! MPLS label stack entry, RFC 3032 section 2.1.
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of one entry.
+/// Length of an entry in bytes.
 pub const ENTRY_LENGTH: usize = 4;
 
 mod field {
@@ -13,11 +13,11 @@ mod field {
 }
 
 view! {
-    /// One entry of the stack.
+    /// A label stack entry.
     Entry, check;
     /// All fields as one number.
     entry, set_entry: u32 = field::ENTRY;
-    /// The time to live.
+    /// Time to live.
     time_to_live, set_time_to_live: u8 = field::TIME_TO_LIVE;
 }
 
@@ -26,34 +26,34 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Entry<T> {
-    /// The label, 20 bits.
+    /// Returns the label, 20 bits.
     pub fn label(&self) -> u32 {
         self.entry() >> 12
     }
 
-    /// The traffic class of RFC 5462, 0 to 7.
+    /// Returns the traffic class of RFC 5462, 0 to 7.
     pub fn traffic_class(&self) -> u8 {
         (self.entry() >> 9) as u8 & 7
     }
 
-    /// Whether this is the last entry of the stack.
+    /// Returns whether this is the bottom of the stack.
     pub fn is_bottom(&self) -> bool {
         self.entry() & 0x100 != 0
     }
 
-    /// What is behind this entry.
+    /// Returns the bytes behind this entry.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(ENTRY_LENGTH..).unwrap_or_default()
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Entry<T> {
-    /// Sets the label; bits above the twentieth are ignored.
+    /// Sets the label; only the lower 20 bits count.
     pub fn set_label(&mut self, label: u32) {
         self.set_entry(self.entry() & 0xfff | label << 12);
     }
 
-    /// Sets whether this is the last entry of the stack.
+    /// Sets whether this is the bottom of the stack.
     pub fn set_bottom(&mut self, bottom: bool) {
         self.set_entry(self.entry() & !0x100 | u32::from(bottom) << 8);
     }

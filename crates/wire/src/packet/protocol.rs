@@ -1,4 +1,4 @@
-//! Numbers of IPv4's protocol and IPv6's next header field, from IANA's registry.
+//! IPv4 protocol and IPv6 next header numbers, from the IANA registry.
 
 /// IPv6 hop-by-hop options, RFC 8200 section 4.3.
 pub const HOP_BY_HOP: u8 = 0;
@@ -22,7 +22,7 @@ pub const ROUTING: u8 = 43;
 pub const FRAGMENT: u8 = 44;
 /// GRE, RFC 2784.
 pub const GRE: u8 = 47;
-/// ESP, RFC 4303: what follows is encrypted.
+/// ESP, RFC 4303: an encrypted payload follows.
 pub const ESP: u8 = 50;
 /// Authentication header, RFC 4302.
 pub const AUTHENTICATION: u8 = 51;
@@ -47,7 +47,7 @@ pub const HOST_IDENTITY: u8 = 139;
 /// Shim6, RFC 5533.
 pub const SHIM6: u8 = 140;
 
-/// Whether the header begins with two ports of 16 bits.
+/// Returns whether the protocol's header begins with two 16-bit ports.
 #[inline]
 pub const fn has_ports(protocol: u8) -> bool {
     matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)

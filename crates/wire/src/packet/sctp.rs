@@ -2,7 +2,7 @@
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the common header.
+/// Length of the common header in bytes.
 pub const HEADER_LENGTH: usize = 12;
 
 mod field {
@@ -14,15 +14,15 @@ mod field {
 }
 
 view! {
-    /// A packet, or what was captured of it.
+    /// A packet, possibly truncated.
     Packet, check;
-    /// The sender's port.
+    /// Source port.
     source_port, set_source_port: u16 = field::SOURCE_PORT;
-    /// The receiver's port.
+    /// Destination port.
     destination_port, set_destination_port: u16 = field::DESTINATION_PORT;
-    /// The association, as the receiver knows it.
+    /// Verification tag, which identifies the association at the receiver.
     verification_tag, set_verification_tag: u32 = field::VERIFICATION_TAG;
-    /// The CRC32c over the packet.
+    /// CRC32c over the packet.
     checksum, set_checksum: u32 = field::CHECKSUM;
 }
 
@@ -31,7 +31,7 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// The chunks.
+    /// Returns the chunks.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(HEADER_LENGTH..).unwrap_or_default()
     }

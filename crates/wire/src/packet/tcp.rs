@@ -5,13 +5,13 @@ use core::ops::{BitOr, BitOrAssign};
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of a header without options.
+/// Length of a header without options, in bytes.
 pub const HEADER_LENGTH_MIN: usize = 20;
 
-/// Bytes of a header with as many options as it can have.
+/// Longest header, with all options, in bytes.
 pub const HEADER_LENGTH_MAX: usize = 60;
 
-/// Where fields are, for those who change them in place.
+/// Byte ranges of the fields, for changes in place.
 pub mod field {
     use core::ops::Range;
     /// Source port.
@@ -22,7 +22,7 @@ pub mod field {
     pub const SEQUENCE: Range<usize> = 4..8;
     /// Acknowledgement number.
     pub const ACKNOWLEDGEMENT: Range<usize> = 8..12;
-    /// Header length in 4 bytes (4 bits), reserved (4).
+    /// Header length in units of 4 bytes (4 bits), reserved (4).
     pub const DATA_OFFSET: Range<usize> = 12..13;
     /// Flags.
     pub const FLAGS: Range<usize> = 13..14;
@@ -34,29 +34,29 @@ pub mod field {
     pub const URGENT_POINTER: Range<usize> = 18..20;
 }
 
-/// The control bits of a segment.
+/// Control bits of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x01);
     /// Synchronize sequence numbers.
     pub const SYN: Self = Self(0x02);
     /// Reset the connection.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// Push function.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(0x10);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: Self = Self(0x20);
-    /// Congestion was experienced, RFC 3168.
+    /// ECN echo, RFC 3168.
     pub const ECE: Self = Self(0x40);
-    /// The congestion window was reduced, RFC 3168.
+    /// Congestion window reduced, RFC 3168.
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all bits of `others` are set.
+    /// Returns whether all bits of `others` are set.
     pub const fn contains(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
@@ -76,7 +76,7 @@ impl BitOrAssign for Flags {
 }
 
 impl fmt::Display for Flags {
-    /// As tcpdump shows them: `S.` for SYN and ACK, `none` for none.
+    /// Formats as tcpdump does: `S.` for SYN and ACK, `none` without flags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.write_str("none");
@@ -91,21 +91,21 @@ impl fmt::Display for Flags {
 }
 
 view! {
-    /// A segment, or what was captured of it.
+    /// A segment, possibly truncated.
     Packet, check;
-    /// The sender's port.
+    /// Source port.
     source_port, set_source_port: u16 = field::SOURCE_PORT;
-    /// The receiver's port.
+    /// Destination port.
     destination_port, set_destination_port: u16 = field::DESTINATION_PORT;
-    /// The sequence number of the first byte, or of SYN.
+    /// Sequence number of the first byte, or of SYN.
     sequence, set_sequence: u32 = field::SEQUENCE;
-    /// The sequence number that the sender waits for, where [`Flags::ACK`] is set.
+    /// Next sequence number that the sender expects, if [`Flags::ACK`] is set.
     acknowledgement, set_acknowledgement: u32 = field::ACKNOWLEDGEMENT;
-    /// Bytes that the sender has room for, before scaling.
+    /// Receive window of the sender, before scaling.
     window, set_window: u16 = field::WINDOW;
-    /// The checksum over pseudo header and segment.
+    /// Checksum over pseudo-header and segment.
     checksum, set_checksum: u16 = field::CHECKSUM;
-    /// Where urgent data ends, where [`Flags::URG`] is set.
+    /// Offset of the end of urgent data, if [`Flags::URG`] is set.
     urgent_pointer, set_urgent_pointer: u16 = field::URGENT_POINTER;
 }
 
@@ -122,23 +122,23 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Bytes of the header with its options.
+    /// Returns the header length, options included, in bytes.
     pub fn header_length(&self) -> usize {
         let offset = self.bytes().get(field::DATA_OFFSET.start).copied().unwrap_or_default();
         usize::from(offset >> 4) * 4
     }
 
-    /// The control bits.
+    /// Returns the control bits.
     pub fn flags(&self) -> Flags {
         Flags(self.bytes().get(field::FLAGS.start).copied().unwrap_or_default())
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &[u8] {
         self.bytes().get(HEADER_LENGTH_MIN..self.header_length()).unwrap_or_default()
     }
 
-    /// What is behind the header.
+    /// Returns the bytes behind the header.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(self.header_length()..).unwrap_or_default()
     }

@@ -2,32 +2,32 @@
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const HEADER_LENGTH: usize = 8;
 
-/// Where fields are, for those who change them in place.
+/// Byte ranges of the fields, for changes in place.
 pub mod field {
     use core::ops::Range;
     /// Source port.
     pub const SOURCE_PORT: Range<usize> = 0..2;
     /// Destination port.
     pub const DESTINATION_PORT: Range<usize> = 2..4;
-    /// Bytes of header and payload.
+    /// Length of header and payload.
     pub const LENGTH: Range<usize> = 4..6;
-    /// Checksum; 0 for none.
+    /// Checksum; 0 means none.
     pub const CHECKSUM: Range<usize> = 6..8;
 }
 
 view! {
-    /// A datagram, or what was captured of it.
+    /// A datagram, possibly truncated.
     Packet, check;
-    /// The sender's port.
+    /// Source port.
     source_port, set_source_port: u16 = field::SOURCE_PORT;
-    /// The receiver's port.
+    /// Destination port.
     destination_port, set_destination_port: u16 = field::DESTINATION_PORT;
-    /// Bytes of header and payload, as the header says.
+    /// Length of header and payload, from the header.
     length, set_length: u16 = field::LENGTH;
-    /// The checksum over pseudo header and datagram; 0 where the sender made none.
+    /// Checksum over pseudo-header and datagram; 0 means none.
     checksum, set_checksum: u16 = field::CHECKSUM;
 }
 
@@ -36,7 +36,7 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// What is there of the payload.
+    /// Returns the captured payload.
     pub fn payload(&self) -> &[u8] {
         let bytes = self.bytes();
         let end = usize::from(self.length()).clamp(HEADER_LENGTH, bytes.len().max(HEADER_LENGTH));

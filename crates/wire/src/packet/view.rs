@@ -1,58 +1,58 @@
-//! What all packet views have in common.
+//! Common parts of all packet views.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ops::Range;
 
 use super::MacAddress;
 
-/// Why bytes cannot be viewed as a header.
+/// Error if bytes cannot be viewed as a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {
-    /// The bytes end inside the header.
+    /// The bytes end within the header.
     #[error("{header}: {found} bytes, expected at least {expected}")]
     Truncated {
-        /// The header's name.
+        /// Name of the header.
         header: &'static str,
-        /// Bytes that are there.
+        /// Number of bytes.
         found: usize,
-        /// Bytes that the header has.
+        /// Length of the header in bytes.
         expected: usize,
     },
-    /// The version is another one.
+    /// The version is wrong.
     #[error("{header}: version {found}, expected {expected}")]
     BadVersion {
-        /// The header's name.
+        /// Name of the header.
         header: &'static str,
-        /// The version found.
+        /// Version in the header.
         found: u8,
-        /// The version that is viewed.
+        /// Version of the view.
         expected: u8,
     },
-    /// The header claims to be shorter than its fixed fields.
+    /// The header length field is less than the fixed fields.
     #[error("{header}: a header length of {found} bytes, expected at least {minimum}")]
     BadHeaderLength {
-        /// The header's name.
+        /// Name of the header.
         header: &'static str,
-        /// The length it claims.
+        /// Header length, as the header states it.
         found: usize,
-        /// The length of the fixed fields.
+        /// Length of the fixed fields.
         minimum: usize,
     },
-    /// Addresses of other lengths than those of Ethernet and IPv4.
+    /// Address lengths other than those of Ethernet and IPv4.
     #[error("ARP: addresses of {hardware} and {protocol} bytes, expected 6 and 4")]
     BadAddressLengths {
-        /// The length of hardware addresses.
+        /// Length of hardware addresses.
         hardware: u8,
-        /// The length of protocol addresses.
+        /// Length of protocol addresses.
         protocol: u8,
     },
 }
 
-/// A value that a field of fixed size can hold, in network byte order.
+/// A value of a fixed-size field in network byte order.
 pub(super) trait FieldValue: Copy {
-    /// From the bytes of the field; a default where they are of another number.
+    /// Reads the value from the field; returns a default if `bytes` has another length.
     fn from_field(bytes: &[u8]) -> Self;
-    /// To the bytes of the field; nothing where they are of another number.
+    /// Writes the value to the field; does nothing if `bytes` has another length.
     fn to_field(self, bytes: &mut [u8]);
 }
 
@@ -83,19 +83,19 @@ field_values! {
     Ipv6Addr, Ipv6Addr::from, |address: Self| address.octets();
 }
 
-/// The value of the field `range`; a default where that is outside.
+/// Returns the value of the field `range`; a default if it is out of bounds.
 #[inline]
 pub(super) fn read<V: FieldValue>(bytes: &[u8], range: Range<usize>) -> V {
     V::from_field(bytes.get(range).unwrap_or_default())
 }
 
-/// Writes the field `range`; nothing where that is outside.
+/// Writes the field `range`; does nothing if it is out of bounds.
 #[inline]
 pub(super) fn write<V: FieldValue>(bytes: &mut [u8], range: Range<usize>, value: V) {
     value.to_field(bytes.get_mut(range).unwrap_or_default());
 }
 
-/// Errs where `bytes` are fewer than `expected`.
+/// Returns an error if `bytes` is shorter than `expected`.
 pub(super) fn expect_length(
     header: &'static str,
     bytes: &[u8],
@@ -107,8 +107,8 @@ pub(super) fn expect_length(
     }
 }
 
-/// Declares a view: its type, its constructor, and an accessor and a setter for each field that
-/// is whole bytes. `check` gives an error where the bytes cannot be viewed.
+/// Declares a view: its type, its constructor, and a getter and a setter for each field of whole
+/// bytes. `check` returns an error if the bytes cannot be viewed.
 macro_rules! view {
     (
         $(#[$attribute:meta])*
@@ -122,17 +122,16 @@ macro_rules! view {
         }
 
         impl<T: AsRef<[u8]>> $name<T> {
-            /// Views `buffer`, which begins with the header.
+            /// Creates a view of `buffer`, which begins with the header.
             ///
-            /// # Errors
-            /// Where the header is not all there, or its end cannot be told.
+            /// # Errors If the header is truncated or its length is invalid.
             #[inline]
             pub fn new(buffer: T) -> Result<Self, $crate::packet::PacketError> {
                 $check(buffer.as_ref())?;
                 Ok(Self { buffer })
             }
 
-            /// The bytes back.
+            /// Returns the buffer.
             pub fn into_inner(self) -> T {
                 self.buffer
             }
@@ -159,7 +158,7 @@ macro_rules! view {
             }
 
             $(
-                #[doc = concat!("Sets what [`Self::", stringify!($getter), "`] gives.")]
+                #[doc = concat!("Sets [`Self::", stringify!($getter), "`].")]
                 #[inline]
                 pub fn $setter(&mut self, value: $type) {
                     $crate::packet::view::write(self.buffer.as_mut(), $range, value);

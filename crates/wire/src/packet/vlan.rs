@@ -1,25 +1,25 @@
-//! The VLAN tag of IEEE 802.1Q section 9.6, which also is the service tag of 802.1ad.
+//! VLAN tag of IEEE 802.1Q section 9.6, also the service tag of 802.1ad.
 
 use super::view::{PacketError, expect_length, view};
 
-/// Bytes of the tag.
+/// Length of the tag in bytes.
 pub const TAG_LENGTH: usize = 4;
-/// The greatest identifier of a VLAN; 0 marks a tag that has only a priority, 4095 is reserved.
+/// Greatest VLAN identifier; 0 marks a priority tag, 4095 is reserved.
 pub const IDENTIFIER_MAX: u16 = 4094;
 
 mod field {
     use core::ops::Range;
-    /// Priority (3 bits), drop eligibility (1), identifier (12).
+    /// Priority (3 bits), drop eligible indicator (1), identifier (12).
     pub(super) const CONTROL: Range<usize> = 0..2;
     pub(super) const ETHERTYPE: Range<usize> = 2..4;
 }
 
 view! {
-    /// A tag behind its Ethernet type: control information and the type of what follows.
+    /// A tag without its own Ethernet type: control information and the type of the payload.
     Tag, check;
-    /// Priority, drop eligibility and identifier as one number.
+    /// Priority, drop eligible indicator and identifier as one number.
     control, set_control: u16 = field::CONTROL;
-    /// The type of the payload.
+    /// Ethernet type of the payload.
     ethertype, set_ethertype: u16 = field::ETHERTYPE;
 }
 
@@ -28,39 +28,39 @@ fn check(bytes: &[u8]) -> Result<(), PacketError> {
 }
 
 impl<T: AsRef<[u8]>> Tag<T> {
-    /// The VLAN.
+    /// Returns the VLAN identifier.
     pub fn identifier(&self) -> u16 {
         self.control() & 0x0fff
     }
 
-    /// The priority, 0 to 7.
+    /// Returns the priority, 0 to 7.
     pub fn priority(&self) -> u8 {
         (self.control() >> 13) as u8
     }
 
-    /// Whether the frame may be dropped first; the canonical format bit before 2011.
+    /// Returns the drop eligible indicator; before 2011 the canonical format indicator.
     pub fn drop_eligible(&self) -> bool {
         self.control() & 0x1000 != 0
     }
 
-    /// What is behind the tag.
+    /// Returns the bytes behind the tag.
     pub fn payload(&self) -> &[u8] {
         self.bytes().get(TAG_LENGTH..).unwrap_or_default()
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Tag<T> {
-    /// Sets the VLAN; bits above the twelfth are ignored.
+    /// Sets the VLAN identifier; only the lower 12 bits count.
     pub fn set_identifier(&mut self, identifier: u16) {
         self.set_control(self.control() & 0xf000 | identifier & 0x0fff);
     }
 
-    /// Sets the priority; bits above the third are ignored.
+    /// Sets the priority; only the lower 3 bits count.
     pub fn set_priority(&mut self, priority: u8) {
         self.set_control(self.control() & 0x1fff | u16::from(priority & 7) << 13);
     }
 
-    /// Sets whether the frame may be dropped first.
+    /// Sets the drop eligible indicator.
     pub fn set_drop_eligible(&mut self, drop_eligible: bool) {
         self.set_control(self.control() & 0xefff | u16::from(drop_eligible) << 12);
     }

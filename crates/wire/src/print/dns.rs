@@ -3,18 +3,18 @@
 use core::fmt::{self, Formatter, Write};
 
 const HEADER_LENGTH: usize = 12;
-/// The most labels of one name, since a name has at most 255 bytes.
+/// Largest number of labels in a name, since a name has at most 255 bytes.
 const LABELS_MAX: usize = 127;
 
 /// The header of a DNS message and its first question.
 pub(super) struct Question<'a> {
     header: &'a [u8; HEADER_LENGTH],
-    /// Behind the header: a name, a type, a class.
+    /// The bytes behind the header: name, type and class.
     name: &'a [u8],
 }
 
 impl<'a> Question<'a> {
-    /// The question of a message that has one whose name and type are there.
+    /// Returns the first question of a message, if its name and type are complete.
     pub(super) fn first(message: &'a [u8]) -> Option<Self> {
         let (header, name) = message.split_first_chunk()?;
         let question = Self { header, name };
@@ -26,8 +26,8 @@ impl<'a> Question<'a> {
         u16::from_be_bytes(bytes.copied().unwrap_or_default())
     }
 
-    /// The labels of the name. The first name of a message has nothing to be compressed to, so a
-    /// pointer ends it.
+    /// Returns the labels of the name. A compression pointer ends it, since the first name of a
+    /// message has no earlier name to point to.
     fn labels(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut rest = self.name;
         core::iter::from_fn(move || {
@@ -39,7 +39,7 @@ impl<'a> Question<'a> {
         .take(LABELS_MAX)
     }
 
-    /// The type that is asked for; `None` where the name does not end as it should.
+    /// Returns the type of the question; `None` if the name has no valid end.
     fn kind(&self) -> Option<u16> {
         let length: usize = self.labels().map(|label| label.len() + 1).sum();
         match self.name.get(length..)?.first_chunk()? {
@@ -50,8 +50,8 @@ impl<'a> Question<'a> {
 }
 
 impl fmt::Display for Question<'_> {
-    /// A query as `4711+ A? example.com.`, a response as `4711 2/0/1 q: A? example.com.` with
-    /// the numbers of answers, authorities and additional records.
+    /// Formats a query as `4711+ A? example.com.` and a response as `4711 2/0/1 q: A?
+    /// example.com.`. The numbers count answers, authorities and additional records.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         const RESPONSE: u16 = 0x8000;
         const RECURSION_DESIRED: u16 = 0x0100;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_end_is_no_question() {
+    fn a_name_without_an_end_is_not_a_question() {
         let header = [0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for name in [&b"\x03ww"[..], b"\xc0\x0c", b"\x40", b"\x03www"] {
             assert!(Question::first(&[&header[..], name].concat()).is_none(), "{name:02x?}");

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Formatter};
 
-/// Shows bytes as `tcpdump -X` does, sixteen on each line, without a line end after the last.
+/// Formats bytes as `tcpdump -X` does, sixteen per line, without a newline at the end.
 ///
 /// ```
 /// # use wirestorm_wire::print::HexDump;

@@ -1,10 +1,10 @@
-//! ICMP messages as tcpdump shows them.
+//! ICMP messages in tcpdump's format.
 
 use core::fmt::{self, Formatter};
 
 use crate::packet::{icmpv4, icmpv6};
 
-/// Writes the ICMP message that `data` begins with, of which `length` bytes were on the wire.
+/// Writes the ICMP message at the start of `data`; it had `length` bytes on the wire.
 pub(super) fn write(f: &mut Formatter<'_>, data: &[u8], length: usize) -> fmt::Result {
     let Ok(message) = icmpv4::Packet::new(data) else {
         return write!(f, "ICMP [|icmp], length {length}");
@@ -33,7 +33,7 @@ pub(super) fn write(f: &mut Formatter<'_>, data: &[u8], length: usize) -> fmt::R
     write!(f, ", length {length}")
 }
 
-/// Writes the ICMPv6 message that `data` begins with, of which `length` bytes were on the wire.
+/// Writes the ICMPv6 message at the start of `data`; it had `length` bytes on the wire.
 pub(super) fn write_v6(f: &mut Formatter<'_>, data: &[u8], length: usize) -> fmt::Result {
     let Ok(message) = icmpv6::Packet::new(data) else {
         return write!(f, "ICMP6 [|icmp6], length {length}");

@@ -1,4 +1,4 @@
-//! Packets for people to read: one line each, and hexadecimal dumps.
+//! Human-readable packets: one line each, and hexadecimal dumps.
 //!
 //! For diagnosis, not for the data path: formatting takes microseconds.
 
@@ -18,7 +18,7 @@ use crate::packet::{arp, ethernet, ethertype, ipv4, ipv6, llc, mpls, protocol, u
 
 pub use hex_dump::HexDump;
 
-/// Shows a packet on one line, as `tcpdump -n -S` does; the time is UTC with nanoseconds.
+/// Formats a packet on one line, as `tcpdump -n -S` does. The time is UTC with nanoseconds.
 ///
 /// ```
 /// # use wirestorm_wire::capture::LinkType;
@@ -41,13 +41,13 @@ pub use hex_dump::HexDump;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// When it was captured or sent, since the Unix epoch.
+    /// Time of capture or transmission, since the Unix epoch.
     pub timestamp: Instant,
-    /// What the bytes begin with.
+    /// Link type of the bytes.
     pub link_type: LinkType,
-    /// What is there of it.
+    /// Captured bytes.
     pub data: &'a [u8],
-    /// Bytes it had on the wire.
+    /// Length on the wire in bytes.
     pub original_length: u32,
 }
 
@@ -72,18 +72,18 @@ impl fmt::Display for Summary<'_> {
 }
 
 impl Summary<'_> {
-    /// Bytes on the wire from the network header on.
+    /// Returns the bytes on the wire from the network header on.
     fn length_behind(&self, dissection: &Dissection) -> u32 {
         self.original_length.saturating_sub(u32::from(dissection.network_offset))
     }
 
-    /// VLAN tags and MPLS labels between the Ethernet header and the network header.
+    /// Writes the VLAN tags and MPLS labels between the Ethernet header and the network header.
     fn write_tags(&self, f: &mut Formatter<'_>, dissection: &Dissection) -> fmt::Result {
         let Ok(frame) = ethernet::Frame::new(self.data) else { return Ok(()) };
         let end = usize::from(dissection.network_offset);
         let (mut at, mut kind) = (ethernet::HEADER_LENGTH, frame.ethertype());
         let mut labels = 0;
-        // Each turn moves on by four bytes.
+        // Each iteration advances by four bytes.
         while let Some(rest) = self.data.get(at..end).filter(|rest| !rest.is_empty()) {
             match kind {
                 _ if ethertype::is_vlan(kind) => {
@@ -110,7 +110,7 @@ impl Summary<'_> {
         Ok(())
     }
 
-    /// A frame that is neither IP nor ARP.
+    /// Writes a frame that is neither IP nor ARP.
     fn write_other(
         &self,
         f: &mut Formatter<'_>,
@@ -134,7 +134,7 @@ impl Summary<'_> {
     }
 }
 
-/// The time of day, in UTC.
+/// Writes the time of day in UTC.
 fn write_time(f: &mut Formatter<'_>, timestamp: Instant) -> fmt::Result {
     let nanoseconds = timestamp.as_nanos() % NANOSECONDS_PER_SECOND;
     let seconds = timestamp.as_nanos() / NANOSECONDS_PER_SECOND % 86_400;
@@ -202,17 +202,17 @@ fn write_ipv6(f: &mut Formatter<'_>, network: &[u8]) -> fmt::Result {
     .write(f)
 }
 
-/// What is behind an IP header and its extensions.
+/// Payload behind an IP header and its extension headers.
 struct Transport<'a> {
     name: &'static str,
     source: IpAddr,
     destination: IpAddr,
     protocol: u8,
-    /// The offset, where this is a fragment but the first.
+    /// Fragment offset in bytes, if this is not the first fragment.
     later_fragment: Option<u32>,
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     length: usize,
-    /// Bytes that are there.
+    /// Captured bytes.
     data: &'a [u8],
 }
 
@@ -306,7 +306,7 @@ mod tests {
         [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
 
     #[test]
-    fn tags_and_labels_stand_before_the_packet() {
+    fn tags_and_labels_precede_the_packet() {
         let tagged = frame(&[0x88, 0xa8, 0, 9, 0x81, 0, 0xe0, 7, 8, 6], &ARP);
         assert_eq!(
             line(LinkType::EN10MB, &tagged),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn later_fragments_show_where_they_belong() {
+    fn later_fragments_show_their_offset() {
         let fragment =
             [0x45, 0, 0, 21, 0, 1, 0x20, 185, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xff];
         assert_eq!(

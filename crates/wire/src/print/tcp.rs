@@ -1,10 +1,10 @@
-//! A TCP segment as tcpdump shows it with absolute sequence numbers.
+//! TCP segments in tcpdump's format with absolute sequence numbers.
 
 use core::fmt::{self, Formatter};
 
 use crate::packet::tcp::{Flags, Packet};
 
-/// Writes the segment that `data` begins with, of which `length` bytes were on the wire.
+/// Writes the segment at the start of `data`; it had `length` bytes on the wire.
 pub(super) fn write(f: &mut Formatter<'_>, data: &[u8], length: usize) -> fmt::Result {
     let Ok(segment) = Packet::new(data) else { return write!(f, "[|tcp], length {length}") };
     let (flags, sequence) = (segment.flags(), segment.sequence());
@@ -30,8 +30,8 @@ pub(super) fn write(f: &mut Formatter<'_>, data: &[u8], length: usize) -> fmt::R
     write!(f, ", length {length}")
 }
 
-/// RFC 9293 section 3.2: a kind of 0 ends the list, 1 is padding, all others have a length that
-/// counts kind and length too.
+/// Writes the options. RFC 9293 section 3.2: kind 0 ends the list, kind 1 is padding. All others
+/// have a length, which includes kind and length.
 fn write_options(f: &mut Formatter<'_>, mut options: &[u8]) -> fmt::Result {
     let mut separator = "";
     while let Some((kind, rest)) = options.split_first() {
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// A segment with these flags and options, of which `payload` more bytes were on the wire.
+    /// Formats a segment with these flags and options whose payload of `payload` bytes is missing.
     fn shown(flags: Flags, options: &[u8], payload: usize) -> String {
         let offset = (5 + options.len() as u8 / 4) << 4;
         let header = [0, 1, 0, 2, 0, 0, 0, 7, 0, 0, 0, 9, offset, flags.0, 0, 64, 0, 0, 0, 3];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_where_they_count() {
+    fn numbers_are_shown_only_if_their_flag_is_set() {
         assert_eq!(shown(Flags::SYN, &[], 0), "Flags [S], seq 7, win 64, length 0");
         assert_eq!(shown(Flags::ACK, &[], 0), "Flags [.], ack 9, win 64, length 0");
         let push = Flags::PSH | Flags::ACK;

@@ -1,4 +1,4 @@
-//! The capture decoder against files of every kind, good and bad, whole and in pieces.
+//! The capture decoder with valid and invalid files, complete and in pieces.
 
 use proptest::prelude::*;
 use wirestorm_base::time::Instant;
@@ -11,7 +11,7 @@ use crate::common::{decode, decode_in_pieces};
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 
-/// Puts pcapng files together block by block, right or wrong.
+/// Builds pcapng files block by block, valid or not.
 struct Blocks {
     order: ByteOrder,
     file: Vec<u8>,
@@ -96,7 +96,7 @@ fn error(file: &[u8]) -> CaptureError {
 }
 
 #[test]
-fn a_pcap_header_tells_link_type_snap_length_and_fcs() {
+fn a_pcap_header_has_link_type_snap_length_and_fcs_length() {
     let writer = PcapWriter { snap_length: 96, ..PcapWriter::new(LinkType(0x5400_0001)) };
     let mut decoder = Decoder::new();
     assert_eq!(decoder.format(), None);
@@ -110,7 +110,7 @@ fn a_pcap_header_tells_link_type_snap_length_and_fcs() {
 }
 
 #[test]
-fn a_snap_length_cuts_what_is_written() {
+fn a_snap_length_truncates_written_records() {
     let writer = PcapWriter { snap_length: 4, ..PcapWriter::new(LinkType::RAW) };
     let mut file = writer.header().to_vec();
     writer.push_record(&mut file, Instant::ZERO, 6, b"abcdef").unwrap();
@@ -128,7 +128,7 @@ fn a_captured_length_above_the_snap_length_is_tolerated() {
 }
 
 #[test]
-fn what_no_reader_takes_is_not_written() {
+fn records_that_readers_reject_are_not_written() {
     let writer = PcapWriter { snap_length: 0, ..PcapWriter::new(LinkType::EN10MB) };
     let too_long = vec![0; RECORD_LENGTH_MAX as usize + 1];
     let length = too_long.len();
@@ -149,7 +149,7 @@ fn what_no_reader_takes_is_not_written() {
 }
 
 #[test]
-fn a_longest_record_is_read_and_a_longer_one_is_an_error() {
+fn a_record_above_the_maximum_length_is_an_error() {
     let writer = PcapWriter { snap_length: 0, ..PcapWriter::new(LinkType::EN10MB) };
     let mut file = writer.header().to_vec();
     let data = vec![7; RECORD_LENGTH_MAX as usize];
@@ -185,7 +185,7 @@ fn every_interface_of_a_section_has_its_own_link_type_and_clock() {
             (4, 1_536, 1_500_000_000),
             (5, 5_000_000_000, 3_000_000_000),
             (6, 3, 3_000_000_000),
-            // What an instant cannot tell stays at its end.
+            // Times saturate at the limits of `Instant`.
             (6, u64::MAX, u64::MAX),
             (5, 1, 0),
         ];
@@ -253,7 +253,7 @@ fn simple_and_obsolete_packets_are_read_and_other_blocks_skipped() {
 }
 
 #[test]
-fn the_length_of_the_frame_check_sequence_is_told() {
+fn an_interface_has_its_fcs_length() {
     for (written, expected) in [(4, 4), (32, 4), (16, 2), (0, 0)] {
         let file = Blocks::new(ByteOrder::Little).interface(1, 0, &[(13, &[written])]).file;
         let mut decoder = Decoder::new();
@@ -264,7 +264,7 @@ fn the_length_of_the_frame_check_sequence_is_told() {
 }
 
 #[test]
-fn what_is_not_a_capture_is_named() {
+fn other_formats_are_named_in_the_error() {
     assert_eq!(error(&[]), CaptureError::Empty);
     for (start, name) in [
         (&[0x1f, 0x8b, 8, 0][..], "gzip"),
@@ -290,7 +290,7 @@ fn what_is_not_a_capture_is_named() {
 }
 
 #[test]
-fn a_version_that_is_not_known_is_an_error() {
+fn an_unknown_version_is_an_error() {
     let mut file = pcap(&[]);
     file[6] = 5;
     assert!(matches!(error(&file), CaptureError::UnsupportedVersion { major: 2, minor: 5, .. }));
@@ -302,7 +302,7 @@ fn a_version_that_is_not_known_is_an_error() {
 }
 
 #[test]
-fn a_file_that_ends_anywhere_delivers_what_was_whole() {
+fn a_truncated_file_delivers_its_complete_records() {
     for file in [pcap(&[b"one", b"", b"three"]), pcapng(&[b"one", b"", b"three"])] {
         let whole = decode(&file);
         assert_eq!((whole.error, whole.records.len()), (None, 3));
@@ -310,7 +310,7 @@ fn a_file_that_ends_anywhere_delivers_what_was_whole() {
             let cut = decode(&file[..length]);
             assert_eq!(cut.records, whole.records[..cut.records.len()]);
             match cut.error {
-                // At the boundary of two records or blocks nothing is missing.
+                // At a boundary of records or blocks nothing is missing.
                 None => assert_eq!(cut.position, length as u64),
                 Some(CaptureError::TruncatedRecord { packet, offset, found, expected }) => {
                     assert_eq!(packet, cut.records.len() as u64 + 1);
@@ -343,8 +343,8 @@ fn a_truncated_record_is_named_by_packet_and_offset() {
     );
 }
 
-/// What a file holds: the bytes of each record and its original length. It does not depend on
-/// the pieces that the file comes in.
+/// Returns the bytes and the original length of each record. Checks that decoding in pieces has the
+/// same result.
 fn contents(file: &[u8]) -> Vec<(Vec<u8>, u32)> {
     let whole = decode(file);
     assert_eq!(whole.error, None);
@@ -355,7 +355,7 @@ fn contents(file: &[u8]) -> Vec<(Vec<u8>, u32)> {
 }
 
 #[test]
-fn a_record_with_more_bytes_than_its_original_length_is_read_with_all_of_them() {
+fn a_captured_length_above_the_original_length_counts_for_both() {
     let expected = [(b"abcd".to_vec(), 4), (b"efgh".to_vec(), 4)];
     let mut file = pcap(&[b"abcd", b"efgh"]);
     file[24 + 12] = 3;
@@ -366,8 +366,8 @@ fn a_record_with_more_bytes_than_its_original_length_is_read_with_all_of_them() 
 }
 
 #[test]
-fn early_versions_of_pcap_have_their_lengths_exchanged() {
-    // Four bytes of 60, and two of two.
+fn early_pcap_versions_have_the_lengths_exchanged() {
+    // Four captured bytes of 60, and two of two.
     let file = |version: [u16; 2], is_exchanged: bool| {
         let writer = PcapWriter::new(LinkType::EN10MB);
         let mut file = writer.header().to_vec();
@@ -387,7 +387,7 @@ fn early_versions_of_pcap_have_their_lengths_exchanged() {
         assert_eq!(contents(&file([2, minor], true)), expected, "2.{minor}");
     }
     assert_eq!(contents(&file([543, 0], true)), expected, "DG/UX");
-    // Writers of 2.3 did either.
+    // Writers of 2.3 used either order.
     assert_eq!(contents(&file([2, 3], true)), expected);
     assert_eq!(contents(&file([2, 3], false)), expected);
     assert_eq!(contents(&file([2, 4], false)), expected);
@@ -406,7 +406,7 @@ fn modified_pcap_has_longer_record_headers() {
     assert_eq!(error(&file), expected);
 }
 
-/// An ERF record: `kind`, the length on the wire, and what is behind the header.
+/// Returns an ERF record with the type `kind`, the wire length and the bytes behind the header.
 fn erf(kind: u8, wire_length: u16, body: &[u8]) -> Vec<u8> {
     let mut record = vec![0, 0, 0, 0x80, 0x80, 0, 0x92, 0x65, kind, 4];
     record.extend((16 + body.len() as u16).to_be_bytes());
@@ -417,22 +417,22 @@ fn erf(kind: u8, wire_length: u16, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn erf_records_become_frames_without_check_sequence_and_padding() {
+fn erf_records_become_frames_without_fcs_and_padding() {
     let frame = [7_u8; 60];
     let padded = |before: &[u8]| [before, &frame[..], &[0xfc; 10]].concat();
     let records = [
-        // A frame of 60 bytes with its FCS, and two bytes that fill the record up.
+        // A frame of 60 bytes with its FCS and two bytes of padding.
         erf(2, 64, &padded(&[0, 0])),
-        // Two further headers.
+        // Two extension headers.
         erf(2 | 0x80, 64, &padded(&[&[0x83; 8][..], &[3; 8], &[0, 0]].concat())),
-        // Room, and notes.
+        // Padding and metadata records.
         erf(48, 0, &[0; 8]),
         erf(27, 40, &[1; 40]),
-        // Cut to 40 bytes.
+        // Truncated to 40 bytes.
         erf(11, 1518, &[&[0, 0][..], &[9; 40]].concat()),
         // IPv4 without a link layer.
         erf(22, 20, &[0x45; 24]),
-        // Of another kind.
+        // Another record type.
         erf(5, 64, &[5; 24]),
     ];
     let file = records.concat();
@@ -454,7 +454,7 @@ fn erf_records_become_frames_without_check_sequence_and_padding() {
 }
 
 #[test]
-fn an_erf_file_that_ends_within_a_record_or_contradicts_itself_is_an_error() {
+fn truncated_or_contradictory_erf_records_are_errors() {
     let mut file = [erf(2, 64, &[0; 64]), erf(2, 64, &[0; 64])].concat();
     file.pop();
     let expected = CaptureError::TruncatedRecord { packet: 2, offset: 80, found: 79, expected: 80 };
@@ -532,7 +532,7 @@ fn a_section_without_a_byte_order_is_an_error() {
 }
 
 #[test]
-fn a_clock_that_cannot_be_counted_is_an_error() {
+fn a_resolution_beyond_64_bits_is_an_error() {
     for (option, base, maximum) in [(20, 10, 19), (0x80 | 64, 2, 63), (0xff, 2, 63)] {
         let file = Blocks::new(ByteOrder::Little).interface(1, 0, &[(9, &[option])]).file;
         let exponent = option & 0x7f;
@@ -566,7 +566,7 @@ fn the_number_of_interfaces_is_bounded() {
 }
 
 #[test]
-fn time_may_go_backwards_and_a_fraction_above_a_second_counts() {
+fn time_may_go_backwards_and_a_fraction_may_exceed_a_second() {
     let writer =
         PcapWriter { resolution: Resolution::Microseconds, ..PcapWriter::new(LinkType::RAW) };
     let mut file = writer.header().to_vec();
@@ -579,7 +579,7 @@ fn time_may_go_backwards_and_a_fraction_above_a_second_counts() {
     assert_eq!(times, [5_000_000_000, 467_743_000_000].map(Instant::from_nanos));
 }
 
-/// How files begin that are taken for captures, or not.
+/// First bytes of valid and invalid files.
 const STARTS: [&[u8]; 4] = [
     &[],
     &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0],
@@ -601,7 +601,7 @@ fn any_order() -> impl Strategy<Value = ByteOrder> {
     prop::sample::select(&ORDERS)
 }
 
-/// Files that are right at first and then changed in a few places.
+/// Valid files with a few bytes changed.
 fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
     let packets = prop::collection::vec(any_packet(), 0..6);
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
@@ -633,7 +633,7 @@ fn damaged_file() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn pcap_comes_back_as_it_was_written(
+    fn pcap_round_trips(
         packets in prop::collection::vec(any_packet(), 0..8),
         order in any_order(),
         resolution in prop::sample::select(&[Resolution::Microseconds, Resolution::Nanoseconds]),
@@ -662,7 +662,7 @@ proptest! {
     }
 
     #[test]
-    fn pcapng_comes_back_as_it_was_written(
+    fn pcapng_round_trips(
         packets in prop::collection::vec((any_packet(), 0..3_u32), 0..8),
         order in any_order(),
         pieces in prop::collection::vec(1..90_usize, 1..5),
@@ -691,7 +691,7 @@ proptest! {
     }
 
     #[test]
-    fn how_a_file_is_cut_changes_nothing(
+    fn the_pieces_of_a_file_do_not_change_the_result(
         file in damaged_file(),
         pieces in prop::collection::vec(1..60_usize, 1..6),
     ) {

@@ -1,4 +1,4 @@
-//! Conversations out of captures: what is in order, what is not, and what is missing.
+//! Import of conversations: reassembly, turns, and errors for missing data.
 
 use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::common::{real_captures, run};
 
 const CLIENT: Side = Side::Client;
 const SERVER: Side = Side::Server;
-/// Where sequence numbers begin: they pass zero soon.
+/// Initial sequence numbers. The client's wraps soon.
 const INITIAL: [u32; 2] = [u32::MAX - 20, 0x8000_0000];
 
-/// What is below and around a segment.
+/// Headers below a segment, and its port.
 #[derive(Clone, Copy, Default)]
 struct Shape {
-    /// Tags and labels with the type behind them, from the type field on.
+    /// Tags and labels, from the Ethernet type to the type of the IP header.
     tags: &'static [u8],
     is_ipv6: bool,
     /// The client's port.
@@ -47,7 +47,7 @@ fn frame(shape: Shape, from: Side, protocol: u8, transport: &[u8]) -> Vec<u8> {
         }
     }
     frame.extend(transport);
-    // Padding of Ethernet is no data.
+    // The importer must not read Ethernet padding as data.
     frame.resize(frame.len().max(60), 0xee);
     frame
 }
@@ -57,7 +57,8 @@ fn ports(shape: Shape, from: Side) -> Vec<u8> {
     ports.map(u16::to_be_bytes).concat()
 }
 
-/// A segment whose bytes have this place in what its side says; `acknowledged` is of the other's.
+/// Returns a segment whose bytes have offset `place` in its stream; `acknowledged` is an offset in
+/// the other stream.
 fn segment(
     shape: Shape,
     from: Side,
@@ -81,12 +82,12 @@ fn datagram(shape: Shape, from: Side, payload: &[u8]) -> Vec<u8> {
     frame(shape, from, 17, &[&header[..], &[0, 0], payload].concat())
 }
 
-/// A capture that is being written.
+/// A capture under construction, with the time of each frame in ms.
 #[derive(Default)]
 struct Capture(Vec<(u64, Vec<u8>)>);
 
 impl Capture {
-    /// One that begins with a handshake of 2 ms.
+    /// Returns a capture with a handshake of 2 ms.
     fn connected(shape: Shape) -> Self {
         let mut capture = Self::default();
         capture.at(0, segment(shape, CLIENT, Flags::SYN, -1, -1, b""));
@@ -95,7 +96,7 @@ impl Capture {
         capture
     }
 
-    /// Adds a frame, so many milliseconds after the beginning.
+    /// Adds a frame at a time in ms.
     fn at(&mut self, ms: u64, frame: Vec<u8>) {
         self.0.push((ms, frame));
     }
@@ -123,7 +124,7 @@ impl Capture {
         self.import_within(Bounds::default()).unwrap()
     }
 
-    /// The only conversation.
+    /// Imports the capture, which has one conversation.
     fn conversation(&self) -> Conversation {
         let [outcome] = <[_; 1]>::try_from(self.import().flows).unwrap();
         outcome.unwrap()
@@ -143,7 +144,7 @@ fn closes(side: Side, gap_ms: u64) -> Turn {
     Turn { side, gap: Duration::from_millis(gap_ms), act: Act::Closes }
 }
 
-/// A question of two segments and an answer; the client closes.
+/// Returns a capture of a request in two segments and its response; the client closes.
 fn page(shape: Shape) -> Capture {
     let mut capture = Capture::connected(shape);
     let mut put = |ms, from, flags, place, acknowledged, payload| {
@@ -165,7 +166,7 @@ fn turns_of_page() -> Vec<Turn> {
 }
 
 #[test]
-fn turns_are_what_is_said_until_the_other_end_speaks() {
+fn a_turn_ends_when_the_other_end_sends() {
     let found = page(PLAIN).conversation();
     assert_eq!(found.turns, turns_of_page());
     assert_eq!(found.transport, Transport::Tcp);
@@ -175,7 +176,7 @@ fn turns_are_what_is_said_until_the_other_end_speaks() {
 }
 
 #[test]
-fn what_is_below_ip_makes_no_difference() {
+fn encapsulation_does_not_change_the_turns() {
     for (tags, is_ipv6) in [
         (&[0x81, 0, 0, 7, 8, 0][..], false),
         (&[0x88, 0xa8, 0, 7, 0x81, 0, 0, 8, 0x86, 0xdd], true),
@@ -186,7 +187,7 @@ fn what_is_below_ip_makes_no_difference() {
         assert_eq!(found.turns, turns_of_page(), "{tags:x?}");
         assert_eq!(found.client.is_ipv6(), is_ipv6);
     }
-    // One direction has a tag, or a router lies between two copies.
+    // One direction has a tag, or the capture has each frame from both sides of a router.
     let (plain, tagged) = (page(PLAIN), page(Shape { tags: &[0x81, 0, 0, 7, 8, 0], ..PLAIN }));
     let mut both = Capture::default();
     for (one, other) in plain.0.into_iter().zip(tagged.0) {
@@ -196,31 +197,31 @@ fn what_is_below_ip_makes_no_difference() {
 }
 
 #[test]
-fn what_comes_again_early_or_in_other_pieces_is_put_right() {
+fn retransmitted_early_and_overlapping_segments_are_reassembled() {
     let mut capture = Capture::connected(PLAIN);
-    // A keepalive, with its byte, before anything is said.
+    // A keepalive with one byte before any data.
     capture.says(3, CLIENT, -1, 0, b"\0");
     capture.says(4, CLIENT, 6, 0, b"gh");
     capture.says(5, CLIENT, 2, 0, b"cd");
     capture.says(6, CLIENT, 0, 0, b"ab");
-    // What was there is sent again, with more on either side of it.
+    // A retransmission with more data on both sides.
     capture.says(6, CLIENT, 1, 0, b"bcdef");
     capture.says(6, CLIENT, 6, 0, b"ghij");
-    // A window of zero, and a probe of it that is refused, then said again.
+    // A zero window, a window probe that is refused, and the probed byte again.
     capture.says(6, CLIENT, 10, 0, b"k");
     capture.says(6, SERVER, 0, 10, b"");
     capture.says(6, CLIENT, 10, 0, b"kl");
     capture.says(12, CLIENT, 11, 0, b"");
     capture.says(13, SERVER, 0, 12, b"yes");
     capture.says(14, SERVER, -1, 12, b"");
-    // It began to speak when the first of it came.
+    // The turn begins when its first segment arrives, although that arrived early.
     assert_eq!(
         capture.conversation().turns,
         [says(CLIENT, 2, b"abcdefghijkl"), says(SERVER, 7, b"yes")]
     );
 }
 
-/// The gaps before what the server says, in ms, and how many bytes those are.
+/// Returns the gap in ms and the number of bytes of each turn of the server.
 fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
     let turns = capture.conversation().turns;
     let of = |turn: &Turn| match &turn.act {
@@ -233,8 +234,8 @@ fn said_by_server(capture: &Capture) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn pauses_behind_short_segments_are_of_who_speaks() {
-    // Keys every 25 ms; who has two of them acknowledges just before the next one.
+fn pauses_after_short_segments_are_the_senders() {
+    // Key strokes every 25 ms. The client acknowledges every second one just before the next.
     let mut capture = Capture::connected(PLAIN);
     for key in 0..8 {
         let at = 25 + 25 * key as u64;
@@ -244,10 +245,10 @@ fn pauses_behind_short_segments_are_of_who_speaks() {
         }
     }
     let mut expected = vec![(25, 1); 8];
-    // Behind its SYN.
+    // The first gap counts from the SYN-ACK.
     expected[0] = (23, 1);
     assert_eq!(said_by_server(&capture), expected);
-    // The same where the first ones are lost before they are captured, and come again together.
+    // Some keys are lost before the capture point, then retransmitted together.
     let mut lossy = Capture::connected(PLAIN);
     for (at, place, text) in [(25, 0, "a"), (75, 2, "c"), (100, 3, "d"), (310, 1, "bcd")] {
         lossy.says(at, SERVER, place, 0, text.as_bytes());
@@ -256,21 +257,21 @@ fn pauses_behind_short_segments_are_of_who_speaks() {
 }
 
 #[test]
-fn pauses_behind_full_segments_are_the_networks_until_an_acknowledgement_has_its_effect() {
+fn pauses_after_full_segments_are_the_networks_until_an_acknowledgement_can_arrive() {
     let full = [7; 1_460];
-    // Where the server is: what it waited for has just passed.
+    // Captured at the server: the acknowledgement has just arrived.
     let mut near = Capture::connected(PLAIN);
     near.says(4, SERVER, 0, 0, &full);
     near.says(4, SERVER, 1_460, 0, &full);
     near.says(44, CLIENT, 0, 2_920, b"");
     near.says(45, SERVER, 2_920, 0, &full);
     near.says(85, CLIENT, 0, 4_380, b"");
-    // It could have gone on long before.
+    // The server paused long after the acknowledgement arrived.
     near.says(185, SERVER, 4_380, 0, &full);
     near.says(225, CLIENT, 0, 5_840, b"");
     assert_eq!(said_by_server(&near), [(2, 4_380), (140, 1_460)]);
 
-    // Where the client is: it takes 40 ms until what it acknowledges has its effect.
+    // Captured at the client: an acknowledgement takes effect after 40 ms.
     let mut far = Capture::default();
     far.at(0, segment(PLAIN, CLIENT, Flags::SYN, -1, -1, b""));
     far.at(40, segment(PLAIN, SERVER, Flags::SYN | Flags::ACK, -1, 0, b""));
@@ -279,17 +280,17 @@ fn pauses_behind_full_segments_are_the_networks_until_an_acknowledgement_has_its
         far.says(at, SERVER, place, 0, &full);
         far.says(at, CLIENT, 0, place + 1_460, b"");
     }
-    // Behind that it waits for nothing.
+    // The server paused although nothing was outstanding.
     far.says(203, SERVER, 5_840, 0, &full);
     far.says(203, CLIENT, 0, 7_300, b"");
     assert_eq!(said_by_server(&far), [(10, 5_840), (100, 1_460)]);
 }
 
-/// What the server says in segments of 100 bytes, where SYN has this option.
+/// Returns the server's turns for segments of 100 bytes and an option in the SYN.
 fn pauses_of_segments(segment_max: Option<[u8; 4]>) -> Vec<(u64, usize)> {
     let mut capture = Capture::connected(PLAIN);
     if let Some(option) = segment_max {
-        // Behind the ports and numbers there is an option of four bytes.
+        // The option of four bytes follows the fixed header.
         let (_, syn) = &mut capture.0[0];
         syn[54..58].copy_from_slice(&option);
     }
@@ -300,23 +301,23 @@ fn pauses_of_segments(segment_max: Option<[u8; 4]>) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn full_segments_are_those_that_syn_allows() {
+fn the_mss_option_determines_full_segments() {
     assert_eq!(pauses_of_segments(Some([2, 4, 0, 100])), [(2, 200)]);
     assert_eq!(pauses_of_segments(Some([2, 4, 5, 180])), [(2, 100), (41, 100)]);
     assert_eq!(pauses_of_segments(None), [(2, 100), (41, 100)]);
-    // Options that make no sense say nothing.
+    // Malformed options have no effect.
     for option in [[2, 3, 0, 100], [2, 0, 0, 100], [9, 1, 1, 1], [9, 99, 1, 1]] {
         assert_eq!(pauses_of_segments(Some(option)).len(), 2, "{option:?}");
     }
 }
 
 #[test]
-fn who_closes_and_how_is_told() {
+fn closes_and_resets_are_turns() {
     let mut half = Capture::connected(PLAIN);
     half.at(3, segment(PLAIN, CLIENT, Flags::FIN | Flags::ACK, 0, 0, b"all"));
     half.says(4, SERVER, 0, 4, b"thanks");
     half.at(6, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
-    // FINs come again, too.
+    // Retransmitted FIN.
     half.at(7, segment(PLAIN, SERVER, Flags::FIN | Flags::ACK, 6, 4, b""));
     half.at(8, segment(PLAIN, CLIENT, Flags::RST, 4, 6, b""));
     let expected =
@@ -338,9 +339,9 @@ fn who_closes_and_how_is_told() {
 }
 
 #[test]
-fn without_a_syn_the_first_who_speaks_is_the_client() {
+fn without_a_syn_the_first_sender_of_data_is_the_client() {
     let mut capture = Capture::default();
-    // The acknowledgement tells where the other side's bytes begin, though they come too late.
+    // The acknowledgement shows where the client's bytes begin, although they arrive out of order.
     capture.says(0, SERVER, 500, 100, b"");
     capture.says(5, CLIENT, 102, 500, b"llo");
     capture.says(6, CLIENT, 100, 500, b"he");
@@ -352,11 +353,11 @@ fn without_a_syn_the_first_who_speaks_is_the_client() {
 }
 
 #[test]
-fn flows_are_told_apart_and_a_port_may_be_used_again() {
+fn flows_are_separate_and_a_port_can_be_reused() {
     let mut capture = page(PLAIN);
     let other = page(Shape { port: 2_000, ..PLAIN });
     capture.0.splice(5..5, other.0);
-    // The client's attempt is not answered, comes again, then with another number, and is.
+    // A SYN without an answer, its retransmission, then a new connection with an answer.
     let attempt = segment(PLAIN, CLIENT, Flags::SYN, 499, -1, b"");
     capture.at(900, attempt.clone());
     capture.at(950, attempt);
@@ -375,7 +376,7 @@ fn flows_are_told_apart_and_a_port_may_be_used_again() {
 }
 
 #[test]
-fn datagrams_are_turns_of_their_own() {
+fn each_datagram_is_a_turn() {
     let mut capture = Capture::default();
     for (ms, from, payload) in
         [(0, CLIENT, &b"a"[..]), (20, CLIENT, b""), (21, SERVER, b"c"), (21, SERVER, b"c")]
@@ -393,21 +394,21 @@ fn datagrams_are_turns_of_their_own() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_the_packet_that_shows_it() {
+fn errors_name_the_packet_that_shows_missing_data() {
     let mut hole = Capture::connected(PLAIN);
     hole.says(3, CLIENT, 0, 0, b"abc");
     hole.says(4, CLIENT, 9, 0, b"later");
     hole.says(5, CLIENT, 14, 0, b"last");
     assert_eq!(
         hole.error(),
-        "packet 5 goes on at byte 9 of what the client says, and the capture has its first 3 \
-         bytes: what is between them is missing"
+        "packet 5 starts at byte 9 of the client's data, but the capture has only its first 3 \
+         bytes: the bytes between are missing"
     );
     let mut unseen = Capture::connected(PLAIN);
     unseen.says(3, SERVER, 0, 0, b"abc");
     unseen.says(4, CLIENT, 0, 3, b"");
     unseen.says(4, CLIENT, 0, 7, b"");
-    let error = "packet 6 acknowledges 7 bytes of what the server says, and the capture has 3";
+    let error = "packet 6 acknowledges 7 bytes of the server's data, but the capture has 3";
     assert_eq!(unseen.error(), error);
     let mut cut = Capture::connected(PLAIN);
     cut.says(3, CLIENT, 0, 0, &[7; 100]);
@@ -416,20 +417,20 @@ fn what_is_missing_is_said_with_the_packet_that_shows_it() {
     let mut fragment = Capture::connected(PLAIN);
     fragment.says(3, CLIENT, 0, 0, &[7; 104]);
     fragment.0[3].1[20] = 0x20;
-    let error = "packet 4 is a fragment, and the others of the same IP packet are not all in the \
-                 capture, or contradict it: capture where packets are whole";
+    let error = "packet 4 is a fragment of an IP packet whose other fragments are missing or \
+                 contradict it: capture where packets are not fragmented";
     assert_eq!(fragment.error(), error);
-    // A part without the ports is of nobody.
+    // A fragment without ports belongs to no flow.
     let mut later = fragment.0[3].1.clone();
     later[19] = 1;
     later[21] = 9;
     fragment.at(3, later.clone());
     assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 1));
-    // One that says something else.
+    // A fragment that contradicts the first one.
     later[19] = fragment.0[3].1[19];
     fragment.0[4].1 = later;
     assert_eq!((fragment.error().as_str(), fragment.import().others), (error, 0));
-    // What was captured in part is no part of anything.
+    // A truncated fragment is unusable.
     let mut cut = Capture::connected(PLAIN);
     cut.says(3, CLIENT, 0, 0, &[7; 100]);
     cut.0[3].1[20] = 0x20;
@@ -442,7 +443,7 @@ fn what_is_missing_is_said_with_the_packet_that_shows_it() {
     assert_eq!(bad.error(), error);
 }
 
-/// The frames that a router makes of one without tags.
+/// Returns the fragments of an untagged frame, as a router creates them.
 fn fragments(frame: &[u8], identification: u32) -> Vec<Vec<u8>> {
     let (link, packet) = frame.split_at(14);
     let mut fragments = Fragments::of(packet, 120, identification).unwrap();
@@ -455,7 +456,7 @@ fn fragments(frame: &[u8], identification: u32) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn packets_in_fragments_are_whole_again() {
+fn fragmented_packets_are_reassembled() {
     for is_ipv6 in [false, true] {
         let tags = if is_ipv6 { &[0x86, 0xdd] } else { &[8, 0] };
         let shape = Shape { is_ipv6, tags, ..PLAIN };
@@ -464,7 +465,7 @@ fn packets_in_fragments_are_whole_again() {
         let mut capture = Capture::default();
         let mut parts = fragments(&datagram(shape, CLIENT, &question), 1);
         parts.extend(fragments(&datagram(shape, CLIENT, &answer), 2));
-        // The last come first, and two packets at once.
+        // Two packets at once, last fragments first.
         parts.into_iter().rev().for_each(|part| capture.at(3, part));
         fragments(&datagram(shape, SERVER, &answer), 1)
             .into_iter()
@@ -475,14 +476,14 @@ fn packets_in_fragments_are_whole_again() {
             [says(CLIENT, 0, &answer), says(CLIENT, 0, &question), says(SERVER, 2, &answer)]
         );
         assert_eq!(capture.import().others, 0);
-        // A part that is missing is one of a datagram that was said.
+        // The missing fragment belongs to a datagram of the flow.
         capture.0.remove(2);
-        assert!(capture.error().starts_with("packet 1 is a fragment, and"), "{}", capture.error());
+        assert!(capture.error().starts_with("packet 1 is a fragment of"), "{}", capture.error());
     }
 }
 
 #[test]
-fn a_segment_of_which_a_fragment_was_lost_comes_again() {
+fn a_retransmission_replaces_a_segment_with_a_lost_fragment() {
     let text = [7; 400];
     let mut capture = Capture::connected(PLAIN);
     let mut parts = fragments(&segment(PLAIN, CLIENT, Flags::ACK, 0, 0, &text), 1);
@@ -496,27 +497,27 @@ fn a_segment_of_which_a_fragment_was_lost_comes_again() {
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn the_import_has_limits() {
     let capture = page(PLAIN);
     let error = |bounds: Bounds| capture.import_within(bounds).unwrap_err().to_string();
     let usual = Bounds::default();
     let bytes = error(Bounds { bytes: 70, ..usual });
-    assert_eq!(bytes, "packet 5 has data beyond the 70 bytes that are kept of a capture");
+    assert_eq!(bytes, "packet 5 exceeds the limit of 70 bytes of data");
     let flows = error(Bounds { flows: 0, ..usual });
-    let expected = "packet 1 is of a new flow, and there are 0 already, the most that is kept";
+    let expected = "packet 1 starts a new flow beyond the limit of 0 flows";
     assert_eq!(flows, expected);
     let mut early = Capture::connected(PLAIN);
     early.says(3, CLIENT, 4, 0, b"a");
     early.says(3, CLIENT, 6, 0, b"a");
     let error = early.import_within(Bounds { segments: 1, ..usual }).unwrap_err().to_string();
-    let expected = "packet 5: 1 segments of its flow wait for one before them, the most that may";
+    let expected = "packet 5: more than 1 segments of its flow wait for an earlier one";
     assert_eq!(error, expected);
 }
 
 proptest! {
-    /// However often, in whatever pieces and order segments come, the bytes are the same.
+    /// The bytes do not depend on the pieces, their order and their repetition.
     #[test]
-    fn a_disturbed_stream_is_whole_again(
+    fn a_disturbed_stream_is_reassembled(
         bytes in prop::collection::vec(any::<u8>(), 1..200),
         pieces in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize), 0..60),
     ) {
@@ -526,19 +527,19 @@ proptest! {
             let end = bytes.len().min(start + length);
             capture.says(3, CLIENT, start as i64, 0, &bytes[start..end]);
         }
-        // At last all of it is there.
+        // Finally, send all bytes.
         for (index, piece) in bytes.chunks(7).enumerate() {
             capture.says(3, CLIENT, index as i64 * 7, 0, piece);
         }
         capture.says(5, SERVER, 0, bytes.len() as i64, b"");
-        // When the first byte comes, the turn begins.
+        // The turn begins when the first byte arrives.
         let turns = capture.conversation().turns;
         let gap = turns[0].gap;
         prop_assert_eq!(turns, [Turn { gap, ..says(CLIENT, 0, &bytes) }]);
     }
 }
 
-/// What each side of a stream says by tshark, in hexadecimal digits.
+/// Returns the data of both sides of a stream according to tshark, in hexadecimal digits.
 fn followed(path: &str, stream: usize) -> Option<[String; 2]> {
     let follow = format!("follow,tcp,raw,{stream}");
     let output = run("tshark", &["-n", "-q", "-r", path, "-z", &follow])?;
@@ -556,7 +557,7 @@ fn followed(path: &str, stream: usize) -> Option<[String; 2]> {
 }
 
 #[test]
-fn real_captures_say_what_tshark_follows() {
+fn real_captures_have_the_data_that_tshark_follows() {
     let mut compared = 0;
     for path in real_captures().unwrap_or_default() {
         let name = path.display().to_string();
@@ -583,7 +584,7 @@ fn real_captures_say_what_tshark_follows() {
                     found[turn.side as usize].push_str(&digits);
                 }
             }
-            // tshark's first one is who speaks first.
+            // tshark lists the first sender of data first.
             let matches =
                 found == expected || [&found[1], &found[0]] == [&expected[0], &expected[1]];
             assert!(matches, "{name}, stream {stream}: {found:?} {expected:?}");

@@ -1,4 +1,4 @@
-//! Packets that are cut, and put together again.
+//! Fragmentation and reassembly of packets.
 
 use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use wirestorm_wire::packet::{ipv4, ipv6, protocol};
 
 const NOW: Instant = Instant::ZERO;
 
-/// A packet of UDP with so many bytes behind its header, which say where they stand.
+/// Returns a UDP packet with `length` bytes behind the IP header; each depends on its offset.
 fn packet(version: u8, length: usize) -> Vec<u8> {
     let data = (0..length).map(|place| (place * 7 + place / 256) as u8);
     if version == 4 {
@@ -42,7 +42,7 @@ fn cut(packet: &[u8], mtu: usize, identification: u32) -> Vec<Vec<u8>> {
     std::iter::from_fn(next).collect()
 }
 
-/// The packet as it comes out, where the fragments of one with an identification went in.
+/// Returns the reassembled packet for fragments with this identification.
 fn expected(packet: &[u8], identification: u32) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if packet[0] >> 4 == 4 {
@@ -58,7 +58,7 @@ fn take(reassembler: &mut Reassembler, fragment: &[u8]) -> Taken {
     reassembler.take(fragment, 0, NOW, |it| panic!("given up: {it:?}"))
 }
 
-/// What is given up when a fragment comes, of which nothing else is said.
+/// Takes a fragment that completes no packet, and returns the packets that are dropped.
 fn loses(reassembler: &mut Reassembler, fragment: &[u8], now: Instant) -> Vec<GivenUp> {
     let mut lost = Vec::new();
     let taken = reassembler.take(fragment, 9, now, |it| lost.push(it));
@@ -68,7 +68,7 @@ fn loses(reassembler: &mut Reassembler, fragment: &[u8], now: Instant) -> Vec<Gi
 
 proptest! {
     #[test]
-    fn what_was_cut_is_put_together_in_whatever_order_it_comes(
+    fn fragments_are_reassembled_in_any_order(
         is_ipv4: bool,
         length in 1_usize..20_000,
         mtu in 68_usize..3_000,
@@ -80,11 +80,12 @@ proptest! {
         prop_assert!(fragments.iter().all(|it| it.len() <= mtu));
         let step = Fragments::step(is_ipv4, mtu).unwrap();
         prop_assert_eq!(fragments.len(), length.div_ceil(step));
-        // One fragment alone would be a whole packet.
+        // A single fragment would be a whole packet.
         prop_assume!(fragments.len() > 1);
         let mut reassembler = Reassembler::default();
         let mut arrived = vec![false; fragments.len()];
-        // Some are drawn, again and again, and then what is missing comes from behind.
+        // Deliver some fragments, with repetitions, then the missing ones from the last to the
+        // first.
         let drawn = order.iter().map(|it| it.index(fragments.len()));
         for place in drawn.chain((0..fragments.len()).rev()) {
             let is_last = !arrived[place] && arrived.iter().filter(|it| !**it).count() == 1;
@@ -100,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn packets_between_the_same_hosts_are_kept_apart(
+    fn packets_between_the_same_hosts_are_reassembled_separately(
         is_ipv4: bool,
         lengths in proptest::collection::vec(200_usize..2_000, 2..8),
     ) {
@@ -126,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_confuse_it(
+    fn arbitrary_fragments_never_panic(
         fragments in proptest::collection::vec(
             (proptest::collection::vec(any::<u8>(), 0..120), 0_u8..4, any::<u16>()),
             0..200,
@@ -135,7 +136,7 @@ proptest! {
         let bounds = Bounds { packets: 4, bytes: 200_000, ..Bounds::default() };
         let mut reassembler = Reassembler::new(bounds);
         for (bytes, kind, place) in fragments {
-            // Most are fragments of few packets, at any place.
+            // Most are fragments of a few packets, at any offset.
             let fragment = match kind {
                 0 => bytes,
                 1 => {
@@ -161,14 +162,14 @@ proptest! {
     }
 }
 
-/// Bytes 0 to 80 of a packet of 200 behind the header, 80 to 160, and the rest.
+/// Returns three fragments of a packet with 200 bytes behind the header: 80, 80 and the rest.
 fn three(version: u8) -> [Vec<u8>; 3] {
     let mtu = if version == 4 { 20 + 80 } else { 40 + 8 + 80 };
     cut(&packet(version, 200), mtu, 5).try_into().unwrap()
 }
 
 #[test]
-fn bytes_that_contradict_each_other_end_a_packet_with_all_that_comes_of_it() {
+fn contradictory_fragments_drop_the_packet_and_its_later_fragments() {
     for version in [4, 6] {
         let [first, second, last] = three(version);
         let mut other = second.clone();
@@ -183,7 +184,7 @@ fn bytes_that_contradict_each_other_end_a_packet_with_all_that_comes_of_it() {
             assert_eq!(take(&mut reassembler, fragment), Taken::Waits);
         }
         assert_eq!(reassembler.bytes(), 0);
-        // Until the identification may be that of another one.
+        // After the timeout, another packet may use the identification.
         let later = NOW + Duration::from_secs(60);
         assert_eq!(loses(&mut reassembler, &first, later), []);
         assert_eq!(reassembler.take(&second, 0, later, |_| panic!()), Taken::Waits);
@@ -192,7 +193,7 @@ fn bytes_that_contradict_each_other_end_a_packet_with_all_that_comes_of_it() {
 }
 
 #[test]
-fn an_overlap_is_one_even_where_its_bytes_agree() {
+fn an_overlap_with_equal_bytes_drops_the_packet() {
     let packet = packet(4, 200);
     // Bytes 0 to 80, and 40 to 80 and beyond.
     let first = cut(&packet, 100, 5).remove(0);
@@ -205,7 +206,7 @@ fn an_overlap_is_one_even_where_its_bytes_agree() {
 }
 
 #[test]
-fn fragments_have_to_agree_where_a_packet_ends() {
+fn fragments_must_agree_on_the_end_of_the_packet() {
     for version in [4, 6] {
         let [first, second, last] = three(version);
         let shorter = cut(&packet(version, 180), first.len(), 5).remove(2);
@@ -224,7 +225,7 @@ fn fragments_have_to_agree_where_a_packet_ends() {
 }
 
 #[test]
-fn what_is_missing_for_a_minute_is_given_up() {
+fn an_incomplete_packet_is_dropped_after_a_minute() {
     let [first, second, last] = three(4);
     let mut reassembler = Reassembler::default();
     assert_eq!(loses(&mut reassembler, &first, NOW), []);
@@ -232,7 +233,7 @@ fn what_is_missing_for_a_minute_is_given_up() {
     assert_eq!(loses(&mut reassembler, &second, just_before), []);
     let mut lost = Vec::new();
     reassembler.expire(NOW + Duration::from_secs(60), |it| lost.push(it));
-    // What is there of it, without a hole.
+    // The data up to the first hole.
     let mut beginning = packet(4, 160);
     beginning = expected(&beginning, 5);
     let [lost] = lost.try_into().unwrap();
@@ -243,7 +244,7 @@ fn what_is_missing_for_a_minute_is_given_up() {
 }
 
 #[test]
-fn the_oldest_gives_way_where_there_is_no_room() {
+fn the_oldest_packet_is_dropped_above_the_limits() {
     let piece = |identification| cut(&packet(4, 4_000), 2_020, identification).remove(0);
     let by_number = Bounds { packets: 3, ..Bounds::default() };
     let by_bytes = Bounds { bytes: 3 * 2_100, ..Bounds::default() };
@@ -255,14 +256,14 @@ fn the_oldest_gives_way_where_there_is_no_room() {
         let lost = loses(&mut reassembler, &piece(3), NOW);
         let lost: Vec<_> = lost.iter().map(|it| (it.cause, it.tag)).collect();
         assert_eq!(lost, [(Cause::Room, 10)], "{bounds:?}");
-        // The others are still there.
+        // The other packets are still there.
         let rest = cut(&packet(4, 4_000), 2_020, 1).remove(1);
         assert!(matches!(take(&mut reassembler, &rest), Taken::Whole(_)));
     }
 }
 
 #[test]
-fn one_fragment_that_met_congestion_is_enough() {
+fn one_fragment_with_congestion_experienced_marks_the_packet() {
     for version in [4, 6] {
         for marked in 0..3 {
             let mut reassembler = Reassembler::default();
@@ -286,12 +287,12 @@ fn one_fragment_that_met_congestion_is_enough() {
 }
 
 #[test]
-fn headers_in_front_of_the_fragment_header_stay() {
+fn headers_before_the_fragment_header_are_kept() {
     let packet = packet(6, 200);
     let mut reassembler = Reassembler::default();
     let mut whole = None;
     for fragment in cut(&packet, 128, 7) {
-        // Hop-by-hop options, all padding.
+        // Hop-by-hop options with only padding.
         let mut longer = fragment[..40].to_vec();
         longer.extend([protocol::FRAGMENT, 0, 1, 4, 0, 0, 0, 0]);
         longer.extend(&fragment[40..]);
@@ -310,16 +311,16 @@ fn headers_in_front_of_the_fragment_header_stay() {
 }
 
 #[test]
-fn what_can_be_part_of_no_packet_is_damaged() {
+fn impossible_fragments_are_damaged() {
     let mut reassembler = Reassembler::default();
     let [first, _, last] = three(4);
-    // Cut short, whole, and beyond the longest packet.
+    // Truncated, not a fragment, and beyond the longest packet.
     assert_eq!(take(&mut reassembler, &first[..99]), Taken::Damaged);
     assert_eq!(take(&mut reassembler, &packet(4, 100)), Taken::Damaged);
     let mut beyond = last.clone();
     beyond[6..8].copy_from_slice(&0x1fff_u16.to_be_bytes());
     assert_eq!(take(&mut reassembler, &beyond), Taken::Damaged);
-    // Others behind it, and no multiple of 8.
+    // More fragments follow, but the length is no multiple of 8.
     let mut odd = first.clone();
     odd[3] -= 1;
     assert_eq!(take(&mut reassembler, &odd), Taken::Damaged);
@@ -331,7 +332,7 @@ fn what_can_be_part_of_no_packet_is_damaged() {
 }
 
 #[test]
-fn some_packets_are_not_cut() {
+fn packets_that_cannot_be_fragmented_are_rejected() {
     assert!(Fragments::of(&packet(4, 100), 27, 0).is_none());
     assert!(Fragments::of(&packet(4, 100), 28, 0).is_some());
     assert!(Fragments::of(&packet(6, 100), 55, 0).is_none());
@@ -345,7 +346,7 @@ fn some_packets_are_not_cut() {
 }
 
 #[test]
-fn what_is_given_up_is_known_again_as_a_first_fragment() {
+fn a_dropped_packet_becomes_one_first_fragment() {
     for version in [4, 6] {
         let [first, second, last] = three(version);
         for (arrived, expected) in [
@@ -365,7 +366,7 @@ fn what_is_given_up_is_known_again_as_a_first_fragment() {
             assert_eq!(reassembler.next(), None);
         }
     }
-    // Behind a header of options, which names the fragment's.
+    // Behind an options header, which names the fragment header.
     let [first, ..] = three(6);
     let options = [protocol::FRAGMENT, 0, 1, 4, 0, 0, 0, 0];
     let mut first = [&first[..40], &options, &first[40..]].concat();

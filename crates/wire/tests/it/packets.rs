@@ -1,4 +1,4 @@
-//! Packets of every kind, whole, cut anywhere, and damaged: dissected, repaired and shown.
+//! Packets of every kind, complete, truncated and damaged: dissection, repair and printing.
 
 use proptest::prelude::*;
 use wirestorm_base::time::Instant;
@@ -11,7 +11,7 @@ use wirestorm_wire::packet::{
 };
 use wirestorm_wire::print::{HexDump, Summary};
 
-/// RFC 1071 section 4.1, word by word: independent of the crate's own.
+/// Computes a checksum word by word (RFC 1071 section 4.1), independent of the crate's code.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let data = parts.concat();
     let mut total = 0_u64;
@@ -24,7 +24,7 @@ fn checksum(parts: &[&[u8]]) -> u16 {
     !(total as u16)
 }
 
-/// A frame that is built right, and what is known of it.
+/// A valid frame with its expected properties.
 #[derive(Clone, Debug)]
 struct Built {
     frame: Vec<u8>,
@@ -32,7 +32,7 @@ struct Built {
     transport_offset: usize,
     protocol: u8,
     vlan: u16,
-    /// The least length that has all that the flow's key needs.
+    /// Shortest length that contains the whole flow key.
     key_end: usize,
 }
 
@@ -44,7 +44,7 @@ enum Encapsulation {
     PointToPoint,
 }
 
-/// Puts `encapsulations` around `packet`, which is of type `ethertype`; outermost first.
+/// Puts `encapsulations`, outermost first, around `packet` of type `ethertype`.
 fn encapsulate(encapsulations: &[Encapsulation], ethertype: u16, packet: &[u8]) -> Vec<u8> {
     const ADDRESSES: [u8; 12] = [0x52, 1, 2, 3, 4, 5, 0x52, 0xf0, 0xf1, 0xf2, 0xf3, 0xf4];
     let (mut kind, mut frame) = (ethertype, packet.to_vec());
@@ -54,7 +54,7 @@ fn encapsulate(encapsulations: &[Encapsulation], ethertype: u16, packet: &[u8]) 
             Encapsulation::Vlan(outer, control) => {
                 (*outer, [control.to_be_bytes(), behind].concat())
             }
-            // Labels below the innermost are not the bottom.
+            // Only the innermost label is the bottom of the stack.
             Encapsulation::Mpls(labels) => {
                 let mut stack = [0, 1, 0, 64].repeat(usize::from(*labels));
                 stack.extend([0, 2, 1, 64]);
@@ -76,8 +76,8 @@ fn encapsulate(encapsulations: &[Encapsulation], ethertype: u16, packet: &[u8]) 
     [&ADDRESSES[..], &kind.to_be_bytes(), &frame].concat()
 }
 
-/// A transport header of `protocol` before `payload`, without checksum; and the bytes of it
-/// that a flow's key needs, and where its checksum is.
+/// Returns a transport header of `protocol` with `payload` and no checksum, the length that a flow
+/// key needs, and the offset of the checksum.
 fn transport(protocol: u8, payload: &[u8]) -> (Vec<u8>, usize, Option<usize>) {
     let length = (payload.len() as u16 + 8).to_be_bytes();
     match protocol {
@@ -145,7 +145,7 @@ fn build_ipv6(
     for (index, kind) in extensions.iter().enumerate() {
         let next = extensions.get(index + 1).copied().unwrap_or(protocol);
         match *kind {
-            // An atomic fragment, a whole packet.
+            // An atomic fragment is a whole packet.
             protocol::FRAGMENT => chain.extend([next, 0, 0, 0, 0, 0, 0, 9]),
             protocol::AUTHENTICATION => {
                 chain.extend([next, 4]);
@@ -257,7 +257,7 @@ fn any_link() -> impl Strategy<Value = LinkType> {
     ])
 }
 
-/// Constructs every view of `data`, and reads and writes whatever it has.
+/// Constructs every view of `data`, and calls its getters and setters.
 macro_rules! exercise {
     ($data:expr; $($view:path { $($read:ident)* ; $($write:ident($($value:expr)?))* })*) => {$(
         if let Ok(mut view) = <$view>::new($data.to_vec()) {
@@ -271,7 +271,7 @@ macro_rules! exercise {
 
 proptest! {
     #[test]
-    fn a_packet_is_found_whatever_is_around_it(built in any_packet()) {
+    fn a_packet_is_found_in_any_encapsulation(built in any_packet()) {
         let found = ethernet(&built.frame);
         let key = found.flow().copied();
         let key = key.ok_or_else(|| TestCaseError::fail(format!("{found:?}")))?;
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn a_packet_cut_anywhere_has_the_same_flow_or_none(built in any_packet()) {
+    fn a_truncated_packet_has_the_same_flow_or_none(built in any_packet()) {
         let whole = ethernet(&built.frame).class;
         for length in 0..=built.frame.len() {
             let found = ethernet(&built.frame[..length]);
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn wrong_checksums_are_made_right_and_nothing_else_is_touched(
+    fn wrong_checksums_are_corrected_and_nothing_else_changes(
         built in any_packet(), wrong: [u8; 4], padding in 0..20_usize,
     ) {
         let mut frame = built.frame.clone();
@@ -374,7 +374,7 @@ proptest! {
         }
         let mut transport =
             if built.protocol == protocol::SCTP { Outcome::Left(Left::OtherKind) } else { Outcome::Absent };
-        // Zero in UDP would mean that there is none.
+        // Zero in UDP would mean no checksum.
         if let Some(field) = field.filter(|_| wrong[2..] != [0, 0]) {
             let at = built.transport_offset + field;
             frame[at..at + 2].copy_from_slice(&wrong[2..]);
@@ -388,7 +388,7 @@ proptest! {
 }
 
 #[test]
-fn a_udp_datagram_without_a_checksum_stays_so_on_ipv4_alone() {
+fn a_udp_datagram_without_a_checksum_is_unchanged_only_over_ipv4() {
     let mut four = build_ipv4(&[], 0, protocol::UDP, b"data");
     let at = four.transport_offset + 6;
     four.frame[at..at + 2].fill(0);
@@ -406,7 +406,7 @@ fn a_udp_datagram_without_a_checksum_stays_so_on_ipv4_alone() {
 }
 
 #[test]
-fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
+fn a_udp_checksum_of_zero_is_sent_as_all_ones() {
     // The last word makes the sum all ones.
     let built = build_ipv4(&[], 0, protocol::UDP, &[0, 0]);
     let at = built.transport_offset + 6;
@@ -420,8 +420,8 @@ fn a_udp_checksum_that_comes_to_zero_is_sent_as_ones() {
 }
 
 #[test]
-fn a_udp_datagram_shorter_than_its_ip_packet_is_summed_by_its_own_length() {
-    // Wireshark's rule and Linux's: the pseudo header and the sum have the length of UDP.
+fn a_udp_checksum_uses_the_udp_length_if_the_ip_packet_is_longer() {
+    // As in Wireshark and Linux, the pseudo-header and the sum use the UDP length.
     let good = build_ipv4(&[], 0, protocol::UDP, b"data");
     let mut longer = good.clone();
     longer.frame.extend([0xff; 6]);
@@ -440,7 +440,7 @@ fn a_udp_datagram_shorter_than_its_ip_packet_is_summed_by_its_own_length() {
 }
 
 #[test]
-fn what_is_not_whole_keeps_its_transport_checksum_and_says_so() {
+fn incomplete_packets_keep_their_transport_checksum() {
     let left = |frame: &[u8], reason| {
         let mut repaired = frame.to_vec();
         let found = ethernet(frame);
@@ -466,7 +466,7 @@ fn what_is_not_whole_keeps_its_transport_checksum_and_says_so() {
 }
 
 #[test]
-fn the_header_checksum_is_made_right_even_where_the_packet_is_cut() {
+fn the_header_checksum_of_a_truncated_packet_is_corrected() {
     let mut built = build_ipv4(&[], 2, protocol::TCP, &[0; 99]);
     let good = built.frame.clone();
     built.frame.truncate(14 + 28);
@@ -480,7 +480,7 @@ fn the_header_checksum_is_made_right_even_where_the_packet_is_cut() {
 }
 
 #[test]
-fn views_read_and_write_the_fields_of_the_standards() {
+fn views_read_and_write_all_fields() {
     let mut built = build_ipv4(&[Encapsulation::Vlan(0x8100, 0xb007)], 0, protocol::TCP, b"hello");
     let mut frame = ethernet::Frame::new(&mut built.frame).unwrap();
     frame.set_source("02:00:00:00:00:09".parse().unwrap());
@@ -526,7 +526,7 @@ fn views_read_and_write_the_fields_of_the_standards() {
 }
 
 #[test]
-fn a_view_of_what_is_too_short_says_what_is_missing() {
+fn errors_of_views_have_the_found_and_expected_values() {
     let error = udp::Packet::new(&[0; 7][..]).unwrap_err();
     assert_eq!(error.to_string(), "UDP: 7 bytes, expected at least 8");
     let error = ipv4::Packet::new(&[0x65; 40][..]).unwrap_err();

@@ -1,4 +1,4 @@
-//! The decoder, the encoders and the dissection against Wireshark's, on real captures.
+//! The decoder, the encoders and the dissection compared with Wireshark on real captures.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// One line for each packet: the fields asked for, separated by tabs, of the outermost layers.
+/// Returns for each packet the requested fields of the outermost layers.
 fn tshark(path: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut arguments = vec!["-n", "-r", path, "-o", "ip.defragment:FALSE"];
     arguments.extend(["-o", "ipv6.defragment:FALSE", "-T", "fields", "-E", "occurrence=f"]);
@@ -25,7 +25,7 @@ fn tshark(path: &str, fields: &[&str]) -> Option<Vec<Vec<String>>> {
 }
 
 #[test]
-fn records_are_those_that_tshark_reads() {
+fn records_equal_those_of_tshark() {
     for path in real_captures().unwrap_or_default() {
         let fields = ["frame.time_epoch", "frame.cap_len", "frame.len"];
         let Some(expected) = tshark(path.to_str().unwrap(), &fields) else { return };
@@ -45,7 +45,7 @@ fn records_are_those_that_tshark_reads() {
 }
 
 #[test]
-fn what_editcap_converts_to_other_formats_reads_the_same() {
+fn files_converted_by_editcap_have_the_same_records() {
     let folder = TemporaryFolder::new("editcap");
     for path in real_captures().unwrap_or_default() {
         let expected = decode(&read(&path)).records;
@@ -63,7 +63,7 @@ fn what_editcap_converts_to_other_formats_reads_the_same() {
 }
 
 #[test]
-fn tshark_reads_the_pcapng_that_is_written() {
+fn tshark_reads_written_pcapng_files() {
     let Some(captures) = real_captures() else { return };
     let folder = TemporaryFolder::new("pcapng");
     let file = read(&captures[0]);
@@ -104,7 +104,7 @@ const FLOW_FIELDS: [&str; 14] = [
     "vlan.id",
 ];
 
-/// The flow of a packet as text, by Wireshark; empty where it is none.
+/// Returns Wireshark's flow of a packet as text; empty if it has none.
 fn expected_flow(fields: &[String]) -> String {
     let field = |index: usize| fields.get(index).map_or("", String::as_str);
     let (source, destination) =
@@ -112,7 +112,7 @@ fn expected_flow(fields: &[String]) -> String {
     if source.is_empty() {
         return String::new();
     }
-    // Ports of a packet quoted in an ICMP error come in the same fields, so ICMP comes first.
+    // The ports of a packet quoted in an ICMP error use the same fields, so check ICMP first.
     let pairs = [(1, 9), (58, 11), (6, 5), (17, 7)];
     let (number, at) = pairs.into_iter().find(|(_, at)| !field(*at).is_empty()).unwrap_or_default();
     let (protocol, ports) = match number {
@@ -124,7 +124,7 @@ fn expected_flow(fields: &[String]) -> String {
 }
 
 #[test]
-fn flows_are_those_that_tshark_tells() {
+fn flows_equal_those_of_tshark() {
     for path in real_captures().unwrap_or_default() {
         let Some(lines) = tshark(path.to_str().unwrap(), &FLOW_FIELDS) else { return };
         let file = read(&path);
@@ -154,7 +154,7 @@ fn flows_are_those_that_tshark_tells() {
 }
 
 #[test]
-fn counts_of_the_mixed_capture_are_those_of_tcpreplay() {
+fn counts_of_the_mixed_capture_equal_those_of_tcpreplay() {
     let captures = real_captures().unwrap_or_default();
     let Some(path) = captures.iter().find(|path| path.ends_with("mixed_web.pcap")) else { return };
     let file = read(path);
@@ -170,13 +170,13 @@ fn counts_of_the_mixed_capture_are_those_of_tcpreplay() {
             _ => others += 1,
         }
     }
-    // tcpreplay says 47 flows, 176 flow packets, 2 non-flow packets, and a warning for one that
-    // it cannot tell, which is a frame of IEEE 802.3.
+    // tcpreplay reports 47 flows, 176 flow packets and 2 non-flow packets. It warns about one more
+    // packet, an IEEE 802.3 frame.
     assert_eq!((flows.len(), flow_packets, others), (47, 176, 3));
 }
 
 #[test]
-fn lines_are_those_that_tcpdump_prints() {
+fn lines_equal_those_of_tcpdump() {
     let Some(captures) = real_captures() else { return };
     let mut compared = 0;
     for path in captures {
@@ -192,8 +192,8 @@ fn lines_are_those_that_tcpdump_prints() {
             let (time, found) = found.split_once(' ').unwrap();
             let (expected_time, expected) = line.split_once(' ').unwrap();
             assert_eq!(time, format!("{expected_time}000"));
-            // What tcpdump says of application protocols is behind the length, or in its place;
-            // of DNS it shows the question only in a query.
+            // tcpdump prints application protocols behind the length or instead of it. It shows the
+            // DNS question only for a query.
             let comparable = ["Flags [", ": UDP, length", ": ICMP echo", "ARP, ", "A? "];
             let cut_short = expected.contains("truncated-ip");
             if comparable.iter().any(|part| expected.contains(part)) && !cut_short {
@@ -209,7 +209,7 @@ fn lines_are_those_that_tcpdump_prints() {
 }
 
 #[test]
-fn repaired_checksums_are_right_to_tshark() {
+fn tshark_accepts_repaired_checksums() {
     let folder = TemporaryFolder::new("repair");
     for path in real_captures().unwrap_or_default() {
         let file = read(&path);
@@ -221,7 +221,8 @@ fn repaired_checksums_are_right_to_tshark() {
             let dissection = dissect(header.link_type, data);
             let mut frame = data.to_vec();
             repair(&mut frame, &dissection);
-            // A right checksum that is made wrong must come back, a wrong one was made right.
+            // Damage a correct checksum: the repair must restore it. A wrong one was corrected
+            // before.
             let mut again = frame.clone();
             let at = usize::from(dissection.network_offset) + 10;
             if dissection.ethertype == ethertype::IPV4 {
@@ -245,7 +246,7 @@ fn repaired_checksums_are_right_to_tshark() {
         arguments.extend(fields.iter().flat_map(|field| ["-e", field.as_str()]));
         let Some(output) = run("tshark", &arguments) else { return };
         for (number, (line, repair)) in output.lines().zip(&repairs).enumerate() {
-            // Zero is Wireshark's "bad".
+            // Zero is Wireshark's status "bad".
             let mut statuses = line.split('\t');
             let place = format!("{} packet {}: {line:?} {repair:?}", path.display(), number + 1);
             assert_ne!(statuses.next(), Some("0"), "{place}");
@@ -258,7 +259,7 @@ fn repaired_checksums_are_right_to_tshark() {
 }
 
 #[test]
-fn wrong_checksums_of_the_mixed_capture_are_those_that_wireshark_calls_bad() {
+fn wrong_checksums_of_the_mixed_capture_equal_those_of_wireshark() {
     let captures = real_captures().unwrap_or_default();
     let Some(path) = captures.iter().find(|path| path.ends_with("mixed_web.pcap")) else { return };
     let file = read(path);
@@ -271,6 +272,6 @@ fn wrong_checksums_of_the_mixed_capture_are_those_that_wireshark_calls_bad() {
             changed.push(number + 1);
         }
     }
-    // tcprewrite repairs the last three alone: it leaves frames whose length is not that of IP.
+    // tcprewrite leaves the last three, whose frame length differs from the IP length.
     assert_eq!(changed, [11, 12, 14, 19, 27, 32]);
 }

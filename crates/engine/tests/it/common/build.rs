@@ -1,4 +1,4 @@
-//! Frames built by hand, with right checksums, and a receiver's check of them.
+//! Hand-made frames with correct checksums, and a receiver's check of them.
 
 use wirestorm_wire::checksum::{combine, pseudo_header_ipv4, pseudo_header_ipv6, sum};
 use wirestorm_wire::packet::{ethertype, protocol};
@@ -9,17 +9,17 @@ pub(crate) const CLIENT6: [u8; 16] = [0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 pub(crate) const SERVER6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
 pub(crate) const MACS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
-/// An Ethernet frame whose header ends in `tags` and the type of what follows.
+/// Builds an Ethernet frame with `tags` before the EtherType `kind`.
 pub(crate) fn frame(tags: &[u8], kind: u16, packet: &[u8]) -> Vec<u8> {
     [&MACS[..], tags, &kind.to_be_bytes(), packet].concat()
 }
 
-/// A VLAN tag with its type in front.
+/// Builds a VLAN tag with its EtherType.
 pub(crate) fn tag(kind: u16, control: u16) -> Vec<u8> {
     [kind.to_be_bytes(), control.to_be_bytes()].concat()
 }
 
-/// An IPv4 packet between client and server.
+/// Builds an IPv4 packet from client to server.
 pub(crate) fn ipv4(protocol: u8, options: &[u8], fragment: u16, payload: &[u8]) -> Vec<u8> {
     let header_length = 20 + options.len();
     let mut header = vec![0x40 | (header_length / 4) as u8, 0];
@@ -35,7 +35,7 @@ pub(crate) fn ipv4(protocol: u8, options: &[u8], fragment: u16, payload: &[u8]) 
     [&header, payload].concat()
 }
 
-/// An IPv6 packet between client and server; `extensions` end in one that names the protocol.
+/// Builds an IPv6 packet from client to server; the last of `extensions` names the protocol.
 pub(crate) fn ipv6(next: u8, extensions: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0x60, 0, 0, 0];
     header.extend(((extensions.len() + payload.len()) as u16).to_be_bytes());
@@ -45,7 +45,7 @@ pub(crate) fn ipv6(next: u8, extensions: &[u8], payload: &[u8]) -> Vec<u8> {
     [&header, extensions, payload].concat()
 }
 
-/// Sets the checksum at `at` of a transport header that has zero there.
+/// Computes the checksum at `at` of a transport header that has zero there.
 pub(crate) fn with_checksum(mut segment: Vec<u8>, at: usize, number: u8, is_ipv6: bool) -> Vec<u8> {
     let pseudo = match number {
         protocol::ICMP | protocol::IGMP => 0,
@@ -73,15 +73,15 @@ pub(crate) fn udp(payload: &[u8], is_ipv6: bool) -> Vec<u8> {
     with_checksum([&header, payload].concat(), 6, protocol::UDP, is_ipv6)
 }
 
-/// An echo request of ICMP or ICMPv6.
+/// Builds an ICMP or ICMPv6 echo request.
 pub(crate) fn echo(payload: &[u8], is_ipv6: bool) -> Vec<u8> {
     let (kind, number) = if is_ipv6 { (128, protocol::ICMPV6) } else { (8, protocol::ICMP) };
     let header = [kind, 0, 0, 0, 0, 1, 0, 2];
     with_checksum([&header, payload].concat(), 2, number, is_ipv6)
 }
 
-/// What a receiver makes of the checksums of the IP packet at `network`: of the header and of
-/// what it carries. `None` where there is none, or the packet is not all there.
+/// Verifies the checksums of the IP packet at `network`: of the header and of the payload. `None`
+/// means no checksum, or an incomplete packet.
 pub(crate) fn received(frame: &[u8], network: usize) -> (Option<bool>, Option<bool>) {
     let Some(packet) = frame.get(network..).filter(|packet| packet.len() >= 20) else {
         return (None, None);
@@ -112,7 +112,7 @@ pub(crate) fn received(frame: &[u8], network: usize) -> (Option<bool>, Option<bo
                 return (None, None);
             };
             let (mut next, mut at) = (packet[6], 40);
-            // Hop-by-hop and destination options are the only ones that are built here.
+            // The tests build only hop-by-hop and destination options.
             while matches!(next, 0 | 60) {
                 let Some([following, units]) = packet.get(at..at + 2) else { return (None, None) };
                 (next, at) = (*following, at + 8 + usize::from(*units) * 8);
@@ -152,7 +152,7 @@ fn check(segment: &[u8], number: u8, covered: u16) -> Option<bool> {
     Some(combine(covered, sum(segment)) == 0xffff)
 }
 
-/// The type that announces a packet.
+/// Returns the EtherType of a packet.
 pub(crate) fn kind(is_ipv6: bool) -> u16 {
     if is_ipv6 { ethertype::IPV6 } else { ethertype::IPV4 }
 }

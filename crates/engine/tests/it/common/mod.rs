@@ -1,4 +1,4 @@
-//! What several tests of this crate need.
+//! Helpers that several tests share.
 
 pub(crate) mod build;
 
@@ -8,7 +8,7 @@ use wirestorm_engine::edit::{Edited, Editor, FrameFacts};
 use wirestorm_wire::capture::{LinkType, Records};
 use wirestorm_wire::dissect::{Class, dissect};
 
-/// The folder of reference output; `None`, with a word, where it is absent.
+/// Returns the folder of reference output; prints a note and returns `None` if it is absent.
 pub(crate) fn goldens() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/goldens/tcpreplay");
     if folder.is_dir() {
@@ -18,7 +18,7 @@ pub(crate) fn goldens() -> Option<PathBuf> {
     None
 }
 
-/// The real captures; `None`, with a word, where they are absent.
+/// Returns the real captures; prints a note and returns `None` if they are absent.
 pub(crate) fn captures() -> Option<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -31,7 +31,7 @@ pub(crate) fn captures() -> Option<Vec<PathBuf>> {
     Some(captures.collect())
 }
 
-/// A packet of a capture.
+/// Packet of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) data: Vec<u8>,
@@ -39,7 +39,7 @@ pub(crate) struct Packet {
     pub(crate) link: LinkType,
 }
 
-/// The packets of a capture file.
+/// Reads the packets of a capture file.
 pub(crate) fn packets(path: &Path) -> Vec<Packet> {
     let file = std::fs::read(path).expect("a readable capture");
     Records::new(&file)
@@ -54,7 +54,7 @@ pub(crate) fn packets(path: &Path) -> Vec<Packet> {
         .collect()
 }
 
-/// What the reader of a capture tells the editor of a frame.
+/// Returns the facts about a frame that a capture reader passes to the editor.
 pub(crate) fn facts(frame: &[u8]) -> FrameFacts {
     let dissection = dissect(LinkType::EN10MB, frame);
     let Class::Flow(key) = dissection.class else { return FrameFacts::default() };
@@ -68,8 +68,7 @@ pub(crate) fn facts(frame: &[u8]) -> FrameFacts {
     }
 }
 
-/// The frame that an editor makes; `None` where it is not to be sent. The buffer has room
-/// enough.
+/// Edits a frame in a large enough buffer; returns `None` if the frame is dropped.
 pub(crate) fn edited(
     editor: &Editor,
     frame: &[u8],
@@ -77,7 +76,7 @@ pub(crate) fn edited(
     facts: FrameFacts,
 ) -> Option<Vec<u8>> {
     let mut buffer = frame.to_vec();
-    // What was in the buffer before must not show.
+    // Old bytes of the buffer must not become visible.
     buffer.resize(frame.len().max(original_length) + editor.frame_length_max_growth(), 0xa5);
     match editor.apply(&mut buffer, frame.len(), original_length, facts) {
         Edited::Length(length) => {

@@ -1,4 +1,4 @@
-//! Frames by hand, for peers that do what no library would (RFC 9113 sections 4 and 6).
+//! Hand-made frames, for peers that violate the protocol (RFC 9113 sections 4 and 6).
 
 use std::collections::VecDeque;
 
@@ -18,9 +18,9 @@ pub(crate) const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
 
-/// `:status: 200`, `:method: GET`, `:scheme: http`, `:path: /`, as HPACK's static table has them
-/// (RFC 7541 appendix A).
+/// `:status: 200`, encoded by HPACK's static table (RFC 7541 appendix A).
 pub(crate) const OK: &[u8] = &[0x88];
+/// `:method: GET`, `:scheme: http`, `:path: /`, encoded by HPACK's static table.
 pub(crate) const GET: &[u8] = &[0x82, 0x86, 0x84];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The frames of bytes, all of which are there.
+/// Splits bytes into frames; the last one must be complete.
 pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     let mut frames = Vec::new();
     while let [a, b, c, kind, flags, d, e, f, g, rest @ ..] = bytes {
@@ -50,21 +50,21 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     frames
 }
 
-/// What a session sends now.
+/// Returns the bytes that a session sends now.
 pub(crate) fn sent(session: &mut dyn Session) -> Vec<u8> {
     let mut bytes = VecDeque::new();
     session.depart(&mut bytes);
     bytes.into()
 }
 
-/// What a program hears of these bytes.
+/// Passes received bytes to a session; returns what the program receives.
 pub(crate) fn heard(session: &mut dyn Session, bytes: &[u8]) -> String {
     let mut text = Vec::new();
     session.hear(bytes, &mut |plaintext| text.extend_from_slice(plaintext));
     String::from_utf8(text).unwrap()
 }
 
-/// Says all of a text, of which nothing is held back.
+/// Sends a text, which the session must take completely.
 #[track_caller]
 pub(crate) fn say(session: &mut dyn Session, text: &str) {
     assert_eq!(session.say(text.as_bytes()), text.len());

@@ -123,12 +123,12 @@ fn a_port_may_have_tunnels() {
         (
             "{clients: 1.1.1.1-1.1.1.9, teid: 1, to: 1.1.1.1}, {clients: 1.1.1.0-1.1.1.3, teid: 1, to: \
              1.1.1.1}",
-            "[1].clients: 1.1.1.1 has a tunnel already",
+            "[1].clients: 1.1.1.1 already has a tunnel",
         ),
         (
             "{clients: 1.1.1.1-1.1.1.3, teid: 4294967290, teid_step: 3, to: 1.1.1.1}",
-            "[0].teid: found 4294967290, with which the last of 3 clients, in steps of 3, has \
-             4294967296: expected that to be at most 4294967295",
+            "[0].teid: found 4294967290: with a step of 3 the last of 3 clients gets 4294967296, \
+             expected at most 4294967295",
         ),
     ] {
         let own = format!("{{name: s, addresses: 10.0.9.1/24, tunnels: [{tunnels}]}}");

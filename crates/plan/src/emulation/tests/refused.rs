@@ -60,7 +60,7 @@ fn every_error_has_its_path() {
         (
             "name: page",
             "name: 204",
-            "templates[0].name: found 204, expected a name; a text needs quotes here: \"204\"",
+            "templates[0].name: found 204, expected a name; a string needs quotes: \"204\"",
         ),
         ("name: page", "name: page\n    group: ''", "templates[0].group: found \"\", expected"),
         ("{name: c,", "{name: '',", "ports[0].name: found \"\", expected a name"),
@@ -90,7 +90,7 @@ fn every_error_has_its_path() {
             "templates[0].tcp.delayed_ack: found \"40us\", expected whole milliseconds",
         ),
         ("mss: 1460", "mss: 1", "templates[0].tcp.mss: found 1, expected a whole number from 10"),
-        ("name: page", "name: page, nam: 1", "plan: found no YAML"),
+        ("name: page", "name: page, nam: 1", "plan: invalid YAML"),
         (
             "10.0.1.1-10.0.1.255",
             "10.0.0.0-10.0.0.3",
@@ -103,11 +103,7 @@ fn every_error_has_its_path() {
             "templates[0].client.servers: found \"10.0.1.1-10.0.1.255\", expected addresses of \
              which none is a client's: those are 10.0.0.250 and the 7 behind it",
         ),
-        (
-            "{name: s}",
-            "{name: c}",
-            "ports[1]: found a second port \"c\", expected a name of its own",
-        ),
+        ("{name: s}", "{name: c}", "ports[1]: found a second port \"c\", expected a unique name"),
         (
             "{name: s}",
             "{name: s, gateway: nowhere}",
@@ -148,11 +144,7 @@ fn every_error_has_its_path() {
             "limit: 0",
             "templates[0].client.limit: found 0, expected a whole number from 1 to",
         ),
-        (
-            "tx: c",
-            "tx: c\n      tx: s",
-            "plan: line 9 column 7: found the key \"tx\" a second time, expected it once",
-        ),
+        ("tx: c", "tx: c\n      tx: s", "plan: line 9 column 7: duplicate key \"tx\""),
         (
             "limit: 100",
             "order: random\n      turn: 2",
@@ -177,12 +169,9 @@ fn every_error_has_its_path() {
     for (whole, expected) in [
         ("ports: []\ntemplates: []", "templates: found no template, expected at least one"),
         ("ports: []", "templates: found nothing, expected a list of templates"),
-        ("{\"ports\": [], \"templates\": ]", "plan: found no JSON: expected value at line 1"),
-        ("ports: [", "plan: found no YAML: "),
-        (
-            "{\"ports\": [], \"ports\": []}",
-            "plan: line 1 column 21: found the key \"ports\" a second time",
-        ),
+        ("{\"ports\": [], \"templates\": ]", "plan: invalid JSON: expected value at line 1"),
+        ("ports: [", "plan: invalid YAML: "),
+        ("{\"ports\": [], \"ports\": []}", "plan: line 1 column 21: duplicate key \"ports\""),
         (
             "ports: [{name: s}]\ntemplates: [{name: a, server: {tx: s, port: 1, program: {send: a}}}]",
             "templates[0].server.program: found fields (send, ...), expected a list of",
@@ -193,7 +182,7 @@ fn every_error_has_its_path() {
     }
     let twice = PAGE.to_owned() + PAGE.split("templates:").nth(1).unwrap();
     let found = EmulationPlan::parse(&twice).unwrap_err().to_string();
-    let expected = "templates[1]: found a second template \"page\", expected a name of its own\n\
+    let expected = "templates[1]: found a second template \"page\", expected a unique name\n\
                     templates[1]: \"page\" has a server at port 80 of \"s\", where \"page\" has one \
                     already";
     assert_eq!(found, expected);

@@ -1,4 +1,4 @@
-//! Entries: a capture, how often it is played, and between whom.
+//! Entries of `cap_info`: a capture, its rate, and its address pools.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -41,34 +41,34 @@ const ENTRY: [&str; 18] = [
     "ip_header_offset",
 ];
 
-/// The greatest `plugin_id`.
+/// Maximum `plugin_id`.
 const PLUGINS_MAX: u64 = 5;
 
-/// What all entries are read with.
+/// Settings of the profile that apply to all entries.
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) pools: Pools,
     pub(super) gaps: CommonGaps,
-    /// The upper 96 bits of clients' and servers' addresses over IPv6.
+    /// Upper 96 bits of the clients' and servers' IPv6 addresses.
     pub(super) prefixes: [Option<[u8; 16]>; 2],
-    /// The VLANs of clients with even and with odd addresses.
+    /// VLANs of clients with even and with odd addresses.
     pub(super) vlans: Option<[u16; 2]>,
-    /// Pairs of ports.
+    /// Number of port pairs.
     pub(super) pairs: u32,
-    /// Whether everything is over IPv6.
+    /// Whether all flows use IPv6.
     pub(super) is_ipv6: bool,
 }
 
-/// An entry, with what was found in its capture.
+/// An entry, with the flows of its capture.
 #[derive(Debug)]
 pub(super) struct Entry {
     path: String,
-    /// What its templates are called.
+    /// Base name of its templates.
     name: String,
     pools: [Pool; 2],
     rate: Rate,
     turn: u32,
-    /// How many flows there are before they come again.
+    /// Number of flows after which addresses and ports repeat.
     limit: Option<u64>,
     flows: Vec<Flow>,
 }
@@ -77,14 +77,15 @@ pub(super) struct Entry {
 #[derive(Debug)]
 struct Flow {
     said: Speech,
-    /// The client's port, where it is kept.
+    /// The client's port, if `keep_src_port` is set.
     client_port: Option<u16>,
     is_ipv6: bool,
-    /// Whether a server of the pools begins it.
+    /// Whether an address of the server pool initiates the flow.
     is_reversed: bool,
 }
 
-/// What templates are called: like their captures, from the second one of a name on with a number.
+/// Returns the names of the entries' templates: the file stem, with a number from the second use
+/// on.
 pub(super) fn names(entries: &[Place<'_>]) -> Vec<String> {
     let mut names = Vec::<String>::new();
     for entry in entries {
@@ -109,8 +110,8 @@ impl Common {
         let fields = place.fields(&ENTRY)?;
         for field in ["max_ip_tunnels", "ip_header_offset"] {
             if let Some(place) = fields.get(field) {
-                let message = "found a tunnel to be seen through, expected TCP or UDP right over \
-                               IP: take the capture out of its tunnel";
+                let message = "found a tunnel, expected TCP or UDP directly over IP: remove the tunnel \
+                               from the capture";
                 return Err(place.says(message));
             }
         }
@@ -134,7 +135,7 @@ impl Common {
         Ok(entry)
     }
 
-    /// The flows of a capture, the file of which this is.
+    /// Returns the flows of a capture. `file` is the place of its name.
     fn flows(
         &self,
         file: &Place<'_>,
@@ -156,18 +157,20 @@ impl Common {
                 None => ends[0] == first_server && ends[0] != ends[1],
                 Some(directions) => *directions.get(index).ok_or_else(|| {
                     let found = directions.len();
-                    wrong(format!("has no direction: flows_dirs has {found}, expected one a flow"))
+                    wrong(format!(
+                        "has no direction: flows_dirs has {found}, expected one per flow"
+                    ))
                 })?,
             };
             if !conversation.has_data() {
                 notes.push(format!(
-                    "{}: flow {number} was left out: neither side says anything",
+                    "{}: skipped flow {number}: neither side sends data",
                     file.path()
                 ));
                 continue;
             }
             if is_reversed && self.vlans.is_some() {
-                let message = "is begun by a server, which has no VLAN: leave out `vlan`";
+                let message = "is initiated by a server, which has no VLAN: remove `vlan`";
                 return Err(wrong(message.to_owned()));
             }
             let client_port = keeps_port.then(|| conversation.client.port());
@@ -177,19 +180,19 @@ impl Common {
             flows.push(Flow { said, client_port, is_ipv6, is_reversed });
         }
         if flows.is_empty() {
-            return Err(file.says("no flow of TCP or UDP that says anything"));
+            return Err(file.says("no TCP or UDP flow with data"));
         }
         if imported.others > 0 {
             notes.push(format!(
-                "{}: {} left out, being neither TCP nor UDP",
+                "{}: skipped {}: neither TCP nor UDP",
                 file.path(),
-                counted(imported.others, "packet was", "packets were")
+                counted(imported.others, "packet", "packets")
             ));
         }
         Ok(flows)
     }
 
-    /// The templates of an entry between a pair of ports, one for each flow.
+    /// Returns the templates of an entry for one pair of ports, one per flow.
     pub(super) fn templates(&self, entry: &Entry, pair: u32) -> Result<Vec<Template>, PlanError> {
         let limit = entry.limit.map(|limit| self.share(limit, pair));
         let mut templates = Vec::new();
@@ -206,7 +209,7 @@ impl Common {
                 entry.pools[place].range(pair, prefix)
             };
             let [clients, servers] = [range(0), range(1)];
-            // Of a flow that a server begins, the two sides change places.
+            // If a server initiates the flow, the two sides swap places.
             let (from, to, transmit, listening) = match flow.is_reversed {
                 false => (clients, servers, 0, 1),
                 true => (servers, clients, 1, 0),
@@ -219,7 +222,7 @@ impl Common {
                 order: if is_from_drawn { Order::Random } else { Order::RoundRobin },
                 turn: entry.turn,
                 reuse_after: limit,
-                // As TRex's.
+                // The port range of TRex.
                 ports: flow.client_port.map_or(1_024..=64_000, |port| port..=port),
                 servers: to,
                 pairing: if is_to_drawn { Pairing::Random } else { Pairing::RoundRobin },
@@ -259,18 +262,18 @@ impl Common {
         Ok(templates)
     }
 
-    /// A pair's part of how many there are in all; those left over are the first pair's.
+    /// Returns a pair's share of a total. The first pair also gets the remainder.
     fn share(&self, all: u64, pair: u32) -> u64 {
         let pairs = u64::from(self.pairs);
         let left_over = if pair == 0 { all % pairs } else { 0 };
         (all / pairs + left_over).max(1)
     }
 
-    /// What is done otherwise than in TRex for all entries.
+    /// Adds notes on differences from TRex that concern all entries.
     pub(super) fn note(&self, entries: &[Entry], notes: &mut Vec<String>) {
         let mut flows = entries.iter().flat_map(|entry| &entry.flows);
         if self.prefixes != [None; 2] && !flows.any(|flow| flow.is_ipv6) {
-            notes.push("src_ipv6, dst_ipv6: used with --ipv6 alone, as in TRex".into());
+            notes.push("src_ipv6, dst_ipv6: used with --ipv6 only, as in TRex".into());
         }
         if let Some([_, odd]) = self.vlans {
             notes.push(format!(
@@ -282,42 +285,42 @@ impl Common {
 }
 
 impl Entry {
-    /// What of it is done otherwise than in TRex.
+    /// Adds notes on differences from TRex that concern this entry.
     fn note(&self, fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<(), PlanError> {
         let Self { path, flows, .. } = self;
         let plugin = fields.get("plugin_id").map_or(Ok(0), |it| it.integer(0, PLUGINS_MAX))?;
         let are_many = fields.get("multi_flow_enabled").map_or(Ok(false), |it| read_flag(&it))?;
         if plugin > 0 {
             notes.push(format!(
-                "{path}.plugin_id: addresses and ports within what is said stay as they were \
-                 captured"
+                "{path}.plugin_id: addresses and ports in payloads stay as captured"
             ));
         }
         if fields.get("dyn_pyload").is_some() {
-            notes.push(format!("{path}.dyn_pyload: what is said stays as it was captured"));
+            notes.push(format!("{path}.dyn_pyload: payloads stay as captured"));
         }
         if flows.len() > 1 {
             let unless = if plugin > 0 || are_many { "" } else { "; TRex refuses such captures" };
             notes.push(format!(
-                "{path}: each of the {} flows of its capture is made so often, by itself{unless}",
+                "{path}: each of the {} flows of its capture has this rate, independently{unless}",
                 flows.len()
             ));
         }
         if self.limit.is_some() && flows.iter().any(|it| it.said.transport == Transport::Tcp) {
             notes.push(format!(
-                "{path}.limit: a connection that is not over, or in TIME-WAIT, comes again from \
+                "{path}.limit: a connection that is still open, or in TIME-WAIT, repeats from \
                  another port"
             ));
         }
         let is_drawn = self.pools.iter().any(|pool| pool.is_random);
         if is_drawn && (self.turn > 1 || self.limit.is_some()) {
-            notes.push(format!("{path}: addresses are drawn for each flow, whatever w and limit"));
+            notes
+                .push(format!("{path}: each flow has random addresses, regardless of w and limit"));
         }
         Ok(())
     }
 }
 
-/// The only server of an entry, where it has one.
+/// Returns the only server of an entry, if `one_app_server` is set.
 fn one_server(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Option<Ipv4Addr>, PlanError> {
     let is_one = fields.get("one_app_server").map_or(Ok(false), |it| read_flag(&it))?;
     match (is_one, fields.get("server_addr")) {
@@ -325,18 +328,18 @@ fn one_server(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Option<Ipv
         (false, None) => Ok(None),
         (true, None) => {
             let place = fields.need("one_app_server", "true or false")?;
-            notes.push(format!("{}: passed over without server_addr, as in TRex", place.path()));
+            notes.push(format!("{}: ignored without server_addr, as in TRex", place.path()));
             Ok(None)
         }
         (false, Some(address)) => {
             let path = address.path();
-            notes.push(format!("{path}: passed over without one_app_server: true, as in TRex"));
+            notes.push(format!("{path}: ignored without one_app_server: true, as in TRex"));
             Ok(None)
         }
     }
 }
 
-/// Flows a second between one of so many pairs of ports.
+/// Reads the flows per second of one pair of ports.
 fn read_rate(fields: &Fields<'_>, pairs: u32) -> Result<Rate, PlanError> {
     const EXPECTED: &str = "flows a second, such as 2.5";
     let place = fields.need("cps", EXPECTED)?;
@@ -346,13 +349,13 @@ fn read_rate(fields: &Fields<'_>, pairs: u32) -> Result<Rate, PlanError> {
         .map_err(|error| place.says(format!("found {text}: {error}")))
 }
 
-/// For each flow whether it goes from servers to clients.
+/// Reads for each flow whether it goes from servers to clients.
 fn read_directions(place: &Place<'_>) -> Result<Vec<bool>, PlanError> {
     let items = place.items("directions, 0 and 1")?;
     items.iter().map(|it| it.integer(0, 1).map(|direction| direction == 1)).collect()
 }
 
-/// Puts clients with even addresses into one VLAN, and those with odd ones into another.
+/// Assigns clients with even addresses to one VLAN, and those with odd addresses to another.
 fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
     let last_bit = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_bits() & 1 == 1,
@@ -369,6 +372,7 @@ fn by_parity(clients: AddressRange, [even, odd]: [u16; 2]) -> Vec<Devices> {
         source: None,
         next_hop: None,
     };
-    // Who is not every second one, beginning with the first, is one of the others.
+    // The first entry matches every second client from the first on; the second entry matches the
+    // rest.
     vec![device(clients, 2, of_first), device(clients, 1, of_others)]
 }

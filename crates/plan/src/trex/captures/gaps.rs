@@ -1,4 +1,4 @@
-//! Times between the packets of captures, as they are written.
+//! Reads the times between the packets of captures.
 
 use wirestorm_base::time::Duration;
 use wirestorm_wire::conversation::Gaps;
@@ -7,14 +7,14 @@ use super::{read_flag, read_micros};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
-/// What is said of all captures.
+/// Settings of the profile that apply to all captures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommonGaps {
-    /// Whether captures keep their times.
+    /// Whether captures keep their packet times.
     keeps: bool,
-    /// What is shorter than this is as long as `instead`.
+    /// Shorter gaps are replaced by `instead`.
     least: Option<Duration>,
-    /// How long gaps are; of captures that keep their times, those that are short.
+    /// Length of gaps; for captures that keep their times, of short gaps only.
     instead: Option<Duration>,
 }
 
@@ -28,13 +28,13 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<CommonGaps, PlanError> {
 }
 
 impl CommonGaps {
-    /// Those of one capture, whose fields these are.
+    /// Returns the gaps of one capture. `fields` are those of its entry.
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<Gaps, PlanError> {
         let keeps = fields.get("cap_ipg").map_or(Ok(self.keeps), |it| read_flag(&it))?;
         if keeps {
             return Ok(match (self.least, self.instead) {
                 (Some(least), Some(instead)) => Gaps::AtLeast { least, instead },
-                // One of them alone does nothing, as in TRex.
+                // One of the two has no effect alone, as in TRex.
                 _ => Gaps::AsCaptured,
             });
         }

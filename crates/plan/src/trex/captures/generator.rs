@@ -1,4 +1,4 @@
-//! Pools of addresses, as a generator has them.
+//! Address pools of a generator.
 
 use std::net::Ipv4Addr;
 
@@ -36,10 +36,10 @@ const POOL: [&str; 11] = [
     "split_to_ports",
 ];
 
-/// The pool that is meant where none is named.
+/// Name of the default pool.
 const USUAL: &str = "default";
 
-/// The pools of a generator, by their names.
+/// Pools of a generator, with their names.
 #[derive(Debug)]
 pub(super) struct Pools {
     clients: Vec<(String, Pool)>,
@@ -84,7 +84,7 @@ fn read_named(
     Ok((name, read_pool(&fields, "ip_start", "ip_end", offset, notes)?))
 }
 
-/// By how much the addresses of each next pair of ports are greater.
+/// Reads the address offset between one pair of ports and the next.
 fn read_offset(fields: &Fields<'_>, usual: Ipv4Addr) -> Result<Ipv4Addr, PlanError> {
     fields.get("dual_port_mask").map_or(Ok(usual), |it| read_address(&it))
 }
@@ -112,7 +112,7 @@ fn read_pool(
     let first = read_address(&fields.need(first, "an IPv4 address")?)?;
     let last = fields.need(last, "an IPv4 address")?;
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
-    let more = more.ok_or_else(|| last.wrong(format!("{first} or an address behind it")))?;
+    let more = more.ok_or_else(|| last.wrong(format!("{first} or a later address")))?;
     Ok(Pool { first, count: more.saturating_add(1), offset, is_random })
 }
 
@@ -121,7 +121,7 @@ fn note_ports(fields: &Fields<'_>, notes: &mut Vec<String>) {
         let asked = fields.get(name).filter(|it| read_flag(it).unwrap_or(true));
         notes.extend(asked.map(|it| {
             format!(
-                "{}: passed over: each client and server have all ports between them",
+                "{}: ignored: each pair of client and server uses the whole port range",
                 it.path()
             )
         }));
@@ -129,7 +129,7 @@ fn note_ports(fields: &Fields<'_>, notes: &mut Vec<String>) {
 }
 
 impl Pools {
-    /// The pools of clients and servers of an entry, whose fields these are.
+    /// Returns the client and server pools of an entry.
     pub(super) fn of(&self, fields: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
         let find = |field: &str, pools: &[(String, Pool)]| {
             let place = fields.get(field);

@@ -1,14 +1,13 @@
-//! TRex's older stateful profiles as plans of clients and servers: lists, in YAML, of captures
-//! that are played between the addresses of pools.
+//! TRex's older stateful profiles as emulation plans. A profile is a YAML list of captures that are
+//! played between address pools.
 //!
 //! ```text
 //! YAML -> generator (pools), gaps (times between packets) -> entries (a capture, how often)
 //!      -> a template for each flow of each capture -> parts (servers that share a port)
 //! ```
 //!
-//! TRex sends such captures packet by packet. Here what was said in them is said again, over
-//! connections. What cannot be kept is in the plan's notes, or an error where that would be
-//! something else.
+//! TRex sends such captures packet by packet. Wirestorm sends their data over its own connections.
+//! Notes of the plan list what it cannot keep, unless the difference is an error.
 
 mod entry;
 mod gaps;
@@ -47,28 +46,28 @@ const PROFILE: [&str; 17] = [
     "max_dst_ip",
 ];
 
-/// What of a profile is done otherwise than in TRex, or not at all, and needs no more words.
+/// Notes on fields that act differently from TRex, or have no effect.
 const NOTED: [(&str, &str); 6] = [
-    ("one_app_server", "passed over, as in TRex: it belongs to an entry of cap_info"),
-    ("tw", "passed over: there is no such timer to be set"),
-    ("mac", "passed over: frames come from their port's own Ethernet address"),
-    ("mac_override_by_ip", "passed over: frames come from their port's own Ethernet address"),
-    ("min_src_ip", "passed over, as in TRex: generator says who talks to whom"),
-    ("min_dst_ip", "passed over, as in TRex: generator says who talks to whom"),
+    ("one_app_server", "ignored, as in TRex: it belongs to an entry of cap_info"),
+    ("tw", "ignored: Wirestorm has no such timer"),
+    ("mac", "ignored: frames have their port's Ethernet address"),
+    ("mac_override_by_ip", "ignored: frames have their port's Ethernet address"),
+    ("min_src_ip", "ignored, as in TRex: generator sets the addresses"),
+    ("min_dst_ip", "ignored, as in TRex: generator sets the addresses"),
 ];
 
 const VLAN: [&str; 3] = ["enable", "vlan0", "vlan1"];
 
-/// A profile, understood.
+/// A parsed profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Captures {
-    /// Who talks to whom.
+    /// The emulation plan.
     pub plan: EmulationPlan,
-    /// How long, where nobody says otherwise.
+    /// Default duration of a run.
     pub duration: Option<Duration>,
 }
 
-/// Whether a document is such a profile, or means to be one.
+/// Returns whether a document looks like such a profile.
 pub fn is_meant(document: &Value) -> bool {
     let first = document.as_array().and_then(|items| items.first());
     let has = |name: &str| first.is_some_and(|first| first.get(name).is_some());
@@ -76,24 +75,24 @@ pub fn is_meant(document: &Value) -> bool {
 }
 
 /// Reads a profile. Its ports are `clients` and `servers`, those of the second pair `clients1` and
-/// `servers1`; its templates are named like their captures. `load` gives what was found in the
-/// capture of this name, with such times between its packets, or why there is nothing.
+/// `servers1`. Its templates have the names of their captures. `load` imports a capture by name,
+/// with the times between its packets, or returns the reason why it cannot.
 ///
 /// # Errors
-/// All that is wrong with it, each with its path.
+/// Returns all errors of the profile, each with its path.
 pub fn read(
     text: &str,
     options: &StatefulOptions,
     mut load: impl FnMut(&str, Gaps) -> Result<Imported, String>,
 ) -> Result<Captures, PlanErrors> {
     let document = crate::document::read(text)?;
-    let items = Place::root(&document).items("profiles, of which the first one is read")?;
+    let items = Place::root(&document).items("profiles, of which only the first is read")?;
     let Some((profile, others)) = items.split_first() else {
         return Err(Place::root(&document).says("no profile, expected one").into());
     };
     let mut notes = Vec::new();
     if let Some(second) = others.first() {
-        notes.push(format!("{}: passed over, as in TRex: the first profile alone", second.path()));
+        notes.push(format!("{}: ignored, as in TRex: only the first is read", second.path()));
     }
     if profile.value().get("clients_start").is_some() {
         let message = "the fields of a generator alone, expected generator and cap_info";
@@ -117,7 +116,7 @@ pub fn read(
     let (Some(pools), Some(gaps), Some(prefixes), Some(vlans), Some(duration), Some(entries)) =
         (pools, gaps, prefixes, vlans, duration, entries)
     else {
-        // What is not there was noted.
+        // `problems` has the errors of the missing parts.
         return problems.finish(Captures { plan, duration: None });
     };
     if entries.is_empty() {
@@ -146,12 +145,12 @@ pub fn read(
     common.note(&read, &mut notes);
     if plan.templates.iter().any(|it| it.transport == Transport::Tcp) {
         notes.push(
-            "captures of TCP are not sent packet by packet: what they say goes over connections \
-             of Wirestorm's own TCP"
+            "TCP captures are not sent packet by packet: their data goes over connections of \
+             Wirestorm's TCP"
                 .into(),
         );
     }
-    // Entries that are alike say the same.
+    // Similar entries give the same notes.
     for note in notes {
         if !plan.notes.contains(&note) {
             plan.notes.push(note);
@@ -160,7 +159,7 @@ pub fn read(
     problems.finish(Captures { plan, duration })
 }
 
-/// The upper 96 bits of clients' and servers' addresses over IPv6, where they are written.
+/// Reads the upper 96 bits of the clients' and servers' IPv6 addresses.
 fn read_prefixes(fields: &Fields<'_>) -> Result<[Option<[u8; 16]>; 2], PlanError> {
     const WORDS: &str = "the six upper 16-bit words of an IPv6 address";
     let prefix = |name: &str| {
@@ -178,7 +177,7 @@ fn read_prefixes(fields: &Fields<'_>) -> Result<[Option<[u8; 16]>; 2], PlanError
     Ok([prefix("src_ipv6")?, prefix("dst_ipv6")?])
 }
 
-/// The VLANs of clients with even and with odd addresses.
+/// Reads the VLANs of clients with even and with odd addresses.
 fn read_vlans(place: &Place<'_>) -> Result<Option<[u16; 2]>, PlanError> {
     let fields = place.fields(&VLAN)?;
     let enable = fields.get("enable");
@@ -192,7 +191,7 @@ fn read_vlans(place: &Place<'_>) -> Result<Option<[u16; 2]>, PlanError> {
     Ok(Some([id("vlan0")?, id("vlan1")?]))
 }
 
-/// Yes or no, as words or as 1 and 0.
+/// Reads a boolean, or 1 and 0.
 fn read_flag(place: &Place<'_>) -> Result<bool, PlanError> {
     match (place.value().as_bool(), place.value().as_u64()) {
         (Some(is), _) => Ok(is),
@@ -206,7 +205,7 @@ fn read_seconds(place: &Place<'_>) -> Result<Duration, PlanError> {
     read_time(place, "s", "seconds")
 }
 
-/// A time in microseconds.
+/// Reads a time in microseconds.
 fn read_micros(place: &Place<'_>) -> Result<Duration, PlanError> {
     read_time(place, "us", "microseconds")
 }

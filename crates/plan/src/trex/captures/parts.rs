@@ -1,12 +1,12 @@
-//! Servers of several captures at one port: each has some of the addresses for itself, for what a
-//! server says follows from where it is asked.
+//! Splits a pool among servers of several captures at one port. What a server sends depends on its
+//! address, so each gets its own addresses.
 
 use wirestorm_model::address_range::AddressRange;
 
 use crate::document::error::PlanError;
 use crate::emulation::{Template, part_of};
 
-/// Where a server listens: its port of the plan, transport and port, and its addresses.
+/// Where a server listens: index of its port in the plan, transport and port, and its addresses.
 type Where = ((usize, crate::emulation::Transport, u16), AddressRange);
 
 pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Result<(), PlanError> {
@@ -19,7 +19,7 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
         }
     }
     for ((at, all), those) in &sharing {
-        // Other pools that lie across this one cannot be told apart.
+        // Overlapping pools cannot be separated by address.
         for (_, others) in sharing.iter().filter(|((a, b), _)| a == at && overlap(b, all)) {
             are_alike(templates, those[0], others[0], all)?;
         }
@@ -35,14 +35,14 @@ pub(super) fn part(templates: &mut [Template], notes: &mut Vec<String>) -> Resul
             }
             let first = &templates[those[0]].name;
             notes.push(format!(
-                "{names}: all say the same at one server; what it counts is told of {first}"
+                "{names}: all send the same at one server; its counters are those of {first}"
             ));
             continue;
         }
         let each = all.count / count;
         notes.push(format!(
-            "{names}: all go to port {port}, so each has a part of the {} servers for itself, \
-             {each} or more",
+            "{names}: all go to port {port}, so each has its own part of the {} servers, {each} or \
+             more",
             all.count
         ));
         for (part, index) in (0..count).zip(those) {
@@ -62,12 +62,12 @@ fn place(template: &Template) -> Option<Where> {
     Some(((server.transmit, template.transport, server.listen?), server.addresses?))
 }
 
-/// Whether other addresses are among some.
+/// Returns whether two different ranges overlap.
 fn overlap(one: &AddressRange, other: &AddressRange) -> bool {
     one != other && (one.place_of(other.first).is_some() || other.place_of(one.first).is_some())
 }
 
-/// Two servers at one place have to say the same.
+/// Returns an error unless two servers at the same addresses have the same program.
 fn are_alike(
     templates: &[Template],
     one: usize,
@@ -83,8 +83,8 @@ fn are_alike(
     Err(PlanError {
         path: one.path.clone(),
         message: format!(
-            "found other servers at port {port} in {}, some at the same addresses (from {}), that \
-             say something else: expected a pool of its own",
+            "found other servers at port {port} in {}, some at the same addresses (from {}), with \
+             another program: expected a separate pool",
             other.path, servers.first
         ),
     })

@@ -31,7 +31,7 @@ const GENERATOR: &str = "
 
 const TIMES: &str = "ipg: 10000, rtt: 20000, w: 1";
 
-/// A profile with these fields behind the generator, and these entries.
+/// Returns a profile with these fields after the generator, and these entries.
 fn profile(fields: &str, entries: &[&str]) -> String {
     let entries: String = entries.iter().map(|it| format!("     - {{{it}}}\n")).collect();
     format!("{GENERATOR}{fields}  cap_info :\n{entries}")
@@ -53,7 +53,7 @@ fn flow(carrier: Carrier, client: &str, server: &str, says: &[(Side, &str)]) -> 
     }
 }
 
-/// Captures by their names; each is said in what it holds.
+/// Imports a fake capture by name.
 fn capture(name: &str, _: Gaps) -> Result<Imported, String> {
     use Side::{Client, Server};
     let web = |text| {
@@ -67,7 +67,7 @@ fn capture(name: &str, _: Gaps) -> Result<Imported, String> {
             let says = [(Client, "who"), (Server, "me")];
             vec![flow(Carrier::Udp, "1.1.1.1:5000", "2.2.2.2:53", &says)]
         }
-        // A control connection, what the server sends of its own accord, and what nobody says.
+        // A control connection, a flow that the server initiates, and one without data.
         "rtsp.pcap" => vec![
             web("PLAY"),
             flow(Carrier::Udp, "2.2.2.2:6000", "1.1.1.1:7000", &[(Client, "sound")]),
@@ -95,7 +95,7 @@ fn address(text: &str) -> IpAddr {
 }
 
 #[test]
-fn an_entry_is_a_capture_between_pools() {
+fn an_entry_becomes_a_template_between_pools() {
     let entry = format!("name: cap2/get.pcap, cps: 2.776, {TIMES}, limit: 200");
     let options = StatefulOptions::default();
     let Captures { mut plan, duration } = read_all("", &[&entry], &options).unwrap();
@@ -116,21 +116,21 @@ fn an_entry_is_a_capture_between_pools() {
     assert_eq!((client.server_port, server.listen), (80, Some(80)));
     assert_eq!(server.addresses, Some(client.servers));
     assert_eq!((client.transmit, server.transmit), (0, 1));
-    // Pauses begin with what was said, whenever it is acknowledged.
+    // Delays start when the send starts, not when it is acknowledged.
     assert_eq!(server.program[0], Step::Blocking(false));
     assert_eq!(
         plan.notes,
         [
-            "[0].cap_info[0].limit: a connection that is not over, or in TIME-WAIT, comes again \
-             from another port",
-            "captures of TCP are not sent packet by packet: what they say goes over connections \
-             of Wirestorm's own TCP"
+            "[0].cap_info[0].limit: a connection that is still open, or in TIME-WAIT, repeats from \
+             another port",
+            "TCP captures are not sent packet by packet: their data goes over connections of \
+             Wirestorm's TCP"
         ]
     );
 }
 
 #[test]
-fn words_of_an_entry_say_who_and_how() {
+fn fields_of_an_entry_set_addresses_and_ports() {
     let entry = |words: &str| format!("name: cap2/dns.pcap, cps: 1, {words}");
     let cases = [
         ("ipg: 1, rtt: 1, w: 4", 4, "16.0.0.1", "48.0.0.1", 100, 1_024..=64_000),
@@ -167,7 +167,7 @@ fn words_of_an_entry_say_who_and_how() {
 }
 
 #[test]
-fn times_between_packets_are_kept_or_said() {
+fn packet_gaps_are_kept_or_replaced() {
     let fixed = |within, turning| {
         let [within, turning] = [within, turning].map(Duration::from_nanos);
         Gaps::Fixed { within, turning }
@@ -199,32 +199,32 @@ fn times_between_packets_are_kept_or_said() {
 }
 
 #[test]
-fn flows_of_one_capture_are_templates_in_their_directions() {
+fn each_flow_of_a_capture_is_a_template_in_its_direction() {
     let entry = format!("name: rtsp.pcap, cps: 3, {TIMES}, plugin_id: 1");
     let plan = plan("", &[&entry]);
     let [control, media] = plan.templates.as_slice() else { panic!("{plan:?}") };
     assert_eq!((control.name.as_str(), media.name.as_str()), ("rtsp.1", "rtsp.2"));
     let (client, server) = (media.client.as_ref().unwrap(), media.server.as_ref().unwrap());
-    // Servers send it, to the clients.
+    // Servers send it to clients.
     assert_eq!((client.transmit, server.transmit, server.listen), (1, 0, Some(7_000)));
     assert_eq!(client.addresses.unwrap().first, address("48.0.0.1"));
     assert_eq!(server.addresses.unwrap().first, address("16.0.0.1"));
-    // Both as often as the capture is played.
+    // Both have the rate of the capture.
     let rate = Load::Rate { rate: Rate::parse_per_second("3", 1).unwrap(), at_most: None };
     assert_eq!((control.client.as_ref().unwrap().load, client.load), (rate, rate));
     let notes = plan.notes.join("\n");
     for part in [
-        "plugin_id: addresses and ports within what is said stay",
-        "each of the 2 flows of its capture is made so often, by itself",
-        "flow 3 was left out: neither side says anything",
+        "plugin_id: addresses and ports in payloads stay",
+        "each of the 2 flows of its capture has this rate, independently",
+        "skipped flow 3: neither side sends data",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
     assert!(!notes.contains("TRex refuses"), "{notes}");
     let entry = format!("name: rtsp.pcap, cps: 3, {TIMES}");
     let notes = self::plan("", &[&entry]).notes.join("\n");
-    assert!(notes.contains("by itself; TRex refuses such captures"), "{notes}");
-    // Said otherwise than the addresses have it.
+    assert!(notes.contains("independently; TRex refuses such captures"), "{notes}");
+    // `flows_dirs` overrides the addresses.
     let entry = format!("{entry}, multi_flow_enabled: true, flows_dirs: [1, 0, 0]");
     let plan = self::plan("", &[&entry]);
     let transmits = plan.templates.iter().map(|it| it.client.as_ref().unwrap().transmit);
@@ -232,7 +232,7 @@ fn flows_of_one_capture_are_templates_in_their_directions() {
 }
 
 #[test]
-fn servers_at_one_port_have_parts_of_the_pool() {
+fn servers_at_one_port_split_the_pool() {
     let entries = ["cap2/get.pcap", "post.pcap", "cap2/get.pcap"];
     let entries = entries.map(|name| format!("name: {name}, cps: 1, {TIMES}"));
     let plan = plan("", &entries.each_ref().map(String::as_str));
@@ -247,24 +247,24 @@ fn servers_at_one_port_have_parts_of_the_pool() {
     assert_eq!(listens.collect::<Vec<_>>(), parts);
     assert_eq!(
         plan.notes[0],
-        "get, post, get-2: all go to port 80, so each has a part of the 100 servers for itself, \
-         33 or more"
+        "get, post, get-2: all go to port 80, so each has its own part of the 100 servers, 33 or \
+         more"
     );
 }
 
 #[test]
-fn servers_that_say_the_same_may_be_at_one_address() {
+fn equal_servers_can_share_an_address() {
     let one = "one_app_server: true, server_addr: 48.0.0.1";
     let entry = format!("name: cap2/dns.pcap, cps: 1, {TIMES}, {one}");
     let two = plan("", &[&entry, &entry]);
     assert_eq!(
         two.notes,
-        ["dns, dns-2: all say the same at one server; what it counts is told of dns"]
+        ["dns, dns-2: all send the same at one server; its counters are those of dns"]
     );
-    // The clients' ports are shared, so that no flow is in another's way.
+    // The templates split the clients' port range, so that their flows do not collide.
     let ports = two.templates.iter().map(|it| it.client.as_ref().unwrap().ports.clone());
     assert_eq!(ports.collect::<Vec<_>>(), [1_024..=32_511, 32_512..=64_000]);
-    // Others cannot be told apart: at the same address, or at one of theirs.
+    // Different servers cannot share an address, be it the only one or one of a pool.
     let get = format!("name: cap2/get.pcap, cps: 1, {TIMES}, {one}");
     let post = format!("name: post.pcap, cps: 1, {TIMES}");
     for other in [format!("{post}, {one}"), post] {
@@ -275,7 +275,7 @@ fn servers_that_say_the_same_may_be_at_one_address() {
 }
 
 #[test]
-fn pairs_of_ports_share_the_flows() {
+fn port_pairs_share_the_flows() {
     let options = StatefulOptions { pairs: 3, ..StatefulOptions::default() };
     let entry = format!("name: cap2/dns.pcap, cps: 0.6, {TIMES}, limit: 7");
     let plan = read_all("", &[&entry], &options).unwrap().plan;
@@ -292,7 +292,7 @@ fn pairs_of_ports_share_the_flows() {
 }
 
 #[test]
-fn over_ipv6_prefixes_stand_before_the_addresses() {
+fn ipv6_addresses_are_prefix_and_pool_address() {
     let fields = "  src_ipv6 : [0x2001,0x0232,0x1002,0x0051,0x0000,0x0000]\n\
                   \x20 dst_ipv6 : [0x3001,0x0DB8,0x0003,0x0004,0x0000,0x0000]\n";
     let six = format!("name: six.pcap, cps: 1, {TIMES}");
@@ -307,17 +307,17 @@ fn over_ipv6_prefixes_stand_before_the_addresses() {
     assert_eq!(firsts(&read_all(fields, &[&four], &asked).unwrap().plan), expected);
     let plan = plan(fields, &[&four]);
     assert_eq!(firsts(&plan), ["16.0.0.1", "48.0.0.1"].map(address));
-    assert_eq!(plan.notes, ["src_ipv6, dst_ipv6: used with --ipv6 alone, as in TRex"]);
+    assert_eq!(plan.notes, ["src_ipv6, dst_ipv6: used with --ipv6 only, as in TRex"]);
 }
 
 #[test]
-fn clients_are_in_two_vlans() {
+fn vlan_depends_on_the_parity_of_the_client_address() {
     let fields = "  vlan       : { enable : 1  ,  vlan0 : 100 , vlan1 : 200 }\n";
     let entry = format!("name: cap2/dns.pcap, cps: 1, {TIMES}");
     let with = plan(fields, &[&entry]);
     let devices = &with.templates[0].client.as_ref().unwrap().devices;
     let found: Vec<_> = devices.iter().map(|it| (it.every, it.vlan)).collect();
-    // The first address is an odd one.
+    // The first address is odd.
     assert_eq!(found, [(2, Some(200.into())), (1, Some(100.into()))]);
     assert!(with.notes[0].starts_with("vlan: clients with odd addresses are in VLAN 200 on"));
     let without = plan(&fields.replace("enable : 1", "enable : 0"), &[&entry]);
@@ -325,24 +325,24 @@ fn clients_are_in_two_vlans() {
 }
 
 #[test]
-fn what_is_passed_over_is_said() {
+fn ignored_fields_have_notes() {
     let entry = format!("name: cap2/dns.pcap, cps: 1, {TIMES}");
     for (fields, words, expected) in [
-        ("  tw: {buckets: 16384, levels: 2, bucket_time_usec: 20.0}\n", "", "[0].tw: passed over"),
-        ("  mac_override_by_ip: 2\n", "", "[0].mac_override_by_ip: passed over"),
-        ("  one_app_server: true\n", "", "[0].one_app_server: passed over, as in TRex"),
-        ("", ", one_app_server: true", "one_app_server: passed over without server_addr"),
-        ("", ", server_addr: 1.1.1.1", "server_addr: passed over without one_app_server"),
-        ("", ", plugin_id: 5", "plugin_id: addresses and ports within what is said stay"),
+        ("  tw: {buckets: 16384, levels: 2, bucket_time_usec: 20.0}\n", "", "[0].tw: ignored"),
+        ("  mac_override_by_ip: 2\n", "", "[0].mac_override_by_ip: ignored"),
+        ("  one_app_server: true\n", "", "[0].one_app_server: ignored, as in TRex"),
+        ("", ", one_app_server: true", "one_app_server: ignored without server_addr"),
+        ("", ", server_addr: 1.1.1.1", "server_addr: ignored without one_app_server"),
+        ("", ", plugin_id: 5", "plugin_id: addresses and ports in payloads stay"),
         (
             "",
             ", dyn_pyload: [{pkt_id: 0, pyld_offset: 0, type: 0, len: 1, mask: 0xff}]",
-            "dyn_pyload: what is said stays as it was captured",
+            "dyn_pyload: payloads stay as captured",
         ),
         (
             "",
             ", server_pool: s1, limit: 2",
-            "[0].cap_info[0]: addresses are drawn for each flow, whatever w and limit",
+            "[0].cap_info[0]: each flow has random addresses, regardless of w and limit",
         ),
     ] {
         let notes = plan(fields, &[&format!("{entry}{words}")]).notes;
@@ -359,7 +359,7 @@ fn every_error_has_its_path() {
         ("", &entry.replace("cps: 1", "cps: 0"), "[0].cap_info[0].cps: found 0"),
         ("", &entry.replace("w: 1", "w: 0"), "[0].cap_info[0].w: found 0"),
         ("", &entry.replace("dns", "dnss"), "[0].cap_info[0].name: cap2/dnss.pcap: nowhere"),
-        ("", &entry.replace("cap2/dns", "empty"), "name: no flow of TCP or UDP that says anything"),
+        ("", &entry.replace("cap2/dns", "empty"), "name: no TCP or UDP flow with data"),
         ("", &format!("{entry}, wlen: 1"), "[0].cap_info[0].wlen: found an unknown field"),
         (
             "",
@@ -376,7 +376,7 @@ fn every_error_has_its_path() {
         (
             "  vlan: {enable: 1, vlan0: 1, vlan1: 2}\n",
             &entry.replace("cap2/dns", "rtsp"),
-            "flow 2: is begun by a server",
+            "flow 2: is initiated by a server",
         ),
         ("  src_ipv6: [1, 2]\n", &entry, "[0].src_ipv6: found a list of 2"),
         ("  cap_ipg: 7\n", &entry, "[0].cap_ipg: found 7, expected true or false"),

@@ -1,4 +1,4 @@
-//! Configurations of clients: by which device, in which VLAN their frames go.
+//! Client configurations: the devices and VLANs that clients are behind.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -16,19 +16,20 @@ const GROUP: [&str; 5] = ["ip_start", "ip_end", "initiator", "responder", "count
 const SIDE: [&str; 7] =
     ["vlan", "src_mac", "dst_mac", "next_hop", "ipv6_next_hop", "src_ip", "src_ipv6"];
 
-/// Whether a document is such a configuration, or means to be one.
+/// Returns whether a document looks like a client configuration.
 pub fn is_configuration(document: &Value) -> bool {
     let group = document.get("groups").and_then(|groups| groups.get(0));
     group.is_some_and(|group| group.get("initiator").is_some())
 }
 
-/// Lets a plan's clients be behind the devices that a file of TRex's `--client-cfg` tells of, in
-/// YAML. Of what it says of responders only `src_ip` and `src_ipv6` are heard, which servers' ports
-/// answer for: they answer to where a frame came from, as in TRex. Clients of IPv6 are known by the
-/// last 32 bits of their addresses.
+/// Puts a plan's clients behind the devices of a YAML file for TRex's `--client-cfg`. Of responders
+/// it uses only `src_ip` and `src_ipv6`, for which the servers' ports answer. As in TRex, servers
+/// reply to the source of each frame. The last 32 bits of an IPv6 client's address select its
+/// group.
 ///
 /// # Errors
-/// All that is wrong with it, each with its path; clients that it does not tell of.
+/// Returns all errors of the file, each with its path, and an error for each template with a client
+/// outside all groups.
 pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors> {
     let document = crate::document::read(text)?;
     let root = Place::root(&document);
@@ -42,12 +43,12 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     for template in &mut plan.templates {
         let Some(client) = &mut template.client else { continue };
         let Some(addresses) = client.addresses else { continue };
-        // Flows that a server begins leave the servers' port, which is behind no device.
+        // Flows that a server initiates leave the servers' port, which is behind no device.
         if client.transmit % 2 == 1 {
             continue;
         }
         if !client.devices.is_empty() {
-            let message = format!("template {} has VLANs of its own, expected none", template.name);
+            let message = format!("template {} already has VLANs, expected none", template.name);
             problems.take::<()>(Err(root.says(message)));
         }
         let devices = groups.iter().map(|group| behind(group.devices, addresses.first));
@@ -76,15 +77,15 @@ pub fn configure(plan: &mut EmulationPlan, text: &str) -> Result<(), PlanErrors>
     problems.finish(())
 }
 
-/// Clients, and what their ports answer for.
+/// A group of clients, and the addresses that ports answer for.
 struct Group {
     devices: Devices,
-    /// Addresses, each with whether it is of the clients' port, 0, or of the servers', 1, and its VLAN.
+    /// Addresses with their side and VLAN. Side 0 is the clients' port, 1 the servers'.
     answers: Vec<(usize, Option<Vlans>, IpAddr)>,
 }
 
-/// Devices of the family of a client, as TRex has it: over IPv6 the last 32 bits of addresses are those
-/// of IPv4.
+/// Converts devices to the client's address family, as TRex does: the last 32 bits of an IPv6
+/// address are the IPv4 address.
 fn behind(devices: Devices, client: IpAddr) -> Devices {
     let (IpAddr::V6(client), IpAddr::V4(first)) = (client, devices.clients.first) else {
         return devices;
@@ -98,12 +99,12 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     let first = read_address(&fields.need("ip_start", "an IPv4 address")?)?;
     let last = fields.need("ip_end", "an IPv4 address")?;
     let more = read_address(&last)?.to_bits().checked_sub(first.to_bits());
-    let more = more.ok_or_else(|| last.wrong(format!("{first} or an address behind it")))?;
+    let more = more.ok_or_else(|| last.wrong(format!("{first} or a later address")))?;
     let count = fields.get("count").map_or(Ok(1), |it| it.integer(1, u32::MAX.into()))?;
     let initiator = fields.need("initiator", "fields")?.fields(&SIDE)?;
     let vlan = initiator.get("vlan").map(|it| it.integer(0, 4_095)).transpose()?;
     if vlan.is_some() != has_vlans {
-        let expected = if has_vlans { "one, as vlan: true says" } else { "none" };
+        let expected = if has_vlans { "one, because of vlan: true" } else { "none" };
         return Err(place.error("another vlan", expected));
     }
     let mac = |name: &str| initiator.get(name).map(|it| read_mac(&it)).transpose();
@@ -129,14 +130,14 @@ fn read_group(place: &Place<'_>, has_vlans: bool) -> Result<Group, PlanError> {
     Ok(Group { devices, answers })
 }
 
-/// The addresses that a side answers for and asks from.
+/// Returns the addresses that a side answers for and resolves from.
 fn own_addresses(side: &Fields<'_>) -> Result<Vec<IpAddr>, PlanError> {
     let ipv4 = side.get("src_ip").map(|it| read_address(&it)).transpose()?;
     let ipv6 = side.get("src_ipv6").map(|it| read_ipv6(&it)).transpose()?;
     Ok(ipv4.map(IpAddr::from).into_iter().chain(ipv6.map(IpAddr::from)).collect())
 }
 
-/// The routers of the clients, of either family: frames of both go to who is found.
+/// Reads the clients' router. Frames of both families go to its resolved Ethernet address.
 fn read_next_hop(initiator: &Fields<'_>) -> Result<Option<NextHop>, PlanError> {
     let (place, first) = match (initiator.get("next_hop"), initiator.get("ipv6_next_hop")) {
         (None, None) => return Ok(None),
@@ -165,7 +166,7 @@ fn read_ipv6(place: &Place<'_>) -> Result<Ipv6Addr, PlanError> {
     text.parse().map_err(|_| place.wrong("an IPv6 address"))
 }
 
-/// The first of these clients that is behind no device.
+/// Returns the first client that is behind no device.
 fn first_without(clients: AddressRange, devices: &[Devices]) -> Option<IpAddr> {
     let mut next = clients;
     while next.count > 0 {

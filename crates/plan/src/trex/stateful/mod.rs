@@ -1,12 +1,11 @@
-//! TRex's stateful profiles, read from the JSON that its clients write, as plans of clients and
-//! servers.
+//! TRex's stateful profiles, from the JSON that its clients write, as emulation plans.
 //!
 //! ```text
 //! JSON -> tables (buffers, address pools, programs, tunables) -> templates -> EmulationPlan
 //! ```
 //!
-//! What TRex's server would do and this does otherwise is in the plan's notes. An error names its
-//! place in the document.
+//! Notes of the plan list the differences from TRex's server. An error has its path in the
+//! document.
 
 mod clusters;
 pub(super) mod pools;
@@ -36,16 +35,17 @@ const PROFILE: [&str; 7] = [
     "tg_names",
 ];
 
-/// What a profile depends on beside its document.
+/// Parameters of a profile beside its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatefulOptions {
-    /// Whether all of it is over IPv6, as the profile's `ipv6.enable` says where this does not.
+    /// Whether all flows use IPv6. If false, the profile's `ipv6.enable` decides.
     pub ipv6: bool,
-    /// Pairs of ports that share its flows, 1 to [`PAIRS_MAX`]. Each has addresses of its own.
+    /// Number of port pairs that share the flows, 1 to [`PAIRS_MAX`]. Each pair has its own
+    /// addresses.
     pub pairs: u32,
 }
 
-/// Pairs of ports, at most.
+/// Maximum number of port pairs.
 pub const PAIRS_MAX: u32 = 16;
 
 impl Default for StatefulOptions {
@@ -54,16 +54,16 @@ impl Default for StatefulOptions {
     }
 }
 
-/// Whether a document is a stateful profile, or means to be one.
+/// Returns whether a document looks like a stateful profile.
 pub fn is_meant(document: &Value) -> bool {
     document.get("program_list").is_some() || document.get("buf_list").is_some()
 }
 
 /// Reads a profile. Its ports are `clients` and `servers`, those of the second pair `clients1` and
-/// `servers1`; its templates are named by their numbers.
+/// `servers1`. The names of its templates are their indices.
 ///
 /// # Errors
-/// All that is wrong with it, each with its path.
+/// Returns all errors of the profile, each with its path.
 pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, PlanErrors> {
     let document = crate::document::read(json)?;
     let root = Place::root(&document);
@@ -97,7 +97,7 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
         problems.take::<()>(Err(root.says("no template, expected at least one")));
     }
     problems.take(check_endless(&plan));
-    // Programs and pools say the same at every use.
+    // Programs and pools give the same note at every use.
     for note in notes {
         if !plan.notes.contains(&note) {
             plan.notes.push(note);
@@ -106,8 +106,8 @@ pub fn read(json: &str, options: &StatefulOptions) -> Result<EmulationPlan, Plan
     problems.finish(plan)
 }
 
-/// Templates between the same addresses and to the same port have parts of the clients' ports, so
-/// that none of their flows are in each other's way.
+/// Splits the clients' port range among templates with the same addresses and server port, so that
+/// their flows do not collide.
 pub(super) fn share_ports(templates: &mut [Template]) {
     let mut sharing: Vec<(_, Vec<usize>)> = Vec::new();
     for (index, template) in templates.iter().enumerate() {
@@ -127,14 +127,14 @@ pub(super) fn share_ports(templates: &mut [Template]) {
             let each = ((last - first + 1) / count).max(1);
             let start = (first + part * each).min(last);
             let end = if part + 1 == count { last } else { (start + each - 1).min(last) };
-            // Both are between two ports.
+            // Both lie within the 16-bit port range.
             client.ports = start as u16..=end as u16;
         }
     }
 }
 
-/// Servers with the add-on `latency` at one port get the flows that name them, as in TRex; one that
-/// is there alone gets all of them.
+/// Lets several servers with the add-on `latency` at one port receive only flows that name them, as
+/// in TRex. A single server receives all flows.
 fn tell_stamped_apart(templates: &mut [Template]) {
     const OFFSETS: std::ops::Range<u8> = 8..12;
     let place = |it: &Server| (it.transmit, it.listen);

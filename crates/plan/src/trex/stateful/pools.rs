@@ -15,9 +15,9 @@ const POOL: [&str; 6] =
 pub(in crate::trex) struct Pool {
     pub(in crate::trex) first: Ipv4Addr,
     pub(in crate::trex) count: u32,
-    /// By how much the addresses of each next pair of ports are greater.
+    /// Address offset between one pair of ports and the next.
     pub(in crate::trex) offset: Ipv4Addr,
-    /// Whether they are drawn, not taken in turn.
+    /// Whether addresses are random instead of round robin.
     pub(in crate::trex) is_random: bool,
 }
 
@@ -38,12 +38,12 @@ pub(super) fn read(place: &Place<'_>) -> Result<Pool, PlanError> {
 }
 
 impl Pool {
-    /// The addresses of a pair of ports; `prefix`: the upper 96 bits over IPv6.
+    /// Returns the addresses of a pair of ports. `prefix` holds the upper 96 bits for IPv6.
     pub(in crate::trex) fn range(&self, pair: u32, prefix: Option<[u8; 16]>) -> AddressRange {
         AddressRange { first: self.moved(self.first, pair, prefix), count: self.count }
     }
 
-    /// Addresses that are written out, of a pair of ports.
+    /// Returns an explicit range of addresses for a pair of ports.
     pub(super) fn between(
         &self,
         first: &Place<'_>,
@@ -53,7 +53,7 @@ impl Pool {
     ) -> Result<AddressRange, PlanError> {
         let (from, to) = (read_address(first)?, read_address(last)?);
         let more = to.to_bits().checked_sub(from.to_bits());
-        let more = more.ok_or_else(|| last.wrong(format!("{from} or an address behind it")))?;
+        let more = more.ok_or_else(|| last.wrong(format!("{from} or a later address")))?;
         let count = more.saturating_add(1);
         Ok(AddressRange { first: self.moved(from, pair, prefix), count })
     }
@@ -68,8 +68,8 @@ impl Pool {
     }
 }
 
-/// The address of IPv6 that TRex makes of one of IPv4: its last 32 bits, behind the first 96 bits of a
-/// network's.
+/// Returns the IPv6 address that TRex derives from an IPv4 address. The first 96 bits are the
+/// network's, the last 32 bits the IPv4 address.
 pub fn in_network(network: Ipv6Addr, address: Ipv4Addr) -> Ipv6Addr {
     let upper = network.to_bits() & !u128::from(u32::MAX);
     Ipv6Addr::from_bits(upper | u128::from(address.to_bits()))

@@ -1,4 +1,4 @@
-//! Programs: commands, which are numbered, as steps with labels.
+//! Programs: converts numbered commands to steps with labels.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -13,7 +13,7 @@ use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::Transport;
 
-/// In which TRex counts times (`TICK_MSEC` of `tick_cmd_clock.h`), in milliseconds.
+/// Tick of TRex's clock in milliseconds (`TICK_MSEC` of `tick_cmd_clock.h`).
 const TICK_MS: NonZeroU16 = NonZeroU16::new(10).expect("more than 0");
 
 const PROGRAM: [&str; 3] = ["commands", "stream", "addon"];
@@ -26,17 +26,17 @@ const COMPARISONS: [(&str, Comparison); 6] = [
     ("gt", Comparison::Greater),
 ];
 
-/// What one side says, and over what.
+/// Program of one side, and its transport.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conversation {
     pub(super) transport: Transport,
     pub(super) steps: Vec<Step>,
-    /// Whether its datagrams have their time of departure before what they say.
+    /// Whether its datagrams start with their time of departure.
     pub(super) is_stamped: bool,
 }
 
 impl Conversation {
-    /// The first bytes that it sends, without what fills them up.
+    /// Returns the first bytes that the program sends, without the fill.
     pub(super) fn first_bytes(&self) -> &[u8] {
         let sent = |step: &Step| matches!(step, Step::Send { .. } | Step::SendDatagram { .. });
         match self.steps.iter().find(|step| sent(step)) {
@@ -66,7 +66,7 @@ pub(super) fn read(
     for (position, command) in commands.iter().enumerate() {
         steps.push(reading.command(command, position)?);
     }
-    // A label stands before each command that is jumped to, the last one perhaps behind them all.
+    // Insert a label before each jump target. The last one may be after the last command.
     let mut labelled = Vec::new();
     let mut targets = reading.targets.into_iter().peekable();
     for (position, step) in steps.into_iter().enumerate() {
@@ -79,7 +79,7 @@ pub(super) fn read(
     Ok(Conversation { transport, steps: labelled, is_stamped })
 }
 
-/// Whether an add-on is the one that TRex has; it passes over others, and over this one of TCP.
+/// Returns whether the add-on is `latency` on UDP. TRex ignores it on TCP, and ignores any other.
 fn is_latency(
     place: &Place<'_>,
     transport: Transport,
@@ -89,8 +89,8 @@ fn is_latency(
     let is_known = name == "latency";
     let is_latency = is_known && transport == Transport::Udp;
     if !is_latency {
-        let what = if is_known { "is one of UDP" } else { "is none of TRex's" };
-        notes.push(format!("{}: {name} {what}, and changes nothing, as in TRex", place.path()));
+        let what = if is_known { "needs UDP" } else { "is unknown to TRex" };
+        notes.push(format!("{}: {name} {what}, so it has no effect, as in TRex", place.path()));
     }
     Ok(is_latency)
 }
@@ -104,7 +104,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// One command; nothing for one that goes without saying.
+    /// Converts one command. Returns `None` for one that needs no step.
     fn command(&mut self, place: &Place<'_>, position: usize) -> Result<Option<Step>, PlanError> {
         const NAME: &str = "the name of a command";
         let name = place.value().get("name").and_then(serde_json::Value::as_str);
@@ -194,7 +194,7 @@ impl Reading<'_> {
         Ok(Some(step))
     }
 
-    /// Commands that decide which one is next, and what they decide by.
+    /// Converts commands for jumps, variables, times and counters.
     fn control(
         &mut self,
         place: &Place<'_>,
@@ -290,7 +290,7 @@ impl Reading<'_> {
             "tx_msg" | "rx_msg" | "keepalive" | "close_msg" => Transport::Udp,
             _ => return Ok(()),
         };
-        // TRex's own profiles set the idle time of programs of TCP too, where it is of no effect.
+        // TRex's own profiles also set the idle time in TCP programs, where it has no effect.
         if needs == self.transport || name == "keepalive" {
             return Ok(());
         }
@@ -306,22 +306,22 @@ impl Reading<'_> {
         entry(&place, self.buffers, "buffers").cloned()
     }
 
-    /// Nothing where the program ends anyway, else a jump to its end.
+    /// Returns a jump to the end of the program, or `None` at its last command.
     fn end(&mut self, position: usize) -> Option<Step> {
         let is_last = position + 1 == self.length;
         (!is_last).then(|| Step::Jump { to: self.label(self.length), when: When::Always })
     }
 
     fn target(&mut self, fields: &Fields<'_>, position: usize) -> Result<Label, PlanError> {
-        let place = fields.need("offset", "how many commands on")?;
+        let place = fields.need("offset", "a number of commands")?;
         let target = place
             .value()
             .as_i64()
             .and_then(|offset| i64::try_from(position).ok()?.checked_add(offset))
             .and_then(|target| usize::try_from(target).ok())
             .filter(|target| *target <= self.length);
-        let target =
-            target.ok_or_else(|| place.wrong("how many commands on, within the program"))?;
+        let target = target
+            .ok_or_else(|| place.wrong("a number of commands, to a target within the program"))?;
         Ok(self.label(target))
     }
 
@@ -335,7 +335,7 @@ fn need(fields: &Fields<'_>, name: &str, min: u64, max: u64) -> Result<u64, Plan
     fields.need(name, "a whole number")?.integer(min, max)
 }
 
-/// A number below `count`.
+/// Reads an integer below `count`.
 fn number(fields: &Fields<'_>, name: &str, count: usize) -> Result<usize, PlanError> {
     need(fields, name, 0, count as u64 - 1).map(|it| it as usize)
 }
@@ -344,7 +344,7 @@ fn flag(fields: &Fields<'_>, name: &str) -> Result<bool, PlanError> {
     fields.get(name).map_or(Ok(false), |it| it.boolean())
 }
 
-/// Microseconds, of which TRex's clients write fractions too.
+/// Reads microseconds, which TRex's clients may write as fractions.
 fn micros(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
     const EXPECTED: &str = "microseconds, at most 4294967295";
     let place = fields.need(name, EXPECTED)?;
@@ -356,7 +356,7 @@ fn micros(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
     }
 }
 
-/// Seconds, to a millisecond.
+/// Reads seconds, rounded to milliseconds.
 fn seconds(fields: &Fields<'_>, name: &str) -> Result<Duration, PlanError> {
     const EXPECTED: &str = "seconds, at most 49 days";
     let place = fields.need(name, EXPECTED)?;

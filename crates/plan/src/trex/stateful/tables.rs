@@ -1,4 +1,4 @@
-//! What templates share and name by number.
+//! Tables that templates refer to by index.
 
 use super::pools::{self, Pool};
 use super::program::{self, Conversation};
@@ -9,18 +9,18 @@ use crate::trex::document::from_base64;
 
 const BUFFER: [&str; 3] = ["base", "size", "fill"];
 
-/// What templates name by number.
+/// Tables of a profile.
 pub(super) struct Tables {
     pub(super) pools: Vec<Pool>,
     pub(super) programs: Vec<Conversation>,
     pub(super) groups: Vec<String>,
-    /// Of all clients.
+    /// Tunables of all clients.
     pub(super) clients: Tunables,
-    /// Of all servers.
+    /// Tunables of all servers.
     pub(super) servers: Tunables,
 }
 
-/// Bytes to be sent.
+/// Bytes to send: `text`, extended to `size` by repeats of `fill`.
 #[derive(Clone, Debug)]
 pub(super) struct Bytes {
     pub(super) text: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Bytes {
     pub(super) fill: Vec<u8>,
 }
 
-/// What is wrong is noted, and left out.
+/// Reads the tables. Records errors, and skips the faulty entries.
 pub(super) fn read(
     fields: &Fields<'_>,
     problems: &mut Problems,
@@ -44,7 +44,7 @@ pub(super) fn read(
     };
     let mut buffers = Vec::new();
     for item in items("buf_list", problems) {
-        // One that is wrong keeps its number.
+        // A faulty buffer keeps its index.
         let nothing = || Bytes { text: Vec::new(), size: 0, fill: Vec::new() };
         buffers.push(problems.take(read_buffer(&item)).unwrap_or_else(nothing));
     }
@@ -83,13 +83,13 @@ fn read_buffer(place: &Place<'_>) -> Result<Bytes, PlanError> {
     }
     let fields = place.fields(&BUFFER)?;
     let text = bytes(&fields.need("base", "bytes in base 64")?)?;
-    let size = fields.need("size", "how many bytes it is filled up to")?;
+    let size = fields.need("size", "the size in bytes after filling")?;
     let size = size.integer(text.len() as u64, u32::MAX.into())? as u32;
     let fill = fields.get("fill").map_or(Ok(Vec::new()), |it| bytes(&it))?;
     Ok(Bytes { text, size, fill })
 }
 
-/// The entry of a list that a field names by its number.
+/// Returns the entry whose index a field gives.
 pub(super) fn entry<'a, T>(
     place: &Place<'_>,
     list: &'a [T],

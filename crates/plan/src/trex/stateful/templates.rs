@@ -1,4 +1,4 @@
-//! Templates: a side that connects, and a side that waits for it.
+//! Templates of a stateful profile: a client side and a server side.
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
@@ -32,7 +32,7 @@ const POOL: [&str; 1] = ["index"];
 const RULE: [&str; 5] = ["port", "ip_start", "ip_end", "l7_map", "assoc_id"];
 const L7_MAP: [&str; 3] = ["offset", "mask", "value"];
 
-/// What templates of a pair of ports are read with.
+/// Context for reading the templates of one pair of ports.
 pub(super) struct Reading<'a> {
     pub(super) tables: &'a Tables,
     pub(super) options: &'a StatefulOptions,
@@ -54,7 +54,7 @@ impl Reading<'_> {
         let says = self.program(&client_fields)?;
         let answers = self.program(&server_fields)?;
         if says.transport != answers.transport {
-            return Err(place.says("one program is of TCP, the other one of UDP"));
+            return Err(place.says("one program uses TCP, the other one UDP"));
         }
         let group = match fields.get("tg_id") {
             None => None,
@@ -87,7 +87,7 @@ impl Reading<'_> {
         })
     }
 
-    /// The pools of the clients and the servers.
+    /// Returns the pools of the clients and the servers.
     fn pools(&self, client: &Fields<'_>) -> Result<[Pool; 2], PlanError> {
         let fields = client.need("ip_gen", "fields")?.fields(&IP_GEN)?;
         let pool = |name: &str| {
@@ -103,7 +103,7 @@ impl Reading<'_> {
         entry(&index, &self.tables.programs, "programs")
     }
 
-    /// What is asked of a side of a template: what it says itself comes before what is said of
+    /// Returns the tunables of one side of a template. Its own take precedence over `all`, those of
     /// the whole side.
     fn tunables(
         &self,
@@ -118,7 +118,7 @@ impl Reading<'_> {
         Ok(own.or(all))
     }
 
-    /// Whether a template's flows are over IPv6, which its clients say.
+    /// Returns whether the flows use IPv6, which the clients' tunables set.
     fn is_ipv6(&self, clients: &Tunables) -> bool {
         self.options.ipv6 || clients.ipv6.is_enabled == Some(true)
     }
@@ -134,7 +134,7 @@ impl Reading<'_> {
         let prefix = |it: Option<[u8; 16]>| is_ipv6.then(|| it.unwrap_or_default());
         let port = fields.need("port", "the number of a port")?.integer(0, u16::MAX.into())?;
         let usual = asked.or(Tunables::usual(is_ipv6));
-        // With `cont` it is how many there are at once, else how many in all.
+        // With `cont`, `limit` bounds the concurrent flows, otherwise the total.
         let is_at_once = fields.get("cont").is_some_and(|it| it.value().as_bool() == Some(true));
         let limit = self.limit(fields)?;
         let (at_most, limit) = if is_at_once { (limit, None) } else { (None, limit) };
@@ -146,7 +146,7 @@ impl Reading<'_> {
             pairing: if servers.is_random { Pairing::Random } else { Pairing::RoundRobin },
             turn: 1,
             reuse_after: None,
-            // As TRex's.
+            // The port range of TRex.
             ports: 1_024..=64_000,
             servers: servers.range(self.pair, prefix(asked.ipv6.destination)),
             server_port: port as u16,
@@ -177,7 +177,7 @@ impl Reading<'_> {
             .map_err(|error| place.says(format!("found {cps}: {error}")))
     }
 
-    /// This pair's part of how many flows there are in all; those left over are the first pair's.
+    /// Returns this pair's share of the flow limit. The first pair also gets the remainder.
     fn limit(&self, fields: &Fields<'_>) -> Result<Option<u64>, PlanError> {
         let Some(place) = fields.get("limit") else { return Ok(None) };
         let limit = place.integer(0, u64::MAX)?;
@@ -224,7 +224,7 @@ impl Reading<'_> {
         let first_bytes = match rule_fields.get("l7_map") {
             None => None,
             Some(map) if answers.is_stamped => {
-                notes.push(format!("{}: not looked at with an add-on, as in TRex", map.path()));
+                notes.push(format!("{}: ignored with an add-on, as in TRex", map.path()));
                 None
             }
             Some(map) => Some(read_first_bytes(&map, says)?),
@@ -245,8 +245,8 @@ impl Reading<'_> {
     }
 }
 
-/// The number by which clients' datagrams with the add-on name their server: what its rule says,
-/// else one of its own. TRex counts on from there with each profile that is loaded.
+/// Returns the number that names the server in the clients' datagrams with the add-on: `assoc_id`
+/// of its rule, or a default. TRex increments the default with each loaded profile.
 fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
     const FIRST: u32 = 0x1234_5678;
     let rules = server.need("assoc", "a list of rules")?.items("rules")?;
@@ -257,7 +257,7 @@ fn source(server: &Fields<'_>, number: usize) -> Result<u32, PlanError> {
     }
 }
 
-/// The bytes that a flow begins with, which are those that its client sends where nothing is said.
+/// Reads the first bytes of a flow. Without `value` they are the first bytes that the client sends.
 fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes, PlanError> {
     let fields = place.fields(&L7_MAP)?;
     let bytes = |place: Place<'_>| -> Result<Vec<u8>, PlanError> {
@@ -282,7 +282,7 @@ fn read_first_bytes(place: &Place<'_>, says: &Conversation) -> Result<FirstBytes
             let places = offset_bytes.iter().map(|offset| usize::from(*offset));
             let sent = places.zip(masks.clone()).map(|(at, mask)| Some(sent.get(at)? & mask));
             let sent = sent.collect::<Option<_>>();
-            sent.ok_or_else(|| offsets.says("the client's first bytes do not reach so far"))?
+            sent.ok_or_else(|| offsets.says("the client sends fewer first bytes"))?
         }
     };
     if values.len() != offset_bytes.len() {

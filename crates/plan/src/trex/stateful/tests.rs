@@ -36,7 +36,7 @@ fn options(pairs: u32) -> StatefulOptions {
 }
 
 #[test]
-fn a_template_is_two_sides_with_tunables_of_their_own() {
+fn a_template_has_two_sides_with_tunables() {
     let mut plan = read(PAGE, &options(1)).unwrap();
     plan.multiply(wirestorm_base::rate::Decimal::parse("10").unwrap()).unwrap();
     let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
@@ -51,7 +51,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
     let addresses = client.addresses.unwrap();
     assert_eq!((addresses.first, addresses.count), ("16.0.0.1".parse().unwrap(), 255));
     assert_eq!((client.servers.count, client.server_port, server.listen), (9, 80, Some(80)));
-    // The template's own before the side's, the side's before what TRex does unasked.
+    // Precedence: the template's tunables, the side's, TRex's defaults.
     assert_eq!((client.tcp.mss, server.tcp.mss), (Some(700), None));
     assert_eq!((client.tcp.keepalive_ms, server.tcp.keepalive_ms), (Some(3_000), Some(5_000)));
     assert_eq!((client.ip.ttl, server.ip.ttl, server.ip.tos), (Some(127), Some(127), Some(2)));
@@ -60,7 +60,7 @@ fn a_template_is_two_sides_with_tunables_of_their_own() {
 }
 
 #[test]
-fn tunables_are_words_of_plans() {
+fn tunables_become_settings_of_the_plan() {
     let text = PAGE
         .replace(
             "\"mss\": 500",
@@ -83,14 +83,14 @@ fn tunables_are_words_of_plans() {
         ..client.tcp
     };
     assert_eq!(client.tcp, asked);
-    // What TRex does unasked.
+    // TRex's defaults.
     assert_eq!((server.tcp.open_timeout_ms, server.tcp.send_buffer), (Some(5_000), None));
     assert_eq!((server.tcp.ecn, server.tcp.dupack_threshold), (None, None));
     assert_eq!(plan.notes, [""; 0]);
 }
 
 #[test]
-fn what_is_swallowed_is_as_in_the_code_of_trex() {
+fn blackhole_acts_as_in_the_code_of_trex() {
     for (number, expected) in [
         (0, [Blackhole::Nothing, Blackhole::Nothing]),
         (1, [Blackhole::All, Blackhole::Syn]),
@@ -106,12 +106,12 @@ fn what_is_swallowed_is_as_in_the_code_of_trex() {
 }
 
 #[test]
-fn how_many_flows_there_may_be_at_once_is_no_limit_of_all() {
+fn cont_limits_concurrent_flows_instead_of_the_total() {
     let text = PAGE.replace("\"limit\": 7", "\"limit\": 7, \"cont\": true");
     let mut plan = read(&text, &options(1)).unwrap();
     plan.multiply(wirestorm_base::rate::Decimal::parse("10").unwrap()).unwrap();
     let client = plan.templates[0].client.as_ref().unwrap();
-    // The multiplier is that of rates, as in TRex.
+    // As in TRex, the multiplier scales rates only.
     let rate = wirestorm_base::rate::Rate::parse_per_second("27.76", 1).unwrap();
     assert_eq!((client.load, client.limit), (Load::Rate { rate, at_most: Some(7) }, None));
     let pairs = read(&text, &options(3)).unwrap();
@@ -126,7 +126,7 @@ fn how_many_flows_there_may_be_at_once_is_no_limit_of_all() {
 }
 
 #[test]
-fn commands_are_steps_and_offsets_are_labels() {
+fn commands_become_steps_and_offsets_labels() {
     let plan = read(PAGE, &options(1)).unwrap();
     let template = &plan.templates[0];
     let (again, end) = (Label(0), Label(1));
@@ -161,7 +161,7 @@ fn commands_are_steps_and_offsets_are_labels() {
 }
 
 #[test]
-fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
+fn port_pairs_share_the_flows_and_have_separate_addresses() {
     let plan = read(PAGE, &options(3)).unwrap();
     assert_eq!(plan.ports[5].name, "servers2");
     let clients: Vec<_> = plan.templates.iter().flat_map(|it| &it.client).collect();
@@ -175,7 +175,7 @@ fn pairs_of_ports_share_the_flows_and_have_addresses_of_their_own() {
 }
 
 #[test]
-fn templates_between_the_same_addresses_share_the_ports() {
+fn templates_with_equal_addresses_split_the_port_range() {
     let mut document: serde_json::Value = serde_json::from_str(PAGE).unwrap();
     let template = document["templates"][0].clone();
     document["templates"] = vec![template; 3].into();
@@ -186,7 +186,7 @@ fn templates_between_the_same_addresses_share_the_ports() {
 }
 
 #[test]
-fn over_ipv6_the_upper_96_bits_are_a_tunable() {
+fn tunables_set_the_upper_96_bits_of_ipv6_addresses() {
     let plan = read(PAGE, &StatefulOptions { ipv6: true, ..options(1) }).unwrap();
     let client = plan.templates[0].client.as_ref().unwrap();
     assert_eq!(client.addresses.unwrap().first, "::16.0.0.1".parse::<IpAddr>().unwrap());
@@ -205,7 +205,7 @@ fn every_error_has_its_path() {
         (
             "\"offset\": -2",
             "\"offset\": -4",
-            "program_list[0].commands[3].offset: found -4, expected how many commands on",
+            "program_list[0].commands[3].offset: found -4, expected a number of commands",
         ),
         (
             "\"name\": \"delay\"",
@@ -242,7 +242,7 @@ fn every_error_has_its_path() {
         (
             "\"offset\": [0, 2]",
             "\"offset\": [0, 3]",
-            "l7_map.offset: the client's first bytes do not reach so far",
+            "l7_map.offset: the client sends fewer first bytes",
         ),
         (
             "\"offset\": [0, 2]",
@@ -278,7 +278,7 @@ fn every_error_has_its_path() {
 }
 
 #[test]
-fn times_are_counted_in_ticks_of_ten_milliseconds() {
+fn tick_counters_use_ticks_of_ten_milliseconds() {
     let told = r#"{"name": "set_tick_var", "id": 1}, {"name": "add_tick_stats", "stats_id": 3, "var_id": 1}, "#;
     let at = PAGE.find(r#"{"name": "delay""#).unwrap();
     let plan = read(&[&PAGE[..at], told, &PAGE[at..]].concat(), &options(1)).unwrap();
@@ -292,7 +292,7 @@ fn times_are_counted_in_ticks_of_ten_milliseconds() {
 }
 
 #[test]
-fn pools_are_drawn_from_where_they_say_so() {
+fn distribution_rand_selects_random_addresses() {
     for (clients, servers) in [("rand", "seq"), ("seq", "rand")] {
         let side =
             |dir: &str, how: &str| format!("\"dir\": \"{dir}\", \"distribution\": \"{how}\"");
@@ -307,7 +307,7 @@ fn pools_are_drawn_from_where_they_say_so() {
 }
 
 #[test]
-fn a_configuration_of_clients_has_routers_and_who_asks_for_them() {
+fn client_configuration_sets_routers_and_their_source_address() {
     let text = r#"
 vlan: true
 groups:
@@ -326,7 +326,7 @@ groups:
     assert_eq!(devices.next_hop, Some(NextHop { first, from: Some(from) }));
     assert_eq!((devices.count, devices.destination), (4, None));
     let guests: Vec<_> = plan.guests.iter().map(|it| (it.port, it.vlan, it.address)).collect();
-    // Nobody is in the third group.
+    // No client is in the third group.
     assert_eq!(
         guests,
         [(0, Some(9.into()), from), (1, Some(10.into()), "2.2.2.100".parse().unwrap())]
@@ -334,7 +334,7 @@ groups:
 }
 
 #[test]
-fn a_configuration_of_clients_puts_them_behind_devices() {
+fn client_configuration_puts_clients_behind_devices() {
     let text = r#"
 vlan: true
 groups:
@@ -368,7 +368,7 @@ groups:
 }
 
 #[test]
-fn clients_of_ipv6_are_behind_the_devices_of_the_last_bits_of_their_addresses() {
+fn ipv6_clients_match_groups_by_the_last_32_bits() {
     let text = r#"
 vlan: true
 groups:
@@ -409,7 +409,8 @@ groups:
     }
 }
 
-/// Two templates of UDP at one port with the add-on `latency`, and what is said of each rule.
+/// Returns two UDP templates at one port with the add-on `latency`. `rules` extends the rule of
+/// each.
 fn stamped(rules: [&str; 2]) -> String {
     let template = |index: u32, rule: &str| {
         format!(
@@ -429,7 +430,7 @@ fn stamped(rules: [&str; 2]) -> String {
 }
 
 #[test]
-fn datagrams_of_the_add_on_name_their_server() {
+fn datagrams_with_the_add_on_name_their_server() {
     let read = |rules| read(&stamped(rules), &options(2)).unwrap();
     let bytes = |id: u32| {
         let bytes = (8..12).zip(id.to_be_bytes());
@@ -443,9 +444,9 @@ fn datagrams_of_the_add_on_name_their_server() {
     }
     assert_eq!(
         plan.notes,
-        ["templates[1].server_template.assoc[0].l7_map: not looked at with an add-on, as in TRex"]
+        ["templates[1].server_template.assoc[0].l7_map: ignored with an add-on, as in TRex"]
     );
-    // One that is alone at its port takes all that comes, whatever number that names.
+    // A single server at a port receives all flows, regardless of the number they name.
     let text =
         stamped(["", ""]).replacen("\"assoc\": [{\"port\": 80", "\"assoc\": [{\"port\": 81", 1);
     let plan = super::read(&text, &options(1)).unwrap();
@@ -455,9 +456,9 @@ fn datagrams_of_the_add_on_name_their_server() {
 }
 
 #[test]
-fn add_ons_that_trex_passes_over_change_nothing() {
+fn add_ons_that_trex_ignores_have_no_effect() {
     let text = stamped(["", ""]);
-    for (addon, what) in [("rtp", "none of TRex's"), ("latency", "one of UDP")] {
+    for (addon, what) in [("rtp", "is unknown to TRex"), ("latency", "needs UDP")] {
         let text = text.replacen("\"latency\"", &format!("\"{addon}\""), 1);
         let text = match addon {
             "latency" => text
@@ -469,7 +470,7 @@ fn add_ons_that_trex_passes_over_change_nothing() {
         let plan = read(&text, &options(1)).unwrap();
         assert!(plan.templates.iter().all(|it| it.client.as_ref().unwrap().stamp.is_none()));
         let expected =
-            format!("program_list[0].addon: {addon} is {what}, and changes nothing, as in TRex");
+            format!("program_list[0].addon: {addon} {what}, so it has no effect, as in TRex");
         assert_eq!(plan.notes[0], expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Tunables: how TCP and IP behave.
+//! Tunables of TCP and IP.
 
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::tcp::{Algorithm, EcnUse};
@@ -7,19 +7,19 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::emulation::{Ip, Tcp};
 
-/// What tunables of a side, or of a side of a template, ask for.
+/// Tunables of a side, or of one template's side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tunables {
     pub(super) tcp: Tcp,
     pub(super) ip: Ip,
     pub(super) ipv6: Ipv6,
-    /// Over how many seconds rates grow to what they are.
+    /// Seconds in which rates ramp up.
     pub(super) ramp_s: Option<u32>,
-    /// What of that which belongs to no flow is not answered: 0 nothing, 1 some, 2 all.
+    /// Unanswered packets that belong to no flow: 0 none, 1 some, 2 all.
     pub(super) blackhole: Option<u8>,
 }
 
-/// IPv6 instead of IPv4.
+/// Use of IPv6 instead of IPv4.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ipv6 {
     pub(super) is_enabled: Option<bool>,
@@ -27,12 +27,12 @@ pub(super) struct Ipv6 {
     pub(super) destination: Option<[u8; 16]>,
 }
 
-/// Whose tunables they are.
+/// Owner of tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// A whole side's.
+    /// A whole side.
     Side,
-    /// One template's, of which there are fewer.
+    /// One template, which has fewer tunables.
     Template,
 }
 
@@ -59,15 +59,15 @@ const TCP: [&str; 17] = [
     "blackhole",
     "delay_ack_msec",
 ];
-/// What a template's own may be.
+/// TCP tunables that a template can set.
 const TCP_OF_TEMPLATE: [&str; 6] =
     ["mss", "initwnd", "rxbufsize", "txbufsize", "no_delay", "no_delay_counter"];
 
-/// Acknowledgements wait no longer (RFC 9293 section 3.8.6.3).
+/// Maximum delay of acknowledgements (RFC 9293 section 3.8.6.3).
 const DELAYED_ACK_MS_MAX: u64 = 500;
 
 impl Tunables {
-    /// What TRex does where nothing is said.
+    /// Returns TRex's defaults.
     pub(super) fn usual(is_ipv6: bool) -> Self {
         let tcp = Tcp {
             congestion: Some(Algorithm::NewReno),
@@ -81,7 +81,7 @@ impl Tunables {
         Self { tcp, ip, ..Self::default() }
     }
 
-    /// This, and what is not asked for here as it is there.
+    /// Returns these tunables, with unset ones taken from `other`.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             tcp: self.tcp.or(other.tcp),
@@ -96,14 +96,14 @@ impl Tunables {
         }
     }
 
-    /// What a port with these clients does not answer. With 1 it is no segment at all, where BSD's
-    /// systems would answer those without SYN.
+    /// Returns the unanswered packets of a port with these clients. With 1 it answers no segment;
+    /// BSD would answer those without SYN.
     pub(super) fn blackhole_of_clients(&self) -> Blackhole {
         if self.blackhole.unwrap_or(0) == 0 { Blackhole::Nothing } else { Blackhole::All }
     }
 
-    /// What a port with these servers does not answer: with 1 SYNs, as the code of TRex has it, and
-    /// not all but SYNs, as its manual does.
+    /// Returns the unanswered packets of a port with these servers. With 1 these are SYNs, as in
+    /// TRex's code; its manual says all but SYNs.
     pub(super) fn blackhole_of_servers(&self) -> Blackhole {
         match self.blackhole {
             None | Some(0) => Blackhole::Nothing,
@@ -113,8 +113,8 @@ impl Tunables {
     }
 }
 
-/// A connection that is given up when it is not open after so many seconds. SYN is sent again up to
-/// twelve times, as BSD does, which ends it before that where they are more than a quarter of an hour.
+/// Sets the time after which an attempt to connect fails. As in BSD, there are at most twelve SYN
+/// retransmissions, which end an attempt of more than a quarter of an hour earlier.
 fn open_within(seconds: u32, tcp: Tcp) -> Tcp {
     Tcp { open_timeout_ms: Some(seconds * 1_000), syn_retries: Some(12), ..tcp }
 }
@@ -131,7 +131,7 @@ pub(super) fn read(
         for (name, value) in scheduler.fields(&SCHEDULER)?.all() {
             match name {
                 "rampup_sec" => tunables.ramp_s = Some(value.integer(3, 60_000)? as u32),
-                // Without effect in TRex, and every template's rate is exact here.
+                // No effect in TRex; Wirestorm's rates are always exact.
                 _ => drop(value.integer(0, 1)?),
             }
         }
@@ -158,13 +158,13 @@ fn read_ip(place: &Place<'_>, notes: &mut Vec<String>) -> Result<Ip, PlanError> 
     let mut ip = Ip::default();
     for (name, value) in place.fields(&IP)?.all() {
         match name {
-            // TRex clears the lowest bit, which some of its ports filter by.
+            // TRex clears the lowest bit, by which some of its ports filter.
             "tos" => ip.tos = Some(value.integer(0, 255)? as u8 & !1),
             "ttl" => ip.ttl = Some(value.integer(1, 255)?.min(127) as u8),
             _ => {
                 if value.integer(0, 1)? == 1 {
                     let path = value.path();
-                    notes.push(format!("{path}: servers answer to where a frame came from"));
+                    notes.push(format!("{path}: servers reply to the source of each frame"));
                 }
             }
         }
@@ -234,7 +234,7 @@ fn read_tcp(
         "delay_ack_msec" => {
             let asked = value.integer(20, 50_000)?;
             if asked > DELAYED_ACK_MS_MAX {
-                note("acknowledgements wait for 500 ms at most (RFC 9293)");
+                note("acknowledgements wait at most 500 ms (RFC 9293)");
             }
             tcp.delayed_ack_ms = Some(asked.min(DELAYED_ACK_MS_MAX) as u16);
         }

@@ -1,4 +1,4 @@
-//! Writing to the files, and what they show.
+//! Writes to the files, and their contents.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wirestorm_plan::pktgen::{Counters, Effect, Errno, Link, Problem};
 use super::{device, lowered, machine, refused, result, set};
 
 #[test]
-fn each_setting_is_read_as_the_kernel_reads_it_and_told_as_the_kernel_tells_it() {
+fn settings_are_parsed_and_shown_as_in_the_kernel() {
     let cases = [
         ("count 1000000", "OK: count=1000000"),
         ("count 0", "OK: count=0"),
@@ -107,7 +107,7 @@ fn each_flag_is_set_and_unset() {
 }
 
 #[test]
-fn an_unknown_flag_or_mode_is_told_with_those_that_there_are() {
+fn unknown_flags_and_modes_list_the_known_ones() {
     let mut pktgen = device(&[]);
     for flag in ["IPV6", "UDP", ""] {
         let (problem, errno) = refused(&mut pktgen, "eth0", &format!("flag {flag}\n"));
@@ -136,7 +136,7 @@ fn an_unknown_flag_or_mode_is_told_with_those_that_there_are() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_refused_with_its_error_and_changes_nothing() {
+fn commands_that_the_kernel_refuses_have_its_error_and_no_effect() {
     let cases: [(&[&str], &str, Errno, &str); 23] = [
         (&[], "pktsize 60", Errno::InvalidArgument, "no such command: found \"pktsize\""),
         (&[], "", Errno::InvalidArgument, "no such command: found \"\""),
@@ -189,7 +189,7 @@ fn what_the_kernel_refuses_is_refused_with_its_error_and_changes_nothing() {
 }
 
 #[test]
-fn an_unknown_command_is_told_with_those_that_there_are() {
+fn unknown_commands_list_the_known_ones() {
     let mut pktgen = device(&[]);
     let error = pktgen.write("eth0", "pktsize 60\n").expect_err("no such command");
     assert!(
@@ -211,7 +211,7 @@ fn an_unknown_command_is_told_with_those_that_there_are() {
 }
 
 #[test]
-fn settings_that_the_kernel_passes_over_say_so() {
+fn settings_that_the_kernel_ignores_are_reported() {
     let cases: [(&[&str], &str, &str); 9] = [
         (&[], "vlan_p 3", "ERROR: vlan_p must be 0-7"),
         (&["vlan_id 1"], "vlan_p 8", "ERROR: vlan_p must be 0-7"),
@@ -276,7 +276,7 @@ Result: Idle
 }
 
 #[test]
-fn a_device_with_everything_set_shows_all_of_it() {
+fn a_device_shows_all_its_settings() {
     let pktgen = device(&[
         "count 0",
         "min_pkt_size 64",
@@ -350,7 +350,7 @@ Result: OK: xmit_mode=netif_receive
 }
 
 #[test]
-fn ipv6_addresses_are_shown_instead_of_those_of_ipv4() {
+fn a_device_shows_ipv6_addresses_instead_of_ipv4() {
     let pktgen =
         device(&["src6 2001:db8::1", "dst6_min 2001:db8:1::", "dst6_max 2001:db8:1::ffff"]);
     let text = pktgen.show("eth0").expect("a file");
@@ -366,7 +366,7 @@ fn ipv6_addresses_are_shown_instead_of_those_of_ipv4() {
 }
 
 #[test]
-fn a_rate_is_shown_as_the_delay_that_the_kernel_makes_of_it() {
+fn a_rate_shows_as_the_delay_of_the_kernel() {
     let shown = |commands: &[&str]| device(commands).show("eth0").expect("a file");
     assert!(shown(&["pkt_size 64", "rate 100"]).contains("delay: 5120 "));
     assert!(shown(&["rate 100", "pkt_size 64"]).contains("delay: 0 "));
@@ -374,13 +374,13 @@ fn a_rate_is_shown_as_the_delay_that_the_kernel_makes_of_it() {
 }
 
 #[test]
-fn the_maximum_stays_where_pkt_size_is_the_minimum_already() {
+fn pkt_size_equal_to_the_minimum_keeps_the_maximum() {
     let text = device(&["min_pkt_size 64", "max_pkt_size 128", "pkt_size 64"]).show("eth0");
     assert!(text.expect("a file").contains("min_pkt_size: 64  max_pkt_size: 128\n"));
 }
 
 #[test]
-fn threads_list_their_devices_and_tell_how_the_last_command_went() {
+fn threads_show_their_devices_and_last_result() {
     let mut pktgen = machine();
     assert_eq!(pktgen.files(), ["pgctrl", "kpktgend_0", "kpktgend_1"]);
     assert_eq!(pktgen.show("kpktgend_0").as_deref(), Ok("Running: \nStopped: \nResult: NA\n"));
@@ -418,10 +418,10 @@ fn threads_list_their_devices_and_tell_how_the_last_command_went() {
 }
 
 #[test]
-fn a_device_that_cannot_be_added_is_told_with_the_kernels_error() {
+fn adding_an_invalid_device_gives_the_error_of_the_kernel() {
     let mut pktgen = device(&[]);
     let cases = [
-        ("add_device eth0", Errno::Busy, "added already: give it another name, as in eth0@1"),
+        ("add_device eth0", Errno::Busy, "already added: use another name, as in eth0@1"),
         ("add_device eth9@3", Errno::NoSuchDevice, "no such interface: \"eth9\""),
         ("add_device", Errno::NoSuchDevice, "no such interface: \"\""),
         ("add_device eth2", Errno::NetworkDown, "bring it up with `ip link set eth2 up`"),
@@ -441,7 +441,7 @@ fn a_device_that_cannot_be_added_is_told_with_the_kernels_error() {
 }
 
 #[test]
-fn the_control_file_knows_three_words() {
+fn pgctrl_has_three_commands() {
     let mut pktgen = device(&[]);
     assert_eq!(
         pktgen.show("pgctrl").as_deref(),
@@ -460,7 +460,7 @@ fn the_control_file_knows_three_words() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told_with_those_that_are() {
+fn unknown_files_list_the_known_ones() {
     let mut pktgen = device(&[]);
     for file in ["eth1", "eth0@0", "kpktgend_2", "kpktgend_01", "kpktgend_", ""] {
         let error = pktgen.write(file, "count 1\n").expect_err(file);
@@ -484,7 +484,7 @@ fn counters(frames: u64, bytes: u64) -> Counters {
 }
 
 #[test]
-fn results_read_as_the_kernels() {
+fn results_have_the_format_of_the_kernel() {
     let counters = counters(10_000_000, 600_000_000);
     let expected = "OK: 2000000(c500000+d1500000) usec, 10000000 (60byte,0frags)\n  \
                     4999998pps 2399Mb/sec (2399999040bps) errors: 3";
@@ -500,7 +500,7 @@ fn results_read_as_the_kernels() {
 }
 
 #[test]
-fn after_a_run_the_file_shows_the_last_frame_and_the_result() {
+fn a_finished_device_shows_the_last_frame_and_the_result() {
     let commands = [
         "count 10",
         "pkt_size 60",
@@ -522,8 +522,8 @@ fn after_a_run_the_file_shows_the_last_frame_and_the_result() {
     pktgen.begin();
     pktgen.finish(&lowered(&commands), &counters(10, 600));
     let text = pktgen.show("eth0").expect("a file");
-    // Five packets, each sent twice: of sources .2 .3 .1 .2 .3, of ports 11 12 10 11 12, of MAC
-    // addresses 0 1 2 0 1, of destinations .2 .2 .3 .3 .4.
+    // Five packets, each sent twice. Sources: .2 .3 .1 .2 .3; ports: 11 12 10 11 12. MAC address
+    // offsets: 0 1 2 0 1; destinations: .2 .2 .3 .3 .4.
     let expected = "\
 Current:
      pkts-sofar: 10  errors: 3
@@ -548,7 +548,7 @@ Result: OK: 2000000(c500000+d1500000) usec, 10 (60byte,0frags)
 }
 
 #[test]
-fn the_frames_of_each_size_are_shown() {
+fn a_device_shows_frames_per_size() {
     let commands = ["imix_weights 64,1 576,1", "count 100"];
     let mut pktgen = device(&commands);
     let lowered = lowered(&commands);
@@ -564,7 +564,7 @@ fn the_frames_of_each_size_are_shown() {
 }
 
 #[test]
-fn a_running_device_shows_how_far_it_has_come() {
+fn a_running_device_shows_its_counters() {
     let mut pktgen = device(&[]);
     pktgen.begin();
     pktgen.progress("eth0", 7, 2);
@@ -575,7 +575,7 @@ fn a_running_device_shows_how_far_it_has_come() {
 }
 
 #[test]
-fn devices_that_did_not_start_do_not_run() {
+fn abandoned_devices_show_an_error() {
     let mut pktgen = device(&[]);
     pktgen.begin();
     pktgen.abandon();

@@ -1,4 +1,4 @@
-//! The frames that devices send, made from their streams by definition.
+//! Frames of devices, computed from their streams by definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -9,7 +9,7 @@ use wirestorm_wire::checksum::{self, combine, sum};
 
 use super::{device, lowered};
 
-/// Frame `number` of a stream, each step as it is documented.
+/// Returns frame `number` of a stream, by the documented meaning of each step.
 pub(crate) fn frame(stream: &Stream, number: u64) -> Vec<u8> {
     let variables = &stream.program.variables;
     let value = |index: usize| variables[index].value(number, variables);
@@ -67,7 +67,7 @@ pub(crate) fn frame(stream: &Stream, number: u64) -> Vec<u8> {
     frame
 }
 
-/// The first frames of a device.
+/// Returns the first frames of a device.
 fn frames(device: &LoweredDevice, count: u64) -> Vec<Vec<u8>> {
     let [stream] = &device.streams[..] else { panic!("{device:?}") };
     (0..count).map(|number| frame(stream, number)).collect()
@@ -77,13 +77,13 @@ fn number(frame: &[u8], offset: usize, width: usize) -> u64 {
     frame[offset..offset + width].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A field of the first frames of the device with these commands.
+/// Returns a field of the first frames of the device with these commands.
 fn field(commands: &[&str], offset: usize, width: usize, count: u64) -> Vec<u64> {
     let frames = frames(&lowered(commands), count);
     frames.iter().map(|frame| number(frame, offset, width)).collect()
 }
 
-/// The last byte of an address of IPv4 without tags.
+/// Offsets in IPv4 frames without tags.
 const SOURCE: usize = 14 + 12;
 const DESTINATION: usize = 14 + 16;
 const SOURCE_PORT: usize = 14 + 20;
@@ -95,7 +95,7 @@ fn noted(device: &LoweredDevice, what: &str) -> bool {
 }
 
 #[test]
-fn a_packet_is_made_as_the_kernel_makes_it() {
+fn ipv4_packets_match_the_kernel() {
     let device = lowered(&["pkt_size 60", "dst 198.51.100.1", "dst_mac 02:00:00:00:00:0b"]);
     let mut expected = vec![
         0x02, 0, 0, 0, 0, 0x0b, 0x02, 0, 0, 0, 0, 0x0a, 0x08, 0x00, // Ethernet
@@ -114,7 +114,7 @@ fn a_packet_is_made_as_the_kernel_makes_it() {
     assert_eq!(device.stamps, Some(Stamps { offset: 50, checksum: None }));
     assert!(device.notes.is_empty(), "{:?}", device.notes);
 
-    // Only identification and sequence number go on.
+    // Only identification and sequence number advance.
     let mut later = frame(stream, 0x1_0002);
     assert_eq!((number(&later, 18, 2), number(&later, SEQUENCE, 4)), (2, 0x1_0003));
     assert_eq!(sum_of(&later[14..34]), 0xffff);
@@ -129,7 +129,7 @@ fn sum_of(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn an_ipv6_packet_is_made_as_the_kernel_makes_it() {
+fn ipv6_packets_match_the_kernel() {
     let commands = ["pkt_size 80", "dst6 2001:db8::1", "src6 2001:db8::2", "traffic_class b8"];
     let device =
         lowered(&[&commands[..], &["flag NO_TIMESTAMP", "dst_mac 02:00:00:00:00:0b"]].concat());
@@ -148,7 +148,7 @@ fn an_ipv6_packet_is_made_as_the_kernel_makes_it() {
 }
 
 #[test]
-fn udp_checksums_are_right_where_they_are_asked_for() {
+fn udpcsum_computes_udp_checksums() {
     let commands = ["min_pkt_size 61", "max_pkt_size 90", "flag UDPCSUM", "flag TXSIZE_RND"];
     let ranges = ["udp_src_min 1", "udp_src_max 9000", "dst_min 10.0.0.1", "dst_max 10.9.0.1"];
     let device = lowered(&[commands, ranges].concat());
@@ -170,7 +170,7 @@ fn udp_checksums_are_right_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_udp_checksum_of_zero_is_written_as_all_ones() {
+fn a_zero_udp_checksum_is_all_ones() {
     let device = lowered(&["pkt_size 60", "flag UDPCSUM"]);
     let sums: BTreeSet<u64> =
         frames(&device, 0x1_0000).iter().map(|frame| number(frame, 40, 2)).collect();
@@ -179,7 +179,7 @@ fn a_udp_checksum_of_zero_is_written_as_all_ones() {
 }
 
 #[test]
-fn ranges_that_are_passed_through_begin_with_their_second_value() {
+fn sequential_ranges_start_with_their_second_value() {
     let addresses = |name: &str| [format!("{name}_min 10.0.0.254"), format!("{name}_max 10.0.1.0")];
     for (name, offset) in [("src", SOURCE), ("dst", DESTINATION)] {
         let [min, max] = addresses(name);
@@ -190,7 +190,7 @@ fn ranges_that_are_passed_through_begin_with_their_second_value() {
         let commands = [format!("{name}_min 100"), format!("{name}_max 103")];
         let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
         assert_eq!(field(&commands, offset, 2, 5), [101, 102, 100, 101, 102], "exclusive");
-        let note = format!("{name}_max 103: is not sent itself, as in the kernel: ports are 100");
+        let note = format!("{name}_max 103: is exclusive, as in the kernel: ports are 100");
         assert!(noted(&lowered(&commands), &note));
     }
     assert_eq!(field(&["udp_dst_max 10"], DESTINATION_PORT, 2, 3), [9, 9, 9]);
@@ -203,19 +203,19 @@ fn ranges_that_are_passed_through_begin_with_their_second_value() {
     assert_eq!(field(&["src_max 10.0.0.9"], SOURCE, 4, 2), [0xc000_020a; 2]);
 }
 
-/// Which values a field has in 4,000 frames.
+/// Returns the values that a field has in 4,000 frames.
 fn drawn(commands: &[&str], offset: usize, width: usize) -> BTreeSet<u64> {
     field(commands, offset, width, 4000).into_iter().collect()
 }
 
 #[test]
-fn values_that_are_drawn_stay_below_their_maximum() {
+fn random_values_stay_below_their_maximum() {
     let set = |range: std::ops::Range<u64>| range.collect::<BTreeSet<u64>>();
     let addresses = ["src_min 10.0.0.10", "src_max 10.0.0.20", "flag IPSRC_RND"];
     assert_eq!(drawn(&addresses, SOURCE, 4), set(0x0a00_000a..0x0a00_0014));
     let addresses = ["dst_min 10.0.0.10", "dst_max 10.0.0.20", "flag IPDST_RND"];
     assert_eq!(drawn(&addresses, DESTINATION, 4), set(0x0a00_000a..0x0a00_0014));
-    assert!(noted(&lowered(&addresses), "dst_max: is not drawn itself"));
+    assert!(noted(&lowered(&addresses), "dst_max: random addresses stay below it"));
     let ports = ["udp_src_min 10", "udp_src_max 20", "flag UDPSRC_RND"];
     assert_eq!(drawn(&ports, SOURCE_PORT, 2), set(10..20));
     let ports = ["udp_dst_min 10", "udp_dst_max 20", "flag UDPDST_RND"];
@@ -227,8 +227,8 @@ fn values_that_are_drawn_stay_below_their_maximum() {
     assert_eq!(drawn(&one, DESTINATION, 4), set(0x0a00_000a..0x0a00_000b));
 }
 
-/// How many different values of `of` come in `draws` draws: this is known of the seed, not just
-/// likely, and close to what is expected, `of * (1 - e^(-draws / of))`.
+/// Returns the number of distinct values among `draws` draws from `of` values. The seed determines
+/// it; it is close to the expected `of * (1 - e^(-draws / of))`.
 fn drawn_of(of: usize, draws: usize) -> usize {
     let values = drawn(&["vlan_id 1", "flag VID_RND"], 14, 2);
     let expected = of as f64 * (1.0 - (-(draws as f64) / of as f64).exp());
@@ -238,7 +238,7 @@ fn drawn_of(of: usize, draws: usize) -> usize {
 }
 
 #[test]
-fn destinations_that_no_host_has_are_not_drawn() {
+fn random_destinations_exclude_addresses_of_no_host() {
     let all = ["dst_min 0.0.0.0", "dst_max 255.255.255.255", "flag IPDST_RND", "count 0"];
     let addresses = drawn(&all, DESTINATION, 4);
     assert!(addresses.len() > 3990);
@@ -246,17 +246,17 @@ fn destinations_that_no_host_has_are_not_drawn() {
     assert!(!addresses.iter().any(excluded));
     assert!(addresses.iter().any(|address| address >> 24 > 239));
     assert!(addresses.iter().any(|address| address >> 24 < 127));
-    assert!(noted(&lowered(&all), "destinations begin again after"));
+    assert!(noted(&lowered(&all), "destinations repeat after"));
     let beside = ["dst_min 223.255.255.254", "dst_max 239.255.255.255", "flag IPDST_RND"];
     assert_eq!(drawn(&beside, DESTINATION, 4), BTreeSet::from([0xdfff_fffe, 0xdfff_ffff]));
     let none = ["dst_min 224.0.0.1", "dst_max 224.0.0.9", "flag IPDST_RND"];
     let error = device(&none).lower().expect_err("no destination");
     assert_eq!(error, LowerError::NoDestination { device: "eth0".to_owned() });
-    assert!(error.to_string().starts_with("eth0: flag IPDST_RND: between dst_min and dst_max"));
+    assert!(error.to_string().starts_with("eth0: flag IPDST_RND: dst_min to dst_max contains"));
 }
 
 #[test]
-fn sizes_are_passed_through_drawn_or_weighted() {
+fn sizes_are_sequential_random_or_weighted() {
     let lengths = |commands: &[&str], count| -> Vec<usize> {
         frames(&lowered(commands), count).iter().map(Vec::len).collect()
     };
@@ -265,7 +265,7 @@ fn sizes_are_passed_through_drawn_or_weighted() {
     assert_eq!(lengths(&["max_pkt_size 64"], 2), [59, 60], "from the least to the greatest");
     assert_eq!(lengths(&[], 1), [58]);
     assert_eq!(lengths(&["pkt_size 42"], 1), [58], "no frame is without its headers");
-    assert!(noted(&lowered(&["pkt_size 42"]), "size 42: frames have 58 bytes at least"));
+    assert!(noted(&lowered(&["pkt_size 42"]), "size 42: frames have at least 58 bytes"));
     assert_eq!(lengths(&["min_pkt_size 56", "max_pkt_size 60"], 4), [58, 59, 60, 58]);
     assert_eq!(lengths(&["min_pkt_size 42", "max_pkt_size 50"], 2), [58, 58]);
     assert_eq!(lengths(&["dst6 2001:db8::1", "vlan_id 3"], 1), [82]);
@@ -286,11 +286,11 @@ fn sizes_are_passed_through_drawn_or_weighted() {
     assert!(rare.imix_counts(1000)[..2].iter().all(|count| *count > 400));
     let range = ["imix_weights 64,7", "min_pkt_size 70", "max_pkt_size 71"];
     assert_eq!(lengths(&range, 2), [71, 70]);
-    assert!(noted(&lowered(&range), "imix_weights: not followed"));
+    assert!(noted(&lowered(&range), "imix_weights: ignored"));
 }
 
 #[test]
-fn what_ip_cannot_tell_the_length_of_is_refused() {
+fn frames_beyond_the_ip_length_field_are_errors() {
     let limit = 14 + 65_535;
     lowered(&[&format!("pkt_size {limit}")]);
     for commands in [format!("pkt_size {}", limit + 1), "imix_weights 9999999999,1".to_owned()] {
@@ -300,7 +300,7 @@ fn what_ip_cannot_tell_the_length_of_is_refused() {
 }
 
 #[test]
-fn mac_addresses_are_counted_from_the_base_in_their_last_five_bytes() {
+fn mac_counts_change_the_last_five_bytes() {
     let mac = |commands: &[&str], offset, count| field(commands, offset, 6, count);
     let commands = ["dst_mac 02:00:00:00:00:fe", "dst_mac_count 3"];
     let base = 0x0200_0000_00fe;
@@ -322,7 +322,7 @@ fn mac_addresses_are_counted_from_the_base_in_their_last_five_bytes() {
 }
 
 #[test]
-fn tags_and_labels_stand_where_the_kernel_puts_them() {
+fn tags_and_labels_have_the_offsets_of_the_kernel() {
     let frame = |commands: &[&str]| frames(&lowered(commands), 1).remove(0);
     let one = frame(&["pkt_size 64", "vlan_id 7", "vlan_p 5", "vlan_cfi 1"]);
     assert_eq!(one.len(), 64);
@@ -346,7 +346,7 @@ fn tags_and_labels_stand_where_the_kernel_puts_them() {
 }
 
 #[test]
-fn labels_that_are_drawn_keep_traffic_class_and_time_to_live() {
+fn random_labels_keep_traffic_class_and_time_to_live() {
     let commands = ["mpls 00010e3f,00021740"];
     let device = lowered(&commands);
     assert!(noted(&device, "flag MPLS_RND"), "{:?}", device.notes);
@@ -362,7 +362,7 @@ fn labels_that_are_drawn_keep_traffic_class_and_time_to_live() {
 }
 
 #[test]
-fn bits_between_ipv6_destinations_are_drawn() {
+fn bits_between_ipv6_destinations_are_random() {
     let last = |commands: &[&str]| drawn(commands, 14 + 38, 2);
     let commands = ["dst6_min 2001:db8::10", "dst6_max 2001:db8::1f"];
     assert_eq!(last(&commands), (0x10..0x20).collect());
@@ -377,7 +377,7 @@ fn bits_between_ipv6_destinations_are_drawn() {
 }
 
 #[test]
-fn each_packet_is_sent_as_often_as_clones_and_bursts_say() {
+fn clones_and_bursts_repeat_each_packet() {
     let commands = ["pkt_size 60", "dst_min 10.0.0.0", "dst_max 10.0.0.9"];
     let sent = |more: &[&str]| -> Vec<(u64, u64, u64)> {
         let frames = frames(&lowered(&[&commands[..], more].concat()), 7);
@@ -404,7 +404,7 @@ fn each_packet_is_sent_as_often_as_clones_and_bursts_say() {
 }
 
 #[test]
-fn flows_in_sequence_keep_their_destination() {
+fn sequential_flows_keep_their_destination() {
     let range = ["dst_min 10.0.0.0", "dst_max 10.0.0.9", "flag FLOW_SEQ"];
     let low = |more: &[&str], count| -> Vec<u64> {
         let values = field(&[&range[..], more].concat(), DESTINATION, 4, count);
@@ -420,12 +420,12 @@ fn flows_in_sequence_keep_their_destination() {
     assert!(addresses.iter().collect::<BTreeSet<_>>().len() > 1);
     let sources = ["src_min 10.0.1.0", "src_max 10.0.1.9", "flows 2", "flowlen 3"];
     let device = lowered(&[&range[..], &sources].concat());
-    assert!(noted(&device, "flows: keep their destination address only"), "{:?}", device.notes);
-    assert!(noted(&device, "how many there are makes no difference"));
+    assert!(noted(&device, "flows: keep only their destination address"), "{:?}", device.notes);
+    assert!(noted(&device, "the number of flows has no effect"));
 }
 
 #[test]
-fn flows_at_random_keep_their_destination_until_they_are_replaced() {
+fn random_flows_keep_their_destination_until_replaced() {
     let commands = ["dst_min 10.0.0.0", "dst_max 10.0.255.255", "flows 5", "flowlen 3"];
     let addresses = field(&[&commands[..], &["count 1000"]].concat(), DESTINATION, 4, 1000);
     let mut frames_of = BTreeMap::new();
@@ -435,7 +435,7 @@ fn flows_at_random_keep_their_destination_until_they_are_replaced() {
     let ended = frames_of.values().filter(|frames| frames.len() == 4).count();
     assert!(frames_of.values().all(|frames| frames.len() <= 4), "flowlen and one more");
     assert!(frames_of.len() - ended <= 5, "all but those at the end are whole");
-    // At any time there are five flows at most: each between its first and its last frame.
+    // At most five flows are active at any time, each from its first to its last frame.
     for at in 0..1000 {
         let alive =
             frames_of.values().filter(|frames| frames[0] <= at && at <= frames[frames.len() - 1]);
@@ -444,11 +444,11 @@ fn flows_at_random_keep_their_destination_until_they_are_replaced() {
     let begun: Vec<u64> = frames_of.keys().map(|address| **address & 0xffff).collect();
     assert_eq!(begun, (1..=begun.len() as u64).collect::<Vec<_>>(), "one after another");
     let endless = lowered(&[&commands[..], &["count 0"]].concat());
-    assert!(noted(&endless, "destinations begin again after 131072 packets"));
+    assert!(noted(&endless, "destinations repeat after 131072 packets"));
 }
 
 #[test]
-fn the_same_script_sends_the_same_and_two_devices_draw_apart() {
+fn scripts_are_reproducible_and_devices_independent() {
     let commands = ["udp_src_min 1", "udp_src_max 60000", "flag UDPSRC_RND"];
     assert_eq!(field(&commands, SOURCE_PORT, 2, 100), field(&commands, SOURCE_PORT, 2, 100));
     let mut pktgen = device(&commands);

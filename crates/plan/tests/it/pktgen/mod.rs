@@ -1,4 +1,4 @@
-//! The kernel's packet generator: its files, its scripts, and what it sends.
+//! The kernel's packet generator: its files, scripts and frames.
 
 mod files;
 mod frames;
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use wirestorm_plan::pktgen::{Effect, Errno, Link, LoweredDevice, Pktgen, PktgenError, Problem};
 use wirestorm_wire::packet::MacAddress;
 
-/// Two CPUs; `eth0` and `eth1` are up, `eth2` is down.
+/// Returns the state of a machine with two CPUs. `eth0` and `eth1` are up, `eth2` is down.
 fn machine() -> Pktgen {
     let link = |last: u8, is_up| Link {
         mac: MacAddress([2, 0, 0, 0, 0, last]),
@@ -25,7 +25,7 @@ fn machine() -> Pktgen {
     Pktgen::new(2, BTreeMap::from(links))
 }
 
-/// A machine on which `eth0` has been added, with these commands.
+/// Returns a machine with the device `eth0` after these commands.
 fn device(commands: &[&str]) -> Pktgen {
     let mut pktgen = machine();
     let effect = pktgen.write("kpktgend_0", "add_device eth0\n");
@@ -42,7 +42,7 @@ fn set(pktgen: &mut Pktgen, command: &str) {
     assert_eq!(outcome, Ok(Effect::Set), "{command}");
 }
 
-/// What the device with these commands sends.
+/// Lowers the device with these commands.
 #[track_caller]
 fn lowered(commands: &[&str]) -> LoweredDevice {
     let mut devices = device(commands).lower().expect("settings that can be followed");
@@ -50,7 +50,7 @@ fn lowered(commands: &[&str]) -> LoweredDevice {
     devices.remove(0)
 }
 
-/// What is behind `Result: ` in a file.
+/// Returns the text after `Result: ` in a file.
 fn result(pktgen: &Pktgen, file: &str) -> String {
     let text = pktgen.show(file).expect("a file");
     let (_, result) = text.split_once("Result: ").expect("a result");

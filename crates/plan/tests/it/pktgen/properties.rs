@@ -1,4 +1,4 @@
-//! Whatever is written and read: an answer, never a panic.
+//! Arbitrary writes and scripts never cause a panic.
 
 use proptest::prelude::*;
 use wirestorm_base::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use wirestorm_plan::pktgen::{Action, Counters, Effect, Script};
 use super::frames::frame;
 use super::{device, machine};
 
-/// A command with values that come near what it takes.
+/// Generates commands with plausible values.
 fn command() -> impl Strategy<Value = String> {
     let names = prop::sample::select(vec![
         "count",
@@ -97,7 +97,7 @@ fn command() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_to_any_file_is_answered(
+    fn any_write_returns_a_result(
         file in "pgctrl|kpktgend_[0-2]|eth[0-2](@[0-9])?|\\PC{0,12}",
         texts in prop::collection::vec("(add_device |\\PC{0,20})\\PC{0,40}\n?", 0..8),
     ) {
@@ -113,13 +113,13 @@ proptest! {
     }
 
     #[test]
-    fn any_settings_give_frames_within_their_templates_or_a_reason(
+    fn any_settings_give_frames_within_the_template_or_an_error(
         commands in prop::collection::vec(command(), 0..30),
         numbers in prop::collection::vec(any::<u64>(), 4),
     ) {
         let mut pktgen = device(&[]);
         for command in &commands {
-            // Refused or not, the settings are such as can be lowered or refused.
+            // Lowering must work, or return an error, after any command.
             let _ = pktgen.write("eth0", command);
         }
         match pktgen.lower() {
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn any_script_is_read(lines in prop::collection::vec(
+    fn any_script_parses(lines in prop::collection::vec(
         "(PGDEV=/proc/net/pktgen/|pgset |echo |A=|export )?[\"'$A{}; >#\\\\]{0,3}\\PC{0,20}",
         0..20,
     )) {

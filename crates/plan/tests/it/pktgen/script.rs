@@ -1,4 +1,4 @@
-//! Scripts, read without a shell.
+//! Scripts, parsed without a shell.
 
 use wirestorm_plan::pktgen::{Action, Script, Step};
 
@@ -54,7 +54,7 @@ PGDEV=/proc/net/pktgen/pgctrl
 "#;
 
 #[test]
-fn a_script_of_the_usual_form_is_read() {
+fn parses_a_typical_script() {
     assert_eq!(
         writes(SCRIPT),
         [
@@ -71,7 +71,7 @@ fn a_script_of_the_usual_form_is_read() {
 }
 
 #[test]
-fn what_is_read_configures_devices() {
+fn a_parsed_script_configures_devices() {
     let mut pktgen = machine();
     for (_, file, text) in writes(SCRIPT) {
         if text != "(shown)" {
@@ -84,7 +84,7 @@ fn what_is_read_configures_devices() {
 }
 
 #[test]
-fn the_functions_of_the_kernels_samples_are_known() {
+fn parses_the_functions_of_the_kernel_samples() {
     let script = "\
 DEV=eth0
 pg_ctrl \"reset\"
@@ -104,7 +104,7 @@ pg_ctrl start
 }
 
 #[test]
-fn echo_into_a_file_writes_to_it() {
+fn echo_with_a_redirection_writes_to_the_file() {
     let script = "\
 echo \"add_device eth0\" > /proc/net/pktgen/kpktgend_0
 echo count 0 >/proc/net/pktgen/eth0
@@ -123,7 +123,7 @@ echo dst\\_mac 1> \"/proc/net/pktgen/eth0\"
 }
 
 #[test]
-fn values_outside_of_quotes_fall_into_words_as_in_a_shell() {
+fn unquoted_values_split_into_words_as_in_a_shell() {
     let script = "\
 PGDEV=/proc/net/pktgen/eth0
 COUNT=\"count 5\"
@@ -140,30 +140,27 @@ pgset \"delay $EMPTY\"
 }
 
 #[test]
-fn nothing_behind_the_end_is_done() {
+fn exit_ends_the_script() {
     assert_eq!(writes("pg_ctrl start\nexit 0; pg_ctrl stop\nfor"), [write(1, "pgctrl", "start")]);
 }
 
 #[test]
-fn what_is_not_understood_is_told_with_its_line() {
+fn unsupported_lines_have_their_number_and_reason() {
     let cases = [
         ("for i in 1 2; do", "line 1: for i in 1 2; do: \"for\" needs a shell"),
-        ("\n\nCPUS=`ls /proc`", "line 3: CPUS=`ls /proc`: commands within commands need a shell"),
-        (
-            "A=$(ls)",
-            "line 1: A=$(ls): of what begins with $, only $NAME and ${NAME} are understood",
-        ),
-        ("A=${B:-1}", "line 1: A=${B:-1}: of what begins with $, only $NAME"),
-        ("pgset $1", "line 1: pgset $1: of what begins with $, only $NAME"),
-        ("pgset \"$COUNT\"", "line 1: pgset \"$COUNT\": $COUNT was not set before"),
+        ("\n\nCPUS=`ls /proc`", "line 3: CPUS=`ls /proc`: command substitution needs a shell"),
+        ("A=$(ls)", "line 1: A=$(ls): only the expansions $NAME and ${NAME} are supported"),
+        ("A=${B:-1}", "line 1: A=${B:-1}: only the expansions $NAME"),
+        ("pgset $1", "line 1: pgset $1: only the expansions $NAME"),
+        ("pgset \"$COUNT\"", "line 1: pgset \"$COUNT\": $COUNT is not set"),
         ("pgset start", "line 1: pgset start: expected PGDEV to be a file of /proc/net/pktgen/"),
-        ("pg_set eth0", "line 1: pg_set eth0: pg_set: expected a command for pktgen behind it"),
-        ("pgset \"start", "line 1: pgset \"start: a quote that does not end in its line"),
+        ("pg_set eth0", "line 1: pg_set eth0: pg_set: expected a pktgen command after it"),
+        ("pgset \"start", "line 1: pgset \"start: a quote that does not end on its line"),
         ("echo a | cat", "line 1: echo a | cat: '|' needs a shell"),
         ("echo a > /var/x", "line 1: echo a > /var/x: expected a file of /proc/net/pktgen/"),
         ("ls > /proc/net/pktgen/eth0", "line 1: ls > /proc/net/pktgen/eth0: ls: expected echo"),
-        ("echo a > ", "line 1: echo a >: expected one file behind >"),
-        ("echo a \\", "line 1: echo a \\: a line that goes on in the next needs a shell"),
+        ("echo a > ", "line 1: echo a >: expected one file after >"),
+        ("echo a \\", "line 1: echo a \\: a continued line needs a shell"),
         (
             "sleeping() {\n A=${1}\n sleep 1\n}",
             "line 1: sleeping() {: the function sleeping needs a shell",
@@ -179,7 +176,7 @@ fn what_is_not_understood_is_told_with_its_line() {
 }
 
 #[test]
-fn what_grows_without_bound_is_not_understood() {
+fn overlong_commands_and_scripts_are_unsupported() {
     let doubling = "A=0123456789abcdef\n".to_owned() + &"A=$A$A\n".repeat(40);
     let script = Script::parse(&doubling);
     assert_eq!(script.not_understood.len(), 33);

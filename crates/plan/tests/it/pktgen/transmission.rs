@@ -1,4 +1,4 @@
-//! When the frames of devices leave, what is refused, and what is noted.
+//! Pace and count of devices, unsupported settings, and notes.
 
 use wirestorm_base::rate::{Layer, Rate};
 use wirestorm_base::time::Duration;
@@ -11,7 +11,7 @@ fn transmission(commands: &[&str]) -> Transmission {
     lowered(commands).streams[0].transmission
 }
 
-/// What is noted with these commands beyond what is without them.
+/// Checks the notes that these commands add.
 fn notes(commands: &[&str]) -> Vec<String> {
     let quiet = ["pkt_size 60", "dst 198.51.100.1", "dst_mac 02:00:00:00:00:0b"];
     lowered(&[&quiet[..], commands].concat()).notes
@@ -31,7 +31,7 @@ fn a_count_ends_a_stream_and_zero_does_not() {
     assert_eq!(transmission(&[]).mode, Mode::Burst { frames: 1000 });
     assert_eq!(transmission(&["count 7"]).mode, Mode::Burst { frames: 7 });
     assert_eq!(transmission(&["count 0"]).mode, Mode::Continuous);
-    noted(&["count 7", "burst 2"], &["clone_skb 0, burst 2: each packet", "count 7: is kept"]);
+    noted(&["count 7", "burst 2"], &["clone_skb 0, burst 2: each packet", "count 7: is exact"]);
     noted(&["count 8", "burst 2", "flag NO_TIMESTAMP"], &["clone_skb 0, burst 2: each packet"]);
 }
 
@@ -58,12 +58,12 @@ fn the_pace_is_exact() {
 }
 
 #[test]
-fn what_of_the_pace_differs_is_noted() {
+fn notes_list_differences_of_the_pace() {
     noted(&["rate 100"], &["rate 100: counts frames without FCS"]);
     let various = lowered(&["min_pkt_size 60", "max_pkt_size 1500", "rate 100"]).notes;
-    assert!(various.iter().any(|note| note.contains("makes a delay of 4800 ns of it")));
+    assert!(various.iter().any(|note| note.contains("converts it to a delay of 4800 ns")));
     let late = lowered(&["rate 100", "pkt_size 64"]).notes;
-    assert!(late.iter().any(|note| note.contains("makes a delay of 0 ns of it")), "{late:?}");
+    assert!(late.iter().any(|note| note.contains("converts it to a delay of 0 ns")), "{late:?}");
     noted(
         &["ratep 1000", "burst 2", "flag NO_TIMESTAMP"],
         &["clone_skb 0, burst 2: each packet", "burst 2: the kernel's delay is between bursts"],
@@ -75,7 +75,7 @@ fn what_of_the_pace_differs_is_noted() {
 }
 
 #[test]
-fn a_delay_that_means_never_sends_nothing() {
+fn delay_never_sends_nothing() {
     let device = lowered(&["delay 2147483647"]);
     assert_eq!(device.streams.len(), 0);
     assert!(device.notes.iter().any(|note| note.starts_with("delay 2147483647 means never")));
@@ -83,7 +83,7 @@ fn a_delay_that_means_never_sends_nothing() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused_with_a_reason() {
+fn unsupported_settings_are_errors() {
     let error = device(&["flag IPSEC"]).lower().expect_err("encryption");
     assert_eq!(error, LowerError::Ipsec { device: "eth0".to_owned() });
     assert!(error.to_string().starts_with("eth0: flag IPSEC encrypts with the kernel's"));
@@ -93,7 +93,7 @@ fn what_cannot_be_followed_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_has_no_effect_is_noted() {
+fn notes_list_settings_without_effect() {
     for command in
         ["queue_map_min 1", "queue_map_max 1", "flag QUEUE_MAP_RND", "flag QUEUE_MAP_CPU"]
     {
@@ -133,7 +133,7 @@ fn what_has_no_effect_is_noted() {
 }
 
 #[test]
-fn what_was_not_set_is_noted() {
+fn notes_list_unset_addresses() {
     let notes = lowered(&["pkt_size 60"]).notes;
     assert_eq!(
         notes,
@@ -145,7 +145,7 @@ fn what_was_not_set_is_noted() {
 }
 
 #[test]
-fn numbers_that_are_not_read_as_written_are_noted_until_they_are_set_again() {
+fn notes_list_misread_numbers_until_they_are_set_again() {
     noted(&["count 10k"], &["count: \"10k\" is read as 10, as in the kernel"]);
     noted(&["delay"], &["delay: \"\" is read as 0, as in the kernel"]);
     noted(&["udp_dst_min 65545"], &["udp_dst_min: \"65545\" is read as 9, as in the kernel"]);

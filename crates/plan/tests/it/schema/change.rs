@@ -1,10 +1,10 @@
-//! Changes to documents, at random.
+//! Random changes to documents.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value, json};
 
-/// One change to a document, anywhere in it.
+/// Applies one change at a random place of a document.
 pub(crate) fn change(document: &mut Value, at: Index, how: u8, value: &Value) {
     fn places<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
         match value {
@@ -14,7 +14,7 @@ pub(crate) fn change(document: &mut Value, at: Index, how: u8, value: &Value) {
         }
     }
     fn maps<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Map<String, Value>>) {
-        // Those without others in them, which could not be borrowed too.
+        // Only objects without nested containers, which would be borrowed twice.
         let is_leaf = |map: &Map<String, Value>| {
             map.values().all(|value| !value.is_object() && !value.is_array())
         };
@@ -49,7 +49,7 @@ pub(crate) fn change(document: &mut Value, at: Index, how: u8, value: &Value) {
     }
 }
 
-/// What a change puts in.
+/// Returns the values that changes insert.
 pub(crate) fn values() -> impl Strategy<Value = Value> {
     prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What the schema of plans of clients and servers says, and what their reader does.
+//! The schema of emulation plans, compared with the reader.
 
 use jsonschema::Validator;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn read(document: &Value) -> Result<EmulationPlan, String> {
     EmulationPlan::parse_with(&document.to_string(), load).map_err(|errors| errors.to_string())
 }
 
-/// A plan with every word.
+/// Returns a plan that uses every key.
 fn all_words() -> Value {
     let client = |more: Value| {
         let mut client = json!({"tx": "c", "servers": "10.0.1.1-10.0.1.9", "load": {"hold": 2}});
@@ -244,7 +244,7 @@ fn examples() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn examples_keep_to_the_schema() {
+fn examples_match_the_schema() {
     let validator = validator();
     for (name, document) in examples() {
         read(&document).unwrap_or_else(|errors| panic!("{name}: {errors}"));
@@ -257,7 +257,7 @@ fn examples_keep_to_the_schema() {
 }
 
 #[test]
-fn the_schema_and_the_plan_with_every_word_have_the_same_words() {
+fn the_test_plan_uses_every_key_of_the_schema() {
     fn words(schema: &Value, found: &mut Vec<String>) {
         match schema {
             Value::Object(map) => {
@@ -274,7 +274,7 @@ fn the_schema_and_the_plan_with_every_word_have_the_same_words() {
     words(&schema(), &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let plan = all_words().to_string();
-    // Of ports, and letters of counters.
+    // Keys of ports, and counter names, do not occur in the test plan.
     let elsewhere = ["speed", "gateway", "B", "C"];
     for word in found.iter().filter(|word| !elsewhere.contains(&word.as_str())) {
         assert!(plan.contains(&format!("\"{word}\":")), "{word}");
@@ -282,7 +282,7 @@ fn the_schema_and_the_plan_with_every_word_have_the_same_words() {
 }
 
 #[test]
-fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
+fn the_reader_refuses_what_the_schema_refuses() {
     let plan = json!({
         "ports": [{"name": "c", "addresses": "10.0.0.1/24"}],
         "templates": [{
@@ -366,14 +366,14 @@ proptest! {
     })]
 
     #[test]
-    fn what_the_reader_takes_keeps_to_the_schema(
+    fn the_schema_accepts_what_the_reader_accepts(
         example in any::<Index>(),
         changes in prop::collection::vec((any::<Index>(), 0..3_u8, values()), 1..3),
     ) {
         thread_local!(static PREPARED: (Vec<(String, Value)>, Validator) = (examples(), validator()));
         let (agree, document) = PREPARED.with(|(examples, validator)| {
             let (_, mut document) = example.get(examples).clone();
-            // One template alone is refused for its own sake.
+            // Keep one template, so that an error in another one does not hide the change.
             if let Some(templates) = document["templates"].as_array_mut() {
                 let one = templates.swap_remove(example.index(templates.len()));
                 *templates = vec![one];

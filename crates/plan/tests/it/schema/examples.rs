@@ -1,11 +1,11 @@
-//! The plans that come with the project.
+//! The example plans of the project.
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Those that have this field.
+/// Returns the examples that have this top-level field.
 #[allow(clippy::disallowed_methods, reason = "a test reads the examples")]
 pub(crate) fn examples_with(field: &str) -> Vec<(String, Value)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");

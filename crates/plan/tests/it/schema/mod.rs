@@ -1,4 +1,4 @@
-//! What the schemas of plans say, and what their readers do.
+//! The schemas of plans, compared with the readers.
 
 mod change;
 mod emulation;

@@ -1,4 +1,4 @@
-//! What the schema of plans of flows says, and what their reader does.
+//! The schema of traffic plans, compared with the reader.
 
 use jsonschema::Validator;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn examples() -> Vec<(String, Value)> {
     examples
 }
 
-/// A plan with every form of everything.
+/// Returns a plan that uses every form of every key.
 fn all_forms() -> Value {
     let address = |form: Value| json!({"ipv4": {"src": form}});
     let packet = |item: Value| json!([{"ethernet": null}, item, {"udp": {}}]);
@@ -101,7 +101,7 @@ fn read(document: &Value) -> Result<TrafficPlan, String> {
 }
 
 #[test]
-fn examples_keep_to_the_schema() {
+fn examples_match_the_schema() {
     let validator = validator();
     let examples = examples();
     assert!(examples.len() >= 9);
@@ -116,7 +116,7 @@ fn examples_keep_to_the_schema() {
 }
 
 #[test]
-fn what_the_schema_can_see_is_wrong_is_wrong_to_both() {
+fn the_reader_refuses_what_the_schema_refuses() {
     let good =
         json!({"name": "f", "tx": "a", "packet": [{"ethernet": {}}, {"ipv4": {}}, {"udp": {}}]});
     let cases = [
@@ -202,14 +202,14 @@ proptest! {
     })]
 
     #[test]
-    fn what_the_reader_takes_keeps_to_the_schema(
+    fn the_schema_accepts_what_the_reader_accepts(
         example in any::<Index>(),
         changes in prop::collection::vec((any::<Index>(), 0..3_u8, values()), 1..3),
     ) {
         thread_local!(static PREPARED: (Vec<(String, Value)>, Validator) = (examples(), validator()));
         let outcome = PREPARED.with(|(examples, validator)| {
             let (_, mut document) = example.get(examples).clone();
-            // One flow alone is refused for its own sake.
+            // Keep one flow, so that an error in another one does not hide the change.
             if let Some(flows) = document["flows"].as_array_mut() {
                 let one = flows.swap_remove(example.index(flows.len()));
                 *flows = vec![one];

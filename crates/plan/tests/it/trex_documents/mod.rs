@@ -19,7 +19,7 @@ pub(crate) fn stream() -> Value {
     })
 }
 
-/// A stream with another value in one of its fields.
+/// Returns the stream with another value in one field.
 pub(crate) fn with(mut stream: Value, field: &str, value: Value) -> Value {
     stream[field] = value;
     stream
@@ -29,7 +29,7 @@ pub(crate) fn document(streams: &[Value]) -> String {
     Value::from(streams).to_string()
 }
 
-/// A variable that begins where its direction does.
+/// A variable that starts at the end of its range from which it moves.
 pub(crate) fn flow_var(name: &str, size: u8, op: &str, min: u64, max: u64, step: u64) -> Value {
     json!({
         "type": "flow_var", "name": name, "size": size, "op": op, "step": step,
@@ -52,7 +52,7 @@ pub(crate) fn udp(length: u16) -> Vec<u8> {
     packet
 }
 
-/// Base 64, RFC 4648 section 4.
+/// Encodes bytes as base 64 (RFC 4648 section 4).
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

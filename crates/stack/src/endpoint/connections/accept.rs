@@ -1,4 +1,4 @@
-//! Connections that peers ask for.
+//! Connections that peers open.
 
 use wirestorm_wire::packet::tcp::Flags;
 use wirestorm_wire::packet::{ipv4, ipv6};
@@ -13,7 +13,8 @@ use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::Segment;
 
 impl Connections {
-    /// Begins the connection of a template that a SYN asks for.
+    /// Creates a connection of a template for a received SYN. Returns its slot, or `None` if too
+    /// many flows exist or the packet has too many tags.
     pub(in crate::endpoint) fn accept(
         &mut self,
         packet: &Packet<'_>,
@@ -44,8 +45,7 @@ impl Connections {
         Some(self.insert(packet.key, connection, template, link, now, common))
     }
 
-    /// A flow is open by a segment with the option of TCP Fast Open: the answer to a SYN may tell a
-    /// cookie.
+    /// Stores the cookie in a SYN-ACK with the option of TCP Fast Open.
     #[cold]
     pub(in crate::endpoint) fn learn_cookie(
         &mut self,
@@ -60,9 +60,9 @@ impl Connections {
         }
     }
 
-    /// A SYN with the option begins a connection. RFC 7413 section 4.2.2: "If the FastOpened flag is
-    /// set, the packet acknowledges the SYN and data sequence. Otherwise, it acknowledges only the SYN
-    /// sequence." The answer tells the cookie that would have been good.
+    /// Handles a SYN with the option of TCP Fast Open. RFC 7413 section 4.2.2: "If the FastOpened
+    /// flag is set, the packet acknowledges the SYN and data sequence. Otherwise, it acknowledges
+    /// only the SYN sequence." The answer contains the valid cookie.
     #[cold]
     pub(in crate::endpoint) fn take_early(
         &mut self,
@@ -80,7 +80,7 @@ impl Connections {
         }
         flow.connection.tell_cookie();
         let is_good = segment.cookie == self.fast_open.own(&flow.key).as_slice();
-        // Whose data decides on its template waits until it is open.
+        // A connection whose data selects its template waits until it is established.
         if !is_good || !is_known || segment.length == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! What segments mean to the connections that they are of.
+//! Received segments of a connection.
 
 use super::super::common::Common;
 use super::super::load::Starts;
@@ -13,7 +13,7 @@ use crate::tcp::counters::TcpCounters;
 use crate::tcp::segment::Segment;
 
 impl Connections {
-    /// A segment reaches its connection, with its data for a session.
+    /// Passes a segment, with its data for a session, to its connection.
     #[inline]
     pub(in crate::endpoint) fn arrive(
         &mut self,
@@ -59,7 +59,7 @@ impl Connections {
         arrival
     }
 
-    /// A segment arrives on a connection without a template yet: its first data selects one. If none
+    /// Passes a segment to a connection without a template. Its first data selects one; if none
     /// matches, the connection is reset.
     #[cold]
     pub(in crate::endpoint) fn arrive_undecided(
@@ -92,7 +92,7 @@ impl Connections {
         let is_all = flow.connection.is_peer_done();
         let mut decision = Decision::Open;
         if known.is_none() && segment.sequence == expected {
-            // The first segment is usually enough, so that nothing is buffered.
+            // The first segment usually suffices, and then nothing is buffered.
             let data = data.get(..arrival.data as usize).unwrap_or(data);
             if !data.is_empty() {
                 decision = common.servers.decide(&flow.key, data, is_all);
@@ -110,7 +110,7 @@ impl Connections {
                 tally.flows.active -= 1;
                 tally.tcp.accepts -= 1;
                 tally.tcp.rcvtotal -= 1;
-                // The data may have come with what established it.
+                // The data may have arrived with the ACK that established the connection.
                 tally.tcp.connects -= 1 - counted.connects;
                 let first = self.first_data.remove(&place);
                 let answered_at = first.as_ref().map_or(now, |it| it.came_at);
@@ -133,7 +133,7 @@ impl Connections {
             }
             Decision::Open => {
                 if let Some(first) = self.first_data.get_mut(&place) {
-                    // That it is established moves by itself.
+                    // `connects` is moved to the template separately.
                     first.counted.merge(&TcpCounters { connects: 0, ..counted });
                 }
             }
@@ -149,7 +149,7 @@ impl Connections {
         arrival
     }
 
-    /// Segments that have come in a row reach their connection.
+    /// Passes the segments of the current train to their connection.
     #[inline]
     pub(in crate::endpoint) fn hear_train(
         &mut self,

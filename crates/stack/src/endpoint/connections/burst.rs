@@ -1,4 +1,4 @@
-//! Segments on their way to a port.
+//! Transmission of bursts of segments.
 
 use alloc::vec::Vec;
 
@@ -15,12 +15,12 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::Outgoing;
 use crate::tcp::sequence::SequenceNumber;
 
-/// The most segments that leave a connection at a time.
+/// Maximum number of segments that a connection sends at a time.
 pub(super) const BURST_MAX: u32 = 64;
 
-/// Writes a segment and those behind it to some of `frames`, of which there are enough, and sends
-/// them. `fill` writes data from a number on and returns its sum. Returns how many segments are too
-/// long for a frame of the port.
+/// Writes a segment and those that follow it to some of `frames`, of which there are enough, and
+/// sends them. `fill` writes data from a sequence number on and returns its one's complement sum.
+/// Returns the number of segments that are too long for a frame.
 #[inline]
 pub(super) fn send_burst(
     headers: &Headers<'_>,
@@ -61,10 +61,10 @@ pub(super) fn send_burst(
     0
 }
 
-/// The longest header below IP that every interface cuts behind: that of Ethernet with one tag.
+/// Longest link header with which every interface segments frames: Ethernet with one tag.
 const LINK_LENGTH_MAX: usize = ethernet::HEADER_LENGTH + vlan::TAG_LENGTH;
 
-/// How many full segments of a connection fit a frame that the port cuts; 1 where it cuts none.
+/// Returns how many full segments fit a long frame that the port segments; 1 if it does not.
 #[inline]
 pub(super) fn segments_in_one(
     connection: &Connection,
@@ -79,8 +79,8 @@ pub(super) fn segments_in_one(
     (room / connection.segment_size_max()).clamp(1, BURST_MAX)
 }
 
-/// As [`send_burst`], for a port that cuts: all of it is in the last of `frames`. Returns how many
-/// segments are too long for it.
+/// Like [`send_burst`], for a port that segments: sends one long frame, the last of `frames`.
+/// Returns the number of segments that are too long for it.
 pub(super) fn send_long(
     headers: &Headers<'_>,
     outgoing: &Outgoing,
@@ -108,24 +108,26 @@ pub(super) fn send_long(
     0
 }
 
-/// So many bytes are copied at once, which headers seldom exceed.
+/// Bytes of headers that one fixed-size copy covers. Headers are rarely longer.
 const COPIED: usize = 96;
 
-/// What segments of a burst have in common.
+/// Common part of the segments of a burst.
 struct Pattern {
     headers: [u8; HEADERS_LENGTH_MAX],
     headers_length: usize,
-    /// Where the header of TCP begins.
+    /// Offset of the TCP header.
     tcp: usize,
-    /// Bytes of data.
+    /// Bytes of data in a segment.
     length: usize,
     flags: Flags,
-    /// Of all but the sequence number, data and what the last one has beside, not folded.
+    /// Unfolded sum of everything except the sequence number, the data and the additional flags of
+    /// the last segment.
     sum: u64,
 }
 
 impl Pattern {
-    /// What `frame` says, which holds a segment whose data has a sum.
+    /// Takes the common part from `frame`, which contains a segment. `sum_of_data` is the sum of
+    /// the segment's data.
     fn new(frame: &[u8], outgoing: &Outgoing, sum_of_data: u16) -> Self {
         let length = outgoing.length as usize;
         let (written, _) = frame.split_at(frame.len() - length);
@@ -134,7 +136,7 @@ impl Pattern {
         let start = written.len() - outgoing.header_length();
         let checksum = &written[start..][tcp::field::CHECKSUM];
         let checksum = u16::from_be_bytes([checksum[0], checksum[1]]);
-        // The complement of a sum is what is to be added to take it away.
+        // Adding the complement of a sum subtracts it.
         let sum = u64::from(!checksum) + u64::from(!sum_of_data) + u64::from(!outgoing.sequence.0);
         Self {
             headers,
@@ -146,7 +148,7 @@ impl Pattern {
         }
     }
 
-    /// Writes the segment of a number to a frame of at least the same length.
+    /// Writes the segment with a sequence number to a frame of at least the same length.
     #[inline]
     fn write(
         &self,
@@ -155,7 +157,7 @@ impl Pattern {
         flags: Flags,
         fill: &impl Fn(SequenceNumber, &mut [u8]) -> u16,
     ) {
-        // A copy of a length that is known is a few instructions; what is too much is overwritten.
+        // A copy of constant length is a few instructions; the surplus is overwritten.
         match (frame.first_chunk_mut(), self.headers.first_chunk::<COPIED>()) {
             (Some(to), Some(from)) if self.headers_length <= COPIED => *to = *from,
             _ => frame[..self.headers_length].copy_from_slice(&self.headers[..self.headers_length]),
@@ -165,7 +167,7 @@ impl Pattern {
         let sum = self.sum + u64::from(sequence.0) + u64::from(flags.0) + u64::from(of_data);
         let header = &mut headers[self.tcp..];
         header[tcp::field::SEQUENCE].copy_from_slice(&sequence.0.to_be_bytes());
-        // Written, not changed: what was just copied cannot be read without waiting.
+        // Write the byte instead of updating it: reading what was just copied would stall.
         header[tcp::field::FLAGS][0] = (self.flags | flags).0;
         header[tcp::field::CHECKSUM].copy_from_slice(&(!checksum::fold(sum)).to_be_bytes());
     }
@@ -193,7 +195,8 @@ mod tests {
         checksum::sum(data)
     }
 
-    /// The header of Ethernet before packets of IPv4; that the others' say so too is no matter here.
+    /// Returns an Ethernet header for IPv4. Tests with IPv6 use it as well; the type does not
+    /// matter.
     fn link() -> LinkHeader {
         LinkHeader::new(&[[2; 12].as_slice(), &[8, 0]].concat()).unwrap()
     }
@@ -205,7 +208,7 @@ mod tests {
     }
 
     const TIMESTAMPS: Option<Timestamps> = Some(Timestamps { value: 7, echo: 8 });
-    /// Shortly before numbers begin anew.
+    /// Shortly before the sequence numbers wrap.
     const FIRST: SequenceNumber = SequenceNumber(u32::MAX - 2_000);
 
     fn segment(sequence: SequenceNumber, flags: Flags, length: u32) -> Outgoing {
@@ -224,7 +227,7 @@ mod tests {
         }
     }
 
-    /// The frame of a segment by itself.
+    /// Returns the frame of a segment that is sent on its own.
     fn frame_of(headers: &Headers<'_>, segment: &Outgoing) -> Vec<u8> {
         let mut frame = vec![0; 1_600];
         let of_data = |data: &mut [u8]| fill(segment.sequence, data);
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_the_segments_that_would_leave_one_by_one() {
+    fn a_burst_equals_segments_sent_one_by_one() {
         let (link, keys) = (link(), keys());
         for (key, timestamps) in [(&keys[0], TIMESTAMPS), (&keys[1], TIMESTAMPS), (&keys[0], None)]
         {
@@ -245,7 +248,7 @@ mod tests {
                 identification: 0,
                 cookie: &[],
             };
-            // Lengths that are odd.
+            // Odd lengths.
             let single = |sequence, flags| Outgoing {
                 options: Options { timestamps, ..Options::default() },
                 ..segment(sequence, flags, 1_447)
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Cuts a frame as an interface does (`tcp_gso_segment` of Linux).
+    /// Segments a frame as an interface does (`tcp_gso_segment` of Linux).
     fn cut(frame: &[u8], by: Segmentation) -> Vec<Vec<u8>> {
         let (headers, data) = frame.split_at(by.headers.into());
         let (below, header) = headers.split_at(by.transport.into());
@@ -296,7 +299,7 @@ mod tests {
             if !is_last {
                 cut[tcp..][tcp::field::FLAGS][0] &= !(Flags::PSH | Flags::FIN).0;
             }
-            // The sum of the pseudo header, with the length of this segment instead of the whole.
+            // The sum of the pseudo header, with the length of this segment instead of the total.
             let pseudo_header =
                 u16::from_be_bytes(*header[tcp::field::CHECKSUM].first_chunk().unwrap());
             let sums = [pseudo_header, !whole, part].map(u64::from);
@@ -308,7 +311,7 @@ mod tests {
         pieces.map(segment).collect()
     }
 
-    /// A port that keeps the long frame that it is given.
+    /// Port that records the long frames it gets.
     struct Cutting<T>(T, Vec<(Vec<u8>, Segmentation)>);
 
     impl<T: Transmit> Transmit for Cutting<T> {
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_frame_is_cut_into_the_segments_that_would_leave_one_by_one() {
+    fn a_segmented_long_frame_equals_segments_sent_one_by_one() {
         let link = link();
         for key in keys() {
             let headers = Headers {
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_beyond_a_hole_is_told_in_each_piece_of_a_long_frame() {
+    fn each_segment_of_a_long_frame_has_the_sack_blocks() {
         let (link, [key, _]) = (link(), keys());
         let headers = Headers {
             link: &link,
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_with_more_than_a_tag_are_not_left_to_be_cut() {
+    fn frames_with_more_than_one_tag_are_not_segmented_by_the_port() {
         let mut counters = TcpCounters::default();
         let settings = Settings::default();
         let now = Now::from_micros(0);
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_do_not_fit_are_all_told_of() {
+    fn all_segments_that_do_not_fit_are_counted() {
         let (link, [key, _]) = (link(), keys());
         let headers = Headers {
             link: &link,

@@ -1,4 +1,4 @@
-//! Cookies of TCP Fast Open, RFC 7413: those that servers gave, and those that are given here.
+//! Cookies of TCP Fast Open, RFC 7413: those received from servers, and those issued here.
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -10,18 +10,17 @@ use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::{COOKIE_LENGTH_MAX, Segment};
 use wirestorm_model::tcp::Settings;
 
-/// Pairs of a client and a server whose cookies are remembered, at most; others ask for one each
-/// time.
+/// Maximum number of client and server pairs with a stored cookie. Others request one each time.
 const KNOWN_MAX: usize = 65_536;
 
-/// Bytes of the cookies that are given here.
+/// Length of the issued cookies in bytes.
 const OWN_LENGTH: usize = 8;
 
-/// How many SYNs with the option in a row may stay without an answer, until others of the same
-/// client to the same service leave without it: one may have been lost as any other.
+/// Unanswered SYNs with the option in a row, after which the client stops using it for the service.
+/// One may be lost like any other SYN.
 const UNANSWERED_MAX: u32 = 2;
 
-/// For how long they leave without it.
+/// Time without the option after that.
 const WITHOUT: Duration = Duration::from_secs(60);
 
 /// Cookies of an endpoint, as a client and as a server.
@@ -31,30 +30,30 @@ pub(in crate::endpoint) struct FastOpen {
     /// Services that did not answer. RFC 7413 section 4.1.3.1: "the client's cache should include
     /// remote port numbers, too."
     unanswered: BTreeMap<(Ends, u16), Unanswered>,
-    /// What own cookies are made with.
+    /// Secret of the issued cookies.
     secret: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
     cookie: Cookie,
-    /// The longest segment that the server took. RFC 7413 section 4.1.3: "we recommend that the
-    /// client also cache the Maximum Segment Size (MSS) advertised by the server."
+    /// Maximum segment size of the server. RFC 7413 section 4.1.3: "we recommend that the client
+    /// also cache the Maximum Segment Size (MSS) advertised by the server."
     segment_size: u16,
 }
 
-/// SYNs with the option that were not answered in time, since one was.
+/// Unanswered SYNs with the option since the last answered one.
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
     count: u32,
     last: Instant,
 }
 
-/// A client and a server. RFC 7413 section 4.1.3: "the client should cache at most one (most recently
-/// received) cookie per client and server IP address pair."
+/// A client and a server. RFC 7413 section 4.1.3: "the client should cache at most one (most
+/// recently received) cookie per client and server IP address pair."
 type Ends = (IpAddr, IpAddr);
 
-/// A cookie; one without bytes asks for another.
+/// Cookie; an empty one requests a cookie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cookie {
     bytes: [u8; COOKIE_LENGTH_MAX],
@@ -78,10 +77,12 @@ impl FastOpen {
         Self { known: BTreeMap::new(), unanswered: BTreeMap::new(), secret }
     }
 
-    /// What a SYN of ours tells; `key`: from the peer to us.
+    /// Enables the option for a SYN of a client, unless earlier ones were not answered. `key`: from
+    /// the peer to us.
     ///
-    /// RFC 7413 section 4.1.3.1: "For any negative responses, the client SHOULD disable Fast Open on
-    /// the specific path (the source and destination IP addresses and ports) at least temporarily."
+    /// RFC 7413 section 4.1.3.1: "For any negative responses, the client SHOULD disable Fast Open
+    /// on the specific path (the source and destination IP addresses and ports) at least
+    /// temporarily."
     #[cold]
     pub(in crate::endpoint) fn begin(&self, key: &FlowKey, now: Now, connection: &mut Connection) {
         let unanswered = self.unanswered.get(&service(key));
@@ -93,7 +94,7 @@ impl FastOpen {
         }
     }
 
-    /// A SYN with the option was not answered in time.
+    /// Records a SYN with the option that was not answered in time.
     #[cold]
     pub(super) fn note_unanswered(&mut self, key: &FlowKey, now: Now) {
         let service = service(key);
@@ -104,7 +105,7 @@ impl FastOpen {
         }
     }
 
-    /// The cookie of a SYN, or of its answer.
+    /// Returns the cookie to send in a SYN, or in the answer to one.
     #[cold]
     pub(super) fn cookie(&self, key: &FlowKey, is_answer: bool) -> Cookie {
         match is_answer {
@@ -113,8 +114,8 @@ impl FastOpen {
         }
     }
 
-    /// The cookie that is given to whoever a SYN comes from: of both addresses and a secret, so that
-    /// nobody has to be remembered. RFC 7413 section 4.1.2: "the best validation process is to simply
+    /// Returns the cookie that a client gets: a hash of both addresses and a secret, so no client
+    /// needs to be stored. RFC 7413 section 4.1.2: "the best validation process is to simply
     /// regenerate a valid cookie and compare it against the incoming cookie."
     pub(super) fn own(&self, key: &FlowKey) -> Cookie {
         let hash = key.with_ports(0, 0).without_vlan().hash64(self.secret);
@@ -122,7 +123,7 @@ impl FastOpen {
         Cookie::of(&bytes).unwrap_or_default()
     }
 
-    /// An answer to a SYN of ours has the option.
+    /// Stores the cookie of an answer with the option.
     pub(super) fn learn(&mut self, key: &FlowKey, segment: &Segment<'_>, settings: &Settings) {
         let ends = ends(key);
         if !self.unanswered.is_empty() {

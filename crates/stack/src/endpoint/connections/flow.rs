@@ -1,4 +1,4 @@
-//! One connection with its program.
+//! A connection with its program.
 
 use wirestorm_wire::flow::FlowKey;
 
@@ -6,37 +6,37 @@ use super::super::table::Keyed;
 use crate::program::Run;
 use crate::tcp::connection::Connection;
 
-/// One end of a connection, and how far its program is.
+/// One end of a connection, with its program.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Flow {
-    /// From the peer to us.
+    /// Key of packets from the peer to us.
     pub(in crate::endpoint) key: FlowKey,
     pub(in crate::endpoint) connection: Connection,
     pub(in crate::endpoint) run: Run,
-    /// When the wheel calls it, in ms, where it does.
+    /// Time of the next timer call in ms, if `CALLED` is set.
     pub(in crate::endpoint) called_at: u32,
-    /// When it began, in microseconds modulo 2^32.
+    /// Start in microseconds, modulo 2^32.
     pub(in crate::endpoint) began_at: u32,
-    /// The header below IP of what it sends.
+    /// Slot of the link header of sent frames.
     pub(in crate::endpoint) link: u32,
     pub(in crate::endpoint) template: u16,
-    /// Whether it waits to be served.
+    /// Whether the flow is in the queue of flows to serve.
     pub(in crate::endpoint) is_pending: bool,
     pub(in crate::endpoint) marks: FlowMarks,
 }
 
-/// Bits that a flow remembers.
+/// Flags of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::endpoint) struct FlowMarks(u8);
 
 impl FlowMarks {
-    /// The wheel calls it.
+    /// The timer wheel has an entry.
     pub(in crate::endpoint) const CALLED: Self = Self(1 << 0);
     /// Data has arrived.
     pub(in crate::endpoint) const ANSWERED: Self = Self(1 << 1);
-    /// It is counted as being in TIME-WAIT.
+    /// The flow is counted as in TIME-WAIT.
     pub(in crate::endpoint) const WAITING: Self = Self(1 << 2);
-    /// Its program goes on in another flow.
+    /// The program continues in another flow.
     pub(in crate::endpoint) const REPLACED: Self = Self(1 << 3);
 
     #[inline]
@@ -61,5 +61,5 @@ impl Keyed for Flow {
     }
 }
 
-// An idle flow is to take 256 bytes with its part of the table and the wheel: docs/design/stack.md.
+// An idle flow must fit 256 bytes with its parts of the table and the wheel: docs/design/stack.md.
 const _: () = assert!(size_of::<Option<Flow>>() <= 232);

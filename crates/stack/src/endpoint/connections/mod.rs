@@ -1,4 +1,4 @@
-//! Flows of TCP: their table, how they begin, are called and end.
+//! TCP flows: their table, and how they start, run and end.
 
 mod accept;
 mod arrive;
@@ -34,39 +34,40 @@ use crate::program::Run;
 use crate::tcp::connection::{Connection, End, Now, State};
 use crate::tcp::sequence::SequenceNumber;
 
-/// The flows of TCP of an endpoint.
+/// TCP flows of an endpoint.
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) flows: Flows<Flow>,
-    /// Of connections of which no template is known, by place, what has come of their first data.
+    /// First data of connections without a known template, by slot.
     first_data: BTreeMap<u32, FirstData>,
     pub(super) fast_open: FastOpen,
-    /// Segments that arrived and of which their connection has not heard yet, within a breath.
+    /// Received segments that their connection has not processed yet, within an iteration.
     pub(super) train: Option<Train>,
-    /// Flows whose time has come, of which so many were called.
+    /// Flows with an expired timer, of which the first `called` have been called.
     due: Vec<u32>,
     called: usize,
-    /// How many of them are called in a tick, and are still to be in the last one.
+    /// Maximum number of calls in a tick, and the rest of it in the current tick.
     calls_tick_max: usize,
     calls_tick: u64,
     calls_left: usize,
 }
 
-/// Flows that are called in one breath as their time has come.
+/// Maximum number of timer calls in an iteration.
 const CALLS_MAX: usize = 64;
-/// The same where more has arrived than is taken at a time.
+/// The same while received frames are waiting.
 const CALLS_BUSY_MAX: usize = 8;
-/// The same in one tick, where the time of more than [`CALLS_MANY`] came together: where 100,000 are
-/// to close at once, as after a pause of the machine, they do so in 0.4 s, and the port at the other
-/// end, which has room for 8,000 frames, may be away for 10 ms meanwhile. Where as many have come
-/// together again by then, it is twice as many, and so on: a load that brings more in a tick is kept
-/// up with.
+/// The same in one tick, if more than [`CALLS_MANY`] timers expired together. If 100,000
+/// connections close at once, such as after a pause of the machine, this spreads them over 0.4 s.
+/// The port of the peer, with room for 8,000 frames, may then be inactive for 10 ms.
+///
+/// The limit doubles each time as many have expired again, so that it does not throttle a load with
+/// more timers in a tick.
 const CALLS_TICK_MAX: usize = 256;
-/// More than a load brings in a tick, paced connections included.
+/// More than a load with paced connections causes in a tick.
 const CALLS_MANY: usize = 4_096;
 
 impl Connections {
-    /// None yet; the wheel is at a time in ms.
+    /// Creates an empty table; the timer wheel starts at a time in ms.
     pub(super) fn new(millis: u64, secret: u64) -> Self {
         Self {
             flows: Flows::new(millis),
@@ -145,13 +146,13 @@ impl Connections {
                 End::Reset | End::ResetAfterClose if template.meets_resets => {
                     &mut tally.flows.expected_resets
                 }
-                // A client that resets what has just been established may do so before it is here.
+                // The reset of a connection that was just established may arrive before its ACK.
                 End::Refused if template.meets_resets && !makes_flows => {
                     &mut tally.flows.expected_resets
                 }
                 end => tally.flows.of(end),
             };
-            // One that was nobody's is counted as that.
+            // A connection without a server is counted as `no_match` only.
             *counter += u64::from(is_known || end != End::Aborted);
         }
         let has_failed = tally.flows.failed() > failed_before;
@@ -173,8 +174,8 @@ impl Connections {
         }
     }
 
-    /// Asks for the memory of the flows that a batch is for, where there are so many flows that they
-    /// are in no cache: so all of them are waited for at a time.
+    /// Prefetches the memory of the flows in a batch, if the flows exceed the caches. The cache
+    /// misses of the batch then overlap.
     pub(super) fn ask_ahead(&self, batch: &[Received], receive: &impl Receive) {
         for received in batch {
             if let Ok(packet) = dissect(receive.frame(received), false) {
@@ -183,9 +184,9 @@ impl Connections {
         }
     }
 
-    /// Calls flows whose time has come, so many in one breath and in one tick: where very many close
-    /// at once, what that brings back is heard meanwhile, and the other end has time to hear it.
-    /// `is_busy`: whether more has arrived than was heard.
+    /// Calls flows with expired timers, limited per iteration and per tick. If very many close at
+    /// once, this leaves time to process the answers here and at the other end. `is_busy`: received
+    /// frames are waiting.
     #[inline]
     pub(super) fn call_due(&mut self, tick: u64, is_busy: bool, now: Now, common: &mut Common) {
         if self.called == self.due.len() {
@@ -211,12 +212,12 @@ impl Connections {
         while self.called < end {
             let place = self.due[self.called];
             self.called += 1;
-            // It may be another flow by now, which then looks and goes back to sleep.
+            // The slot may hold another flow by now. Its call is early then, and has no effect.
             self.call(place, now, common);
         }
     }
 
-    /// The wheel has called a flow.
+    /// Handles the expiry of a flow's timer.
     pub(super) fn call(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         flow.marks.clear(FlowMarks::CALLED);
@@ -232,17 +233,17 @@ impl Connections {
         }
     }
 
-    /// When those that are due are called next; `None`: there are none.
+    /// Returns the tick of the next calls, if any timers have expired.
     pub(super) fn next_call(&self) -> Option<u64> {
         (self.called < self.due.len()).then_some(self.calls_tick + 1)
     }
 
-    /// Whether some are called in the next breath.
+    /// Whether the next iteration calls flows.
     pub(super) fn is_called(&self) -> bool {
         self.called < self.due.len() && self.calls_left > 0
     }
 
-    /// Lets a flow go on, with what was done to its program.
+    /// Changes a flow, and queues it to be served.
     pub(super) fn wake(&mut self, place: u32, work: impl FnOnce(&mut Flow)) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         work(flow);
@@ -252,7 +253,7 @@ impl Connections {
         }
     }
 
-    /// Resets a connection that nobody wants.
+    /// Resets a connection that no program uses.
     pub(super) fn abort(&mut self, place: u32, common: &mut Common) {
         self.wake(place, |flow| {
             let tally = &mut common.templates[usize::from(flow.template)].tally;
@@ -260,7 +261,7 @@ impl Connections {
         });
     }
 
-    /// A packet of a flow was too long for its path: those that follow are to be shorter.
+    /// Shortens the packets of a flow after one exceeded the path MTU.
     #[cold]
     pub(super) fn shorten(
         &mut self,
@@ -284,7 +285,7 @@ impl Connections {
         }
     }
 
-    /// An ICMP message reports that the peer of a flow is unreachable.
+    /// Handles an ICMP unreachable message about a flow.
     #[cold]
     pub(super) fn hear_unreachable(
         &mut self,
@@ -304,7 +305,7 @@ impl Connections {
         }
     }
 
-    /// Counts what flows that are there wait for, by template.
+    /// Counts the flows by template and by what they wait for.
     pub(super) fn count_remaining(&self, remaining: &mut [Remaining]) {
         for flow in self.flows.iter() {
             let of = &mut remaining[usize::from(flow.template)];
@@ -319,7 +320,7 @@ impl Connections {
         }
     }
 
-    /// Those of a template at a moment.
+    /// Returns the flows of a template at one moment.
     pub(super) fn details(
         &self,
         template: usize,
@@ -330,21 +331,21 @@ impl Connections {
         flows.map(move |it| Self::details_of(it, now, common))
     }
 
-    /// The one with a key at a moment.
+    /// Returns the flow with a key at one moment.
     pub(super) fn peek(&self, key: &FlowKey, now: Now, common: &Common) -> Option<FlowDetails> {
         Some(Self::details_of(self.flows.peek(key)?, now, common))
     }
 
     fn details_of(flow: &Flow, now: Now, common: &Common) -> FlowDetails {
         let details = details(&flow.key, flow.began_at, now);
-        // The first number follows from when the flow began: nothing else remembers it.
+        // The initial sequence number follows from the start time; nothing else stores it.
         let began = Now::from_micros(now.micros - details.age.as_nanos() / 1_000);
         let initial = common.initial(&flow.key, began);
         let settings = common.templates[usize::from(flow.template)].settings(&flow.key);
         FlowDetails { tcp: Some(flow.connection.details(settings, initial, now)), ..details }
     }
 
-    /// A flow has become one of a template, and there is room for one more that is followed.
+    /// Samples a flow that just got its template; call it if there is room for one more.
     #[cold]
     pub(super) fn follow(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some(flow) = self.flows.get(place) else { return };
@@ -352,7 +353,7 @@ impl Connections {
         common.followed.begin(flow.template.into(), now.instant(), &details);
     }
 
-    /// A flow is over, but still there, and may be followed.
+    /// Ends the sampling of a flow that is over but not removed yet.
     #[cold]
     fn stop_following(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some(flow) = self.flows.get(place) else { return };
@@ -360,11 +361,11 @@ impl Connections {
         common.followed.end(now.instant(), &details);
     }
 
-    /// Connections are in TIME-WAIT since this breath, and may be followed.
+    /// Ends the sampling of connections that entered TIME-WAIT in this iteration.
     #[cold]
     pub(super) fn stop_following_those_over(&mut self, now: Now, common: &mut Common) {
         while let Some(place) = common.followed.take_over() {
-            // A new one may be at its place.
+            // The slot may hold a new flow.
             let is_over = |flow: &Flow| flow.connection.state() == State::TimeWait;
             if self.flows.get(place).is_some_and(is_over) {
                 self.stop_following(place, now, common);

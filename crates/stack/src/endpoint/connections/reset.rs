@@ -1,4 +1,4 @@
-//! Connections that are open when a run ends: their peers are told to forget them.
+//! Resets of connections that are open when a run ends.
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::Instant;
@@ -10,15 +10,15 @@ use crate::frame::{Headers, write_segment};
 use crate::tcp::connection::Now;
 use crate::tcp::counters::TcpCounters;
 
-/// How far an endpoint is with resetting its connections: from which place in their table on.
+/// Progress of resetting connections: the next slot of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResetCursor(u32);
 
-/// Places of the table that are looked at in one call, at most.
+/// Maximum number of slots visited in a call.
 const LOOKED_AT_MAX: u32 = 1 << 14;
 
 impl Connections {
-    /// As [`Endpoint::reset_open`](crate::endpoint::Endpoint::reset_open).
+    /// See [`Endpoint::reset_open`](crate::endpoint::Endpoint::reset_open).
     pub(in crate::endpoint) fn reset_open(
         &mut self,
         from: ResetCursor,
@@ -69,7 +69,7 @@ impl Connections {
         Some(ResetCursor(from.0.saturating_add(LOOKED_AT_MAX)))
     }
 
-    /// Counts those that were not reset, from where [`Self::reset_open`] has come to.
+    /// Counts the connections that were not reset, from the last result of [`Self::reset_open`] on.
     pub(in crate::endpoint) fn note_left_open(
         &self,
         from: ResetCursor,

@@ -1,4 +1,4 @@
-//! How a connection goes on: with its program, and with what it sends.
+//! Service of a connection: its program and its sending.
 
 use wirestorm_base::port::Transmit;
 use wirestorm_wire::packet::tcp::Flags;
@@ -18,13 +18,13 @@ use crate::tcp::ranges::SequenceRange;
 use crate::tcp::segment::SACK_BLOCKS_MAX;
 use wirestorm_model::ip::{Identification, IpSettings};
 
-/// A flow that waits for nothing is not called later than this, as those that have just been opened
-/// would be for their SYN: by then it is in no cache any more, where there are very many. What was
-/// asked for sooner is most often asked for again with the next segment.
+/// Distance in ms up to which an unneeded timer entry stays. A farther one, such as that of a SYN,
+/// is cancelled: with very many flows, its call would miss all caches. The next segment usually
+/// needs a nearer entry again.
 const CALL_FAR_MS: i32 = 500;
 
 impl Connections {
-    /// Lets a flow go on with its program and send what it has.
+    /// Runs the program of a flow and sends its data.
     #[inline]
     pub(in crate::endpoint) fn serve(
         &mut self,
@@ -54,7 +54,7 @@ impl Connections {
                     break true;
                 }
                 let wanted = connection.burst_max().min(BURST_MAX);
-                // Where the port cuts, what is as many frames on the wire is one here.
+                // A long frame that the port segments counts as one frame here.
                 let link = common.links.get(flow.link);
                 let in_one =
                     if wanted > 1 { segments_in_one(connection, link, transmit) } else { 1 };
@@ -68,7 +68,7 @@ impl Connections {
                 let segments = match how {
                     _ if is_cut => in_one,
                     Identification::Zero => frames,
-                    // Segments that are written as one pattern have one identification.
+                    // Segments written from one pattern share one identification.
                     _ => 1,
                 };
                 let room = Room { segments, has_tail: is_cut };
@@ -109,7 +109,7 @@ impl Connections {
                 flow.is_pending = true;
                 pending.push_back(place);
             }
-            // A program that waits only until all has left goes on at once.
+            // A program that only waits until all has left continues at once.
             if !all_left || !flow.run.goes_on(&flow.connection) {
                 break;
             }
@@ -137,7 +137,7 @@ impl Connections {
             let took = Some(age(flow.began_at, now));
             let arrivals = &mut common.templates[usize::from(flow.template)].arrivals;
             let bytes = Some(flow.connection.bytes_received());
-            // Its load has the flow that goes on in its place.
+            // The load counts the replacement instead.
             if !flow.marks.has(FlowMarks::REPLACED) {
                 arrivals.note_end(now.instant(), took, bytes, has_failed);
             }
@@ -147,7 +147,7 @@ impl Connections {
             let is_sooner = |at: u32| until.wrapping_sub(at).cast_signed() < 0;
             at = Some(at.filter(|at| !is_sooner(*at)).unwrap_or(until));
         }
-        // A call that comes too early costs less than to move it with every segment.
+        // An early call costs less than moving the timer with every segment.
         if let Some(at) = at
             && (!flow.marks.has(FlowMarks::CALLED)
                 || at.wrapping_sub(flow.called_at).cast_signed() < 0)

@@ -1,7 +1,7 @@
-//! Segments that arrive one behind the other and differ in numbers and data alone.
+//! Trains: consecutive segments that differ only in sequence number and data.
 //!
-//! A page comes in a row of them. The connection hears of the row once, as it would with the
-//! receive offload of a network interface.
+//! A large transfer arrives in trains. The connection processes a train once, as with the receive
+//! offload of a network interface.
 
 use core::ops::Range;
 
@@ -12,15 +12,15 @@ use wirestorm_wire::packet::{ipv4, ipv6, protocol, tcp};
 use crate::frame::{Packet, dissect};
 use crate::tcp::segment::{Ecn, Segment};
 
-/// The longest headers of a row in bytes, those of the link included; few are longer, such as those
-/// of IPv6 with SACK.
+/// Longest headers of a train in bytes, with the link header. Few are longer, such as IPv6 with
+/// SACK.
 const HEADERS_MAX: usize = 96;
 
-/// Of headers, whole words are compared, as many at once as the processor can.
+/// Headers as words, so that the processor compares many bytes at once.
 type Words = [u64; HEADERS_MAX / 8];
 
-/// Which bits have to be the same in all segments: headers up to `end` without lengths,
-/// identification, checksums, sequence number and PSH, and nothing behind them.
+/// Returns a mask of the bits that must be equal in all segments: headers up to `end` without
+/// lengths, identification, checksums, sequence number and PSH.
 fn mask(is_ipv4: bool, ip: usize, tcp: usize, end: usize) -> [u8; HEADERS_MAX] {
     let mut mask = [u8::MAX; HEADERS_MAX];
     mask[end..].fill(0);
@@ -45,7 +45,8 @@ fn words(bytes: &[u8; HEADERS_MAX]) -> Words {
     core::array::from_fn(|place| u64::from_ne_bytes(words[place]))
 }
 
-/// As much of a frame as headers may take; where it is shorter, a copy in `room`, zeros behind it.
+/// Returns the start of a frame, of the length of a mask. A shorter frame is copied to `room`,
+/// padded with zeros.
 #[inline]
 fn start<'a>(frame: &'a [u8], room: &'a mut [u8; HEADERS_MAX]) -> &'a [u8; HEADERS_MAX] {
     match frame.first_chunk() {
@@ -58,31 +59,31 @@ fn start<'a>(frame: &'a [u8], room: &'a mut [u8; HEADERS_MAX]) -> &'a [u8; HEADE
     }
 }
 
-/// Whether the checksums of a frame are right.
+/// Whether the checksums of a frame are correct.
 #[inline(never)]
 fn is_undamaged(frame: &[u8]) -> bool {
     dissect(frame, true).is_ok()
 }
 
-/// A row of segments of one flow, as one of them.
+/// Train of segments of one flow, merged into one segment.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Train {
-    /// The flow.
+    /// Slot of the flow.
     pub(in crate::endpoint) place: u32,
     pub(in crate::endpoint) segment: Segment<'static>,
-    /// Headers, as far as the mask says.
+    /// Headers, masked.
     headers: Words,
     mask: Words,
     is_ipv4: bool,
-    /// Where those of IP, of TCP and the data begin.
+    /// Offsets of the IP header, the TCP header and the data.
     ip: usize,
     tcp: usize,
     data: usize,
 }
 
 impl Train {
-    /// A row that begins with a segment of a flow, where others are likely to follow: it has data,
-    /// and nothing to say beside it.
+    /// Starts a train with a segment that others are likely to follow: it has data and nothing else
+    /// to process.
     #[inline]
     pub(in crate::endpoint) fn begin(
         frame: &[u8],
@@ -90,7 +91,7 @@ impl Train {
         packet: &Packet<'_>,
         segment: &Segment<'_>,
     ) -> Option<Self> {
-        // Who pushes has nothing behind it.
+        // A segment with PSH is usually the last one.
         let is_plain = segment.flags == Flags::ACK
             && segment.length > 0
             && segment.sack.is_empty()
@@ -120,7 +121,7 @@ impl Train {
         Some(Self { place, segment, headers, mask, is_ipv4, ip, tcp, data })
     }
 
-    /// Takes a frame that holds the next segment of the row; returns whether it does.
+    /// Adds a frame if it contains the next segment of the train; returns whether it does.
     #[inline]
     pub(in crate::endpoint) fn takes(&mut self, frame: &[u8], offloads: Offloads) -> bool {
         let mut room = [0; HEADERS_MAX];
@@ -128,7 +129,7 @@ impl Train {
         let compared = words(start).into_iter().zip(&self.mask).zip(&self.headers);
         let differs =
             compared.fold(0, |differs, ((word, mask), known)| differs | (word & mask) ^ known);
-        // All of these are in headers, which are not longer than what is compared.
+        // All these fields are in the headers, which are not longer than the compared part.
         let half = |place: usize| usize::from(u16::from_be_bytes([start[place], start[place + 1]]));
         let end = match self.is_ipv4 {
             true => self.ip + half(self.ip + 2),
@@ -217,11 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_in_a_row_are_one() {
+    fn consecutive_segments_become_one() {
         for version in [4, 6] {
             let mut train = begin(&frame(version, &outgoing(FIRST, 1_000))).unwrap();
             assert!(train.takes(&frame(version, &outgoing(FIRST + 1_000, 1_000)), UNVERIFIED));
-            // The last one is shorter, pushed, and padded.
+            // The last one is shorter, has PSH, and is padded.
             let flags = Flags::ACK | Flags::PSH;
             let mut last = frame(version, &Outgoing { flags, ..outgoing(FIRST + 2_000, 7) });
             last.extend([0; 9]);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_no_part_of_it() {
+    fn segments_that_differ_are_not_added() {
         let next = || outgoing(FIRST + 1_000, 1_000);
         let timestamps = Some(Timestamps { value: 8, echo: 8 });
         let others = [
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_says_more_than_data_begins_none() {
+    fn a_segment_with_more_than_data_starts_no_train() {
         let flags = Flags::ACK | Flags::FIN;
         for other in [
             outgoing(FIRST, 0),

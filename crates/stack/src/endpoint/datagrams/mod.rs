@@ -1,4 +1,4 @@
-//! Flows of UDP: their table, how they begin, go on and end.
+//! UDP flows: their table, and how they start, run and end.
 
 mod stamp;
 
@@ -29,36 +29,36 @@ use crate::program::{DatagramRun, Outside, Sent, Step, Wish};
 use crate::tcp::connection::Now;
 use wirestorm_model::ip::IpSettings;
 
-/// One flow of datagrams, and how far its program is.
+/// UDP flow with its program.
 #[derive(Debug)]
 pub(super) struct DatagramFlow {
-    /// From the peer to us.
+    /// Key of packets from the peer to us.
     pub(super) key: FlowKey,
     run: DatagramRun,
-    /// When it began, in microseconds modulo 2^32.
+    /// Start in microseconds, modulo 2^32.
     pub(super) began_at: u32,
-    /// When the last datagram came, and left, in ms; or when it began.
+    /// Times of the last received and sent datagram in ms; initially the start.
     received_at: u32,
     sent_at: u32,
-    /// When the wheel calls it, in ms, where it does.
+    /// Time of the next timer call in ms, if `is_called`.
     called_at: u32,
     is_called: bool,
     /// Whether any data has arrived.
     is_answered: bool,
-    /// Whether it waits to be served.
+    /// Whether the flow is in the queue of flows to serve.
     pub(super) is_pending: bool,
     pub(super) template: u16,
     link: u32,
-    /// Where its program says when datagrams left.
+    /// Time stamp state, if the program stamps its datagrams.
     stamp: Option<Box<Stamp>>,
 }
 
-/// What may begin where a flow is over.
+/// Possible successor of a flow that is over, with the same key.
 pub(super) struct Next {
     key: FlowKey,
     link: LinkHeader,
     stamp: Option<Box<Stamp>>,
-    /// What has arrived of it.
+    /// Datagrams that its predecessor received and did not consume.
     received: VecDeque<Vec<u8>>,
 }
 
@@ -68,24 +68,24 @@ impl Keyed for DatagramFlow {
     }
 }
 
-/// Datagrams that a flow sends before others have their turn.
+/// Datagrams that a flow sends before other flows are served.
 const DATAGRAMS_MAX: usize = 256;
 
-/// The flows of UDP of an endpoint.
+/// UDP flows of an endpoint.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     pub(super) flows: Flows<DatagramFlow>,
-    /// Flows whose time has come, within a breath.
+    /// Flows with an expired timer, within an iteration.
     due: Vec<u32>,
 }
 
 impl Datagrams {
-    /// None yet; the wheel is at a time in ms.
+    /// Creates an empty table; the timer wheel starts at a time in ms.
     pub(super) fn new(millis: u64) -> Self {
         Self { flows: Flows::new(millis), due: Vec::new() }
     }
 
-    /// The flow of a template that a first datagram begins.
+    /// Creates a flow of a template for its first datagram.
     pub(super) fn accept(
         &mut self,
         packet: &Packet<'_>,
@@ -143,7 +143,7 @@ impl Datagrams {
         place
     }
 
-    /// A datagram of a flow has arrived.
+    /// Passes a datagram to its flow.
     pub(super) fn arrive(&mut self, place: u32, data: &[u8], now: Now, common: &mut Common) {
         let Some((flow, pending)) = self.flows.get_with_queue(place) else { return };
         let tally = &mut common.templates[usize::from(flow.template)].tally;
@@ -165,7 +165,7 @@ impl Datagrams {
         }
     }
 
-    /// What a flow has waited for is over.
+    /// Continues a flow whose awaited event has happened or failed.
     pub(super) fn go_on(&mut self, place: u32, has_failed: bool) {
         if let Some(flow) = self.flows.get_mut(place) {
             flow.run.end_waiting(has_failed);
@@ -173,7 +173,7 @@ impl Datagrams {
         }
     }
 
-    /// Calls flows whose time has come.
+    /// Calls flows with expired timers.
     pub(super) fn call_due(&mut self, tick: u64) {
         let mut due = core::mem::take(&mut self.due);
         self.flows.wheel.expire(tick, &mut due);
@@ -181,7 +181,7 @@ impl Datagrams {
         self.due = due;
     }
 
-    /// The wheel has called a flow.
+    /// Handles the expiry of a flow's timer.
     fn call(&mut self, place: u32) {
         if let Some(flow) = self.flows.get_mut(place) {
             flow.is_called = false;
@@ -197,8 +197,8 @@ impl Datagrams {
         }
     }
 
-    /// Lets a flow go on with its program, until it waits, is over, or no frame is free. Returns what
-    /// may begin in its place.
+    /// Runs the program of a flow and sends its datagrams, until it waits, is over, or no frame is
+    /// free. Returns its possible successor.
     pub(super) fn serve(
         &mut self,
         place: u32,
@@ -215,7 +215,7 @@ impl Datagrams {
             if flow.run.idle_at(flow.received_at, flow.sent_at).is_some_and(has_passed) {
                 tally.udp.keepdrops += 1;
                 tally.flows.idle += 1;
-                // That took its time: the next one may be made at once.
+                // The timeout took long enough: the load may start the next flow at once.
                 self.remove(place, true, false, now, common);
                 return None;
             }
@@ -353,7 +353,7 @@ impl Datagrams {
         let idle = flow.run.idle_at(flow.received_at, flow.sent_at);
         let at =
             [at, idle].into_iter().flatten().reduce(|a, b| if is_sooner(a, b) { a } else { b });
-        // A call that comes too early costs less than to move it with every datagram.
+        // An early call costs less than moving the timer with every datagram.
         if let Some(at) = at
             && (!flow.is_called || is_sooner(at, flow.called_at))
         {
@@ -365,8 +365,8 @@ impl Datagrams {
         None
     }
 
-    /// A flow is over; what came beside its last datagram begins another one where it would have
-    /// done so a little later.
+    /// Starts a new flow from the unconsumed datagrams of a flow that is over. They would have
+    /// started it if they had arrived a little later.
     pub(super) fn begin_next(&mut self, next: Next, now: Now, common: &mut Common) {
         let Next { key, link, stamp, received } = next;
         let Some(first) = received.front() else { return };
@@ -378,7 +378,7 @@ impl Datagrams {
         tally.times.first_byte.record(Duration::ZERO);
         if let Some(flow) = self.flows.get_mut(place) {
             flow.is_answered = true;
-            // What was measured of these was, and who answers them sends the last one's header back.
+            // They were measured already. An answer returns the header of the last one, so keep it.
             if flow.stamp.is_some() && stamp.is_some() {
                 flow.stamp = stamp;
             }
@@ -387,9 +387,8 @@ impl Datagrams {
         self.wake(place);
     }
 
-    /// Something is said to be between a flow and its peer. RFC 1122 section 4.1.3.3: "UDP MUST pass
-    /// to the application layer all ICMP error messages". Nobody is there to hear more, so the flow
-    /// is over.
+    /// Ends a flow after an ICMP error. RFC 1122 section 4.1.3.3: "UDP MUST pass to the application
+    /// layer all ICMP error messages". Programs do not handle them, so the flow is over.
     pub(super) fn hear_unreachable(
         &mut self,
         key: &FlowKey,
@@ -403,13 +402,13 @@ impl Datagrams {
         match cause {
             Cause::Refused => flows.refused += 1,
             Cause::Unreachable => flows.unreachable += 1,
-            // A datagram is lost, and those that follow are shorter.
+            // One datagram is lost; later ones are shorter.
             Cause::TooBig { .. } => return,
         }
         self.remove(place, true, true, now, common);
     }
 
-    /// A flow is over, and may have failed; `backs_off`: so that its load is to wait.
+    /// Removes a flow. `backs_off`: its load must wait before the next flow.
     fn remove(
         &mut self,
         place: u32,
@@ -436,25 +435,25 @@ impl Datagrams {
         }
     }
 
-    /// Counts what flows that are there wait for, by template.
+    /// Counts the flows by template.
     pub(super) fn count_remaining(&self, remaining: &mut [Remaining]) {
         for flow in self.flows.iter() {
             remaining[usize::from(flow.template)].unfinished += 1;
         }
     }
 
-    /// Those of a template at a moment.
+    /// Returns the flows of a template at one moment.
     pub(super) fn details(&self, template: usize, now: Now) -> impl Iterator<Item = FlowDetails> {
         let flows = self.flows.iter().filter(move |it| usize::from(it.template) == template);
         flows.map(move |it| details(it.key(), it.began_at, now))
     }
 
-    /// The one with a key at a moment.
+    /// Returns the flow with a key at one moment.
     pub(super) fn peek(&self, key: &FlowKey, now: Now) -> Option<FlowDetails> {
         Some(details(key, self.flows.peek(key)?.began_at, now))
     }
 
-    /// A flow has begun, and there is room for one more that is followed.
+    /// Samples a new flow; call it if there is room for one more.
     #[cold]
     fn follow(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some(flow) = self.flows.get(place) else { return };
@@ -462,7 +461,7 @@ impl Datagrams {
         common.followed.begin(flow.template.into(), now.instant(), &details);
     }
 
-    /// A flow is over, but still there, and may be followed.
+    /// Ends the sampling of a flow that is over but not removed yet.
     #[cold]
     fn stop_following(&mut self, place: u32, now: Now, common: &mut Common) {
         let Some(flow) = self.flows.get(place) else { return };
@@ -470,7 +469,7 @@ impl Datagrams {
     }
 }
 
-/// Bytes of data for which a packet has room in a frame of so many bytes.
+/// Returns the bytes of data that fit a frame of `frame_length_max` bytes.
 fn room_for_data(frame_length_max: usize, key: &FlowKey) -> usize {
     let ip = match key.version() {
         4 => ipv4::HEADER_LENGTH_MIN,
@@ -479,8 +478,8 @@ fn room_for_data(frame_length_max: usize, key: &FlowKey) -> usize {
     frame_length_max.saturating_sub(ethernet::HEADER_LENGTH + ip + udp::HEADER_LENGTH)
 }
 
-/// What a datagram says behind its time of departure, from which on its way is measured. One that
-/// has none, as of a peer without TRex's add-on, says all that it has.
+/// Removes the time stamp of a datagram, records its time, and returns the rest. A datagram without
+/// a stamp, such as of a peer without TRex's add-on, is returned whole.
 #[cold]
 #[inline(never)]
 fn measure<'a>(stamp: &mut Stamp, data: &'a [u8], tally: &mut Tally, now: Now) -> &'a [u8] {

@@ -1,44 +1,44 @@
-//! The time of departure before what a datagram says.
+//! Time stamp at the start of a datagram.
 
 use crate::tcp::connection::Now;
 
-/// Its header: 0, a sequence number, microseconds modulo 2^32, and a number of the flow's server.
+/// Header: 0, a sequence number, microseconds modulo 2^32, and an identifier of the server.
 ///
-/// That is `latency_header` of TRex's `udp_latency.cpp`, in network order.
+/// It is `latency_header` of TRex's `udp_latency.cpp`, in network order.
 pub(super) type Header = [u8; 12];
 
-/// What headers begin with.
+/// Start of each header.
 const MAGIC: [u8; 2] = [0; 2];
 
-/// Whose time the datagrams of a flow have, and what is known of it.
+/// Time stamp state of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Stamp {
     source: u32,
     clock: Clock,
 }
 
-/// Whose time is sent.
+/// Origin of the sent time stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Clock {
-    /// Nothing was sent yet, and nothing with a header has come.
+    /// Nothing was sent, and no header was received.
     Open,
-    /// Ours, as we have sent first.
+    /// This side sent first and uses its own clock.
     Own {
-        /// Of the next datagram.
+        /// Sequence number of the next datagram.
         sequence: u16,
     },
-    /// The peer's, with this header last.
+    /// The peer sent first; its last header is returned.
     Peer(Header),
 }
 
 impl Stamp {
-    /// Of a flow in which nothing was said yet.
+    /// Creates the state of a new flow.
     pub(super) const fn new(source: u32) -> Self {
         Self { source, clock: Clock::Open }
     }
 
-    /// Takes the header off a datagram that has come; returns when that left, in microseconds
-    /// modulo 2^32, and what is behind. `None` where it has none.
+    /// Removes the header of a received datagram. Returns its departure time in microseconds modulo
+    /// 2^32, and the rest; `None` without a header.
     pub(super) fn take<'a>(&mut self, data: &'a [u8]) -> Option<(u32, &'a [u8])> {
         let (header, behind) = data.split_first_chunk()?;
         let &[m0, m1, _, _, t0, t1, t2, t3, ..]: &Header = header;
@@ -52,7 +52,7 @@ impl Stamp {
         Some((u32::from_be_bytes([t0, t1, t2, t3]), behind))
     }
 
-    /// The header of the next datagram.
+    /// Returns the header of the next datagram.
     pub(super) fn header(&self, now: Now) -> Header {
         let sequence = match self.clock {
             Clock::Peer(header) => return header,
@@ -67,7 +67,7 @@ impl Stamp {
         header
     }
 
-    /// That datagram has left, or is too long for any packet.
+    /// Records that this datagram was sent, or was too long.
     pub(super) const fn go_on(&mut self) {
         self.clock = match self.clock {
             Clock::Open => Clock::Own { sequence: 1 },

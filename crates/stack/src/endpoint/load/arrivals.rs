@@ -1,4 +1,4 @@
-//! When flows are made.
+//! Load of a template: when its flows start.
 
 use wirestorm_base::rate::RateError;
 use wirestorm_base::time::{Duration, Instant};
@@ -11,64 +11,64 @@ use super::throughput::{Throughput, ThroughputOutcome};
 use super::users::Users;
 use crate::random::Random;
 
-/// Whether a flow is due.
+/// Result of asking for a due flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) enum Due {
-    /// None is.
+    /// No flow is due.
     Not,
-    /// One is, and counts as made.
+    /// A flow is due, and counts as started.
     Now,
-    /// So many were, while as many were there as may be: they are skipped.
+    /// This many flows were due at the maximum number of flows; they are skipped.
     Skipped(u64),
-    /// So many were, while no client was on: they are skipped as well.
+    /// This many flows were due while all clients were off; they are skipped.
     NoClient(u64),
-    /// So many were, longer ago than they are made up for.
+    /// This many flows were due too long ago; they are skipped.
     Late(u64),
 }
 
-/// What is due is made so long; what is later is not.
+/// Maximum delay of a flow of an open loop.
 const LATE_MAX: Duration = Duration::from_secs(1);
 
-/// How far a template's load is.
+/// State of a template's load.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Arrivals {
     load: Load,
     pace: Pace,
-    /// Flows that may still be made.
+    /// Number of flows that may still start.
     left: u64,
-    /// No flow is due behind this.
+    /// Time after which no flow is due.
     until: Instant,
-    /// Whether no client is on.
+    /// Whether all clients are off.
     is_off: bool,
     random: Random,
 }
 
-/// What says when a flow is due.
+/// What determines due times.
 #[derive(Clone, Debug)]
 enum Pace {
     /// Nothing.
     OnDemand,
-    /// The clock, and how many there may be.
+    /// The clock, and the maximum number of flows.
     Open(Schedule, Option<u64>),
-    /// How many there are.
+    /// The number of existing flows.
     Hold(Held, BackOff),
-    /// How many there are, and what they receive.
+    /// The number of existing flows, and the data they receive.
     Throughput(Throughput, BackOff),
-    /// Those who make them.
+    /// The users.
     Users(Users, BackOff),
 }
 
-/// How many flows there are to be.
+/// Number of flows to hold.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     flows: u64,
     start: Instant,
-    /// They come at equal intervals within this.
+    /// Time in which they start at equal intervals.
     ramp: Duration,
 }
 
 impl Held {
-    /// How many by now.
+    /// Returns the number of flows to hold at a time.
     #[inline]
     fn now(&self, now: Instant) -> u64 {
         let passed = now.saturating_since(self.start);
@@ -76,12 +76,12 @@ impl Held {
             return self.flows;
         }
         let product = u128::from(self.flows) * u128::from(passed.as_nanos());
-        // Less than all of them, as the ramp is not over.
+        // Less than `flows`, since the ramp is not over.
         let due = (product / u128::from(self.ramp.as_nanos())) as u64;
         due.saturating_add(1).min(self.flows)
     }
 
-    /// When there may be one more than so many; `None`: never.
+    /// Returns when more than `active` flows may exist; `None`: never.
     fn next(&self, active: u64) -> Option<Instant> {
         if active >= self.flows {
             return None;
@@ -93,8 +93,8 @@ impl Held {
 }
 
 impl Arrivals {
-    /// A load that begins at a time, and ends after so many flows. A rate grows over `ramp` from 0
-    /// to what it is, and so does the number of users, and of flows that are held.
+    /// Creates a load that starts at a time and ends after `limit` flows. A rate, and a number of
+    /// users or held flows, grows from 0 to its value during `ramp`.
     pub(in crate::endpoint) fn new(
         load: Load,
         ramp: Duration,
@@ -122,7 +122,7 @@ impl Arrivals {
         Self { load, pace, left, until, is_off: false, random }
     }
 
-    /// When the next flow is due where there are so many; `None` where that does not depend on the
+    /// Returns when the next flow is due with `active` flows; `None` if it does not depend on the
     /// clock.
     pub(in crate::endpoint) fn next(&self, active: u64) -> Option<Instant> {
         if self.left == 0 {
@@ -131,7 +131,7 @@ impl Arrivals {
         match &self.pace {
             Pace::OnDemand => None,
             Pace::Open(schedule, _) => Some(schedule.due()),
-            // Nothing is asked for in vain.
+            // Without a client no flow can start.
             _ if self.is_off => None,
             Pace::Hold(held, back_off) => {
                 let again = (back_off.len() > 0).then(|| back_off.next()).flatten();
@@ -145,13 +145,13 @@ impl Arrivals {
         }
     }
 
-    /// Whether it waits for flows to end, and not for the clock.
+    /// Whether the load waits for flows to end instead of the clock.
     pub(in crate::endpoint) const fn is_closed_loop(&self) -> bool {
         matches!(self.pace, Pace::Hold(..) | Pace::Throughput(..) | Pace::Users(..))
     }
 
-    /// At how many flows at once more have brought no more, where less is received than was asked
-    /// for.
+    /// Returns the number of flows at which more brought no more data, for a throughput below its
+    /// target.
     pub(in crate::endpoint) fn in_vain(&self) -> Option<u64> {
         match &self.pace {
             Pace::Throughput(throughput, _) => throughput.in_vain(),
@@ -159,7 +159,7 @@ impl Arrivals {
         }
     }
 
-    /// What was received of what was asked for, where that was said and it was stopped.
+    /// Returns the result of a throughput load after it was stopped.
     pub(in crate::endpoint) fn throughput(&self) -> Option<ThroughputOutcome> {
         match &self.pace {
             Pace::Throughput(throughput, _) => throughput.outcome(),
@@ -167,13 +167,13 @@ impl Arrivals {
         }
     }
 
-    /// Whether none is to be made any more.
+    /// Whether the load starts no more flows.
     pub(in crate::endpoint) fn is_done(&self) -> bool {
         self.left == 0 || self.load == Load::OnDemand
     }
 
-    /// When one more would have been due of a rate whose limit is reached: its last flow has an
-    /// interval as well. `None` of all other loads.
+    /// Returns the end of a rate that has reached its limit: one interval after its last flow.
+    /// `None` for other loads.
     pub(in crate::endpoint) fn end(&self) -> Option<Instant> {
         match &self.pace {
             Pace::Open(schedule, _) if self.left == 0 => Some(schedule.due().min(self.until)),
@@ -181,8 +181,8 @@ impl Arrivals {
         }
     }
 
-    /// Whether one is due now, where there are so many, so many were made since it was asked first,
-    /// and all have received so many bytes.
+    /// Takes a due flow, if any. `active`: existing flows. `made`: flows started since the first
+    /// call of this iteration. `received`: bytes that all flows have received.
     #[inline]
     pub(in crate::endpoint) fn take(
         &mut self,
@@ -197,7 +197,7 @@ impl Arrivals {
         if let Pace::Open(..) = self.pace {
             return self.take_open(now.min(self.until), active);
         }
-        // Flows that are over at once count as well: so no more are made at a time than are held.
+        // Flows that end at once count as well, so an iteration starts no more than are held.
         let held = active.max(made);
         let is_due = match &mut self.pace {
             Pace::OnDemand | Pace::Open(..) => false,
@@ -215,7 +215,7 @@ impl Arrivals {
         Due::Now
     }
 
-    /// The same of a load that asks the clock.
+    /// Like [`Self::take`], for an open loop.
     #[inline]
     fn take_open(&mut self, now: Instant, active: u64) -> Due {
         let Pace::Open(schedule, at_most) = &mut self.pace else { return Due::Not };
@@ -237,7 +237,7 @@ impl Arrivals {
         Due::Now
     }
 
-    /// What was taken could not be made. Returns whether it is due again when there is room.
+    /// Gives back a taken flow that could not start. Returns whether the load retries it.
     pub(in crate::endpoint) fn give_back(&mut self, now: Instant) -> bool {
         let is_closed_loop = self.is_closed_loop();
         self.note_end(now, None, None, true);
@@ -247,8 +247,8 @@ impl Arrivals {
         is_closed_loop
     }
 
-    /// A flow is over for its program: it took so long, where there was one, received so many bytes
-    /// where that is known, and may have failed.
+    /// Handles the end of a flow. `took`: its duration, if it had started. `bytes`: received bytes,
+    /// if known.
     #[inline]
     pub(in crate::endpoint) fn note_end(
         &mut self,
@@ -279,12 +279,12 @@ impl Arrivals {
         }
     }
 
-    /// Whether no client is on from now on.
+    /// Sets whether all clients are off.
     pub(in crate::endpoint) const fn set_off(&mut self, is_off: bool) {
         self.is_off = is_off;
     }
 
-    /// Whether one is due by now that the clock asked for.
+    /// Whether a flow of an open loop is due.
     pub(in crate::endpoint) fn is_behind(&self, now: Instant) -> bool {
         match &self.pace {
             Pace::Open(schedule, _) => self.left > 0 && schedule.due() <= now.min(self.until),
@@ -292,14 +292,14 @@ impl Arrivals {
         }
     }
 
-    /// No flow is due behind a time.
+    /// Sets the time after which no flow is due.
     pub(in crate::endpoint) const fn set_until(&mut self, until: Instant) {
         self.until = until;
     }
 
-    /// No more are made, where so many bytes were received. Returns how many were due by now.
+    /// Stops the load after `received` bytes. Returns the number of flows that are due.
     pub(in crate::endpoint) fn stop(&mut self, now: Instant, received: u64) -> u64 {
-        // A limit that is reached has ended it before its time.
+        // A load that has reached its limit ended earlier.
         if self.left == 0 {
             return 0;
         }
@@ -315,7 +315,7 @@ impl Arrivals {
         due.min(core::mem::take(&mut self.left))
     }
 
-    /// The same with its load multiplied from now on.
+    /// Returns the load multiplied by a factor from now on.
     pub(in crate::endpoint) fn scaled(
         &self,
         scale: Scale,

@@ -1,25 +1,25 @@
-//! How long a place of a closed loop stays empty when its flow has failed.
+//! Back-off of a closed loop: the time for which a place stays empty after a failed flow.
 //!
-//! A peer that refuses answers at once, and a client without free ports fails at once: a place that
-//! was filled again without delay would do nothing but fail, as fast as it can.
+//! A peer that refuses answers at once, and a client without free ports fails at once. Without a
+//! delay, such a place would fail in an endless loop.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// For so long at first, and at most.
+/// Initial and maximum delay.
 const LEAST: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_secs(1);
 
 /// Places that stay empty for a while.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct BackOff {
-    /// For how long a place stays empty whose flow fails now; 0 where none has of late.
+    /// Delay after the next failure; 0 without recent failures.
     wait: Duration,
-    /// From when on a failure says that having waited so long was not enough.
+    /// Time from which a failure doubles the delay.
     doubles_at: Instant,
-    /// Until when each of them stays so.
+    /// Times at which the places may be filled.
     places: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -28,7 +28,7 @@ impl BackOff {
         Self { wait: Duration::ZERO, doubles_at: Instant::ZERO, places: BinaryHeap::new() }
     }
 
-    /// How many stay empty now.
+    /// Returns the number of places that are empty now.
     #[inline]
     pub(in crate::endpoint) fn places(&mut self, now: Instant) -> u64 {
         while self.places.peek().is_some_and(|Reverse(until)| *until <= now) {
@@ -37,17 +37,17 @@ impl BackOff {
         self.places.len() as u64
     }
 
-    /// When the next one may be filled.
+    /// Returns when the next place may be filled.
     pub(in crate::endpoint) fn next(&self) -> Option<Instant> {
         self.places.peek().map(|Reverse(until)| *until)
     }
 
-    /// How many there are, those included that may be filled by now.
+    /// Returns the number of empty places, with those that may be filled now.
     pub(in crate::endpoint) fn len(&self) -> u64 {
         self.places.len() as u64
     }
 
-    /// A flow failed, or could not be made. Returns how long its place stays empty.
+    /// Records a flow that failed or could not start, and returns the delay.
     #[cold]
     pub(in crate::endpoint) fn lengthen(&mut self, now: Instant) -> Duration {
         if now >= self.doubles_at {
@@ -57,17 +57,17 @@ impl BackOff {
         self.wait
     }
 
-    /// The same of one of so many places.
+    /// Like [`Self::lengthen`], and keeps the flow's place empty, one of `places`.
     #[cold]
     pub(in crate::endpoint) fn empty(&mut self, now: Instant, places: u64) {
         let until = now.saturating_add(self.lengthen(now));
-        // Flows that programs have asked for have no place.
+        // Flows that programs start have no place.
         if self.len() < places {
             self.places.push(Reverse(until));
         }
     }
 
-    /// A flow did what it should.
+    /// Records a successful flow.
     #[inline]
     pub(in crate::endpoint) const fn reset(&mut self) {
         (self.wait, self.doubles_at) = (Duration::ZERO, Instant::ZERO);

@@ -1,4 +1,4 @@
-//! Who connects to whom, from which port.
+//! Addresses and ports of clients' flows.
 
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
@@ -15,42 +15,42 @@ use crate::random::Random;
 /// of the same client and server is taken, so each pair of them has all ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuples {
-    /// Clients; of the same family as the servers.
+    /// Client addresses, of the same family as the servers.
     pub clients: AddressRange,
     /// Order in which clients connect.
     pub order: Order,
-    /// Servers.
+    /// Server addresses.
     pub servers: AddressRange,
-    /// Which of them a client connects to.
+    /// Selection of a client's server.
     pub pairing: Pairing,
     /// Server port.
     pub server_port: u16,
-    /// Ports they connect from.
+    /// Source ports of clients.
     pub client_ports: RangeInclusive<u16>,
-    /// How many flows a client has, with one server, before it is the next client's turn; at least
-    /// 1. Clients and servers that are drawn are drawn for each flow.
+    /// Consecutive flows of a client with one server; at least 1. Random clients and servers are
+    /// drawn for each flow.
     pub turn: u32,
-    /// After so many flows the same ones come again, but for what is drawn; `None`: once there are
-    /// no others.
+    /// Number of flows after which the tuples repeat, except for random parts; `None`: after all
+    /// tuples.
     pub reuse_after: Option<u64>,
 }
 
-/// The ends of a flow that another one asks for.
+/// Ends of a flow that a program starts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::endpoint) struct Origin {
     pub(in crate::endpoint) client: IpAddr,
-    /// Its port; `None`: one of its template's.
+    /// Client port; `None`: a port of the template.
     pub(in crate::endpoint) port: Option<u16>,
-    /// Address and port of the server; `None`: those of its template.
+    /// Address and port of the server; `None`: those of the template.
     pub(in crate::endpoint) server: Option<(IpAddr, u16)>,
 }
 
-/// Ports that are looked at for a flow.
+/// Ports tried for a flow.
 const PORTS_MAX: u32 = 64;
 
 impl Tuples {
-    /// The first flow from a number on whose client is not off: its number. `None` where there is
-    /// none.
+    /// Returns the number of the first flow, from `number` on, whose client is on; `None` if all
+    /// are off.
     pub(in crate::endpoint) fn on_from(&self, number: u64, off: &Off) -> Option<u64> {
         if off.on() == 0 {
             return None;
@@ -61,7 +61,7 @@ impl Tuples {
         let each = u64::from(self.turn.max(1));
         let clients = self.clients.count.max(1);
         let mut number = number;
-        // To the end of what comes again, and all of that once.
+        // Search to the end of the repeated sequence, then once through all of it.
         for _ in 0..2 {
             let again = self.reuse_after.map(|flows| flows.max(1));
             let within = again.map_or(number, |flows| number % flows);
@@ -79,19 +79,19 @@ impl Tuples {
         None
     }
 
-    /// Whether nothing of them is drawn.
+    /// Whether no part is random.
     #[inline]
     pub(in crate::endpoint) fn are_in_turn(&self) -> bool {
         self.order == Order::RoundRobin && self.pairing != Pairing::Random
     }
 
-    /// Tuples for the flow `number`, as its answers have them, the first to be tried first; of
-    /// certain ends where those are said. Clients that are off are not drawn.
+    /// Returns the tuples for the flow `number`, as in received packets, in the order to try them.
+    /// `origin` gives fixed ends, if any. Random clients are among those that are on.
     ///
-    /// `first_port` is the place, among the ports that clients connect from, of the first flow's.
+    /// `first_port` is the offset of the first flow's port among the client ports.
     ///
-    /// In turn it is every client's turn, then the next server for each of them, then the next
-    /// port, or as many ports as a turn has flows.
+    /// In round robin, each client has a turn, then each client uses the next server, then the next
+    /// port. A longer turn uses as many ports as it has flows.
     #[inline]
     pub(in crate::endpoint) fn answers_to(
         &self,
@@ -142,7 +142,7 @@ impl Tuples {
             (server, client) => FlowKey::ipv6(octets(server), octets(client), protocol),
         };
         let port = move |step| first + ((port_place + step) % ports) as u16;
-        // A client and a server of different families cannot talk.
+        // A client and a server of different families cannot connect.
         let tried = if server.is_ipv4() == client.is_ipv4() { ports.min(PORTS_MAX) } else { 0 };
         (0..tried).map(move |step| key.with_ports(server_port, port(step)))
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tuple_comes_once_before_any_comes_again() {
+    fn every_tuple_is_used_once_before_any_repeats() {
         for (clients, servers) in FAMILIES {
             for (pairing, count) in [(Pairing::RoundRobin, 3 * 4 * 6), (Pairing::Fixed, 3 * 6)] {
                 let tuples = Tuples { pairing, ..tuples(clients, servers) };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_flow_may_begin_at_any_port_and_all_ports_come_as_they_would() {
+    fn the_first_port_only_rotates_the_ports() {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         let key = |number, first_port| {
             let random = &mut Random::new(number);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_several_flows_between_the_same_two() {
+    fn flows_of_a_turn_share_client_and_server() {
         for (clients, servers) in FAMILIES {
             let tuples = Tuples { turn: 2, ..tuples(clients, servers) };
             let turns: Vec<_> = (0..8).map(|it| first(&tuples, it)).collect();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_come_again_after_so_many() {
+    fn tuples_repeat_after_the_given_number() {
         for turn in [1, 2] {
             let (clients, servers) = FAMILIES[0];
             let tuples = Tuples { turn, reuse_after: Some(7), ..tuples(clients, servers) };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_stay_together() {
+    fn fixed_pairing_keeps_pairs() {
         for (clients, servers) in FAMILIES {
             let tuples = Tuples { pairing: Pairing::Fixed, ..tuples(clients, servers) };
             for order in [Order::RoundRobin, Order::Random] {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_comes_equally_often() {
+    fn random_tuples_are_uniform() {
         let tuples = Tuples {
             order: Order::Random,
             pairing: Pairing::Random,
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ports_follow_and_round() {
+    fn further_ports_wrap_around() {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         // The fifth port of the first client.
         let number = 4 * 3 * 4;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_is_said_has_all_servers() {
+    fn a_fixed_client_uses_all_servers() {
         let tuples = tuples(FAMILIES[0].0, FAMILIES[0].1);
         let client: IpAddr = "16.0.0.255".parse().unwrap();
         let of = |client| Origin { client, port: None, server: None };
@@ -314,7 +314,7 @@ mod tests {
         let to = Origin { server: Some(server), ..of(client) };
         let keys = tuples.answers_to(0, 0, Some(to), protocol::TCP, None, &mut random);
         assert!({ keys }.all(|key| (key.source(), key.source_port()) == server));
-        // A port of its own is one that the template has not, and the only one.
+        // A fixed port may be outside the template's ports, and is the only one tried.
         let from = Origin { port: Some(2_000), ..to };
         let keys = tuples.answers_to(7, 0, Some(from), protocol::TCP, None, &mut random);
         assert_eq!(keys.map(|key| key.destination_port()).collect::<Vec<_>>(), [2_000]);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turns_of_clients_that_are_off_are_passed_over() {
+    fn clients_that_are_off_are_skipped() {
         for (clients, servers) in FAMILIES {
             for turn in [1, 2] {
                 let tuples = Tuples { turn, ..tuples(clients, servers) };
@@ -344,7 +344,7 @@ mod tests {
                         let client = first(&tuples, *number).destination();
                         places.iter().all(|it| tuples.clients.at(*it) != client)
                     };
-                    // Those that remain are the same as where nobody is off, in the same order.
+                    // The other flows are the same as if all clients were on, in the same order.
                     let expected: Vec<u64> = (0..all).filter(is_on).collect();
                     assert_eq!(found, expected, "{places:?} off");
                 }
@@ -355,9 +355,9 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_come_again_pass_over_clients_as_well() {
+    fn repeated_tuples_skip_clients_that_are_off() {
         let tuples = Tuples { reuse_after: Some(2), ..tuples(FAMILIES[0].0, FAMILIES[0].1) };
-        // The third client's turn never comes.
+        // The third client never has a turn.
         assert_eq!(tuples.on_from(6, &off(&tuples, &[0, 1]).unwrap()), None);
         let off = off(&tuples, &[0]).unwrap();
         let numbers: Vec<_> = (6..10).map(|it| tuples.on_from(it, &off)).collect();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_are_on_are_drawn_equally_often() {
+    fn random_clients_are_uniform_among_those_on() {
         let tuples = Tuples { order: Order::Random, ..tuples(FAMILIES[1].0, FAMILIES[1].1) };
         let off = off(&tuples, &[1]).unwrap();
         let mut random = Random::new(1);

@@ -1,4 +1,4 @@
-//! Loads: when flows are to be made, and between whom.
+//! Loads: when flows start, and between which ends.
 
 mod arrivals;
 mod back_off;

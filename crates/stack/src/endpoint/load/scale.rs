@@ -1,11 +1,11 @@
-//! What loads are multiplied by.
+//! Factors of loads.
 
 use core::num::NonZero;
 
-/// What a load is multiplied by: a numerator and a denominator.
+/// Factor of a load: numerator and denominator.
 pub(in crate::endpoint) type Scale = (NonZero<u32>, NonZero<u32>);
 
-/// A number times a scale, rounded.
+/// Multiplies a number by a factor and rounds it.
 pub(in crate::endpoint) fn scaled(number: u64, (numerator, denominator): Scale) -> u64 {
     let (numerator, denominator) = (u128::from(numerator.get()), u128::from(denominator.get()));
     let product = u128::from(number) * numerator;

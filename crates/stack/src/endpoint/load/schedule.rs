@@ -1,8 +1,8 @@
-//! When the flows of an open loop are due.
+//! Due times of an open loop.
 //!
-//! A schedule runs in a time of its own, in which its rate is always whole: a ramp bends that time,
-//! and is nothing else. While the rate grows from 0 over a time T, as many flows are due within t
-//! as the whole rate has in t^2 / 2T; behind it, as in t - T / 2.
+//! A schedule has a time of its own, in which the rate is constant. A ramp maps that time to the
+//! clock. While the rate grows from 0 over a time T, t on the clock is t^2 / 2T in own time. Later,
+//! it is t - T / 2.
 
 use core::num::NonZero;
 
@@ -12,32 +12,32 @@ use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 use super::scale::Scale;
 use crate::random::Random;
 
-/// So many are passed over at once: if they are drawn, their number is distributed as well as
-/// normally.
+/// Number of due flows from which they are skipped at once. The number of random ones is nearly
+/// normally distributed then.
 const MANY: f64 = 1_000.0;
 
-/// No more are passed over one by one.
+/// Maximum number of flows skipped one by one.
 const PASSED_SINGLY: u32 = 100_000;
 
-/// The times of flows, one after the other.
+/// Due times of flows, one after another.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Schedule {
     start: Instant,
     ramp: Duration,
-    /// As it was asked for.
+    /// Original rate.
     rate: Rate,
     scale: Scale,
-    /// At the rate of now.
+    /// Intervals of the current rate.
     ticker: Ticker,
-    /// The average interval of now in nanoseconds, where intervals are drawn.
+    /// Mean of the current intervals in nanoseconds, if they are random.
     mean: Option<f64>,
-    /// When the next one is due in the schedule's own time, and on the clock.
+    /// Due time of the next flow, in the schedule's own time and on the clock.
     own: Duration,
     due: Instant,
 }
 
 impl Schedule {
-    /// At equal intervals; the first is due at once.
+    /// Creates a schedule with equal intervals; the first flow is due at once.
     pub(in crate::endpoint) fn constant(rate: Rate, start: Instant, ramp: Duration) -> Self {
         Self {
             start,
@@ -51,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// At intervals that are exponentially distributed.
+    /// Creates a schedule with exponentially distributed intervals.
     pub(in crate::endpoint) fn poisson(
         rate: Rate,
         start: Instant,
@@ -59,18 +59,18 @@ impl Schedule {
         random: &mut Random,
     ) -> Self {
         let mut schedule = Self { mean: Some(mean(rate)), ..Self::constant(rate, start, ramp) };
-        // A process without memory begins with an interval.
+        // A memoryless process starts with an interval.
         schedule.advance(random);
         schedule
     }
 
-    /// When the next one is due.
+    /// Returns when the next flow is due.
     #[inline]
     pub(in crate::endpoint) const fn due(&self) -> Instant {
         self.due
     }
 
-    /// The next one is the one behind it.
+    /// Continues with the following flow.
     #[inline]
     pub(in crate::endpoint) fn advance(&mut self, random: &mut Random) {
         let interval = match self.mean {
@@ -81,11 +81,11 @@ impl Schedule {
         self.due = self.start.saturating_add(self.on_the_clock(self.own));
     }
 
-    /// Passes over all that are due by a time; returns how many.
+    /// Skips all flows that are due by a time; returns their number.
     #[cold]
     pub(in crate::endpoint) fn pass(&mut self, by: Instant, random: &mut Random) -> u64 {
         let mut passed = self.pass_many(by, random);
-        // Intervals that are drawn may be shorter than a nanosecond.
+        // Random intervals may be shorter than a nanosecond.
         for _ in 0..PASSED_SINGLY {
             if self.due > by {
                 return passed;
@@ -97,8 +97,8 @@ impl Schedule {
         passed
     }
 
-    /// Passes over nearly all that are due by a time, where they are many. Those that are drawn are
-    /// drawn at once.
+    /// Skips almost all flows that are due by a time, if they are many. Draws the number of random
+    /// ones at once.
     fn pass_many(&mut self, by: Instant, random: &mut Random) -> u64 {
         let end = self.in_own_time(by.saturating_since(self.start));
         let expected = end.saturating_sub(self.own).as_nanos() as f64 / self.mean_now();
@@ -106,7 +106,7 @@ impl Schedule {
             return 0;
         }
         let passed = match self.mean {
-            // What is rounded may be too great by a little.
+            // Rounding may have made it slightly too large.
             None => (expected * (1.0 - 1e-12)) as u64 - 1,
             Some(_) => (expected + libm::sqrt(expected) * random.normal()) as u64,
         };
@@ -118,14 +118,14 @@ impl Schedule {
         passed
     }
 
-    /// The average interval of now, in nanoseconds.
+    /// Returns the current mean interval in nanoseconds.
     fn mean_now(&self) -> f64 {
         let (more, fewer) = (f64::from(self.scale.0.get()), f64::from(self.scale.1.get()));
         mean(self.rate) * fewer / more
     }
 
-    /// From now on the rate is that which was asked for, multiplied: what is left of the present
-    /// interval becomes longer or shorter as all that follow.
+    /// Multiplies the original rate by a factor from now on. The rest of the current interval
+    /// scales like those that follow.
     pub(in crate::endpoint) fn set_scale(
         &mut self,
         scale: Scale,
@@ -133,7 +133,7 @@ impl Schedule {
     ) -> Result<(), RateError> {
         let rate = self.rate.scaled(scale.0.get().into(), scale.1.get().into())?;
         let passed = self.in_own_time(now.saturating_since(self.start));
-        // What is due by now stays so.
+        // Flows that are already due stay due.
         let left = u128::from(self.own.saturating_sub(passed).as_nanos());
         let product = |a: NonZero<u32>, b: NonZero<u32>| u128::from(a.get()) * u128::from(b.get());
         let (longer, shorter) = (product(self.scale.0, scale.1), product(self.scale.1, scale.0));
@@ -149,7 +149,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// When that is on the clock, since the start, which is so far in the schedule's own time.
+    /// Converts the schedule's own time to the time on the clock, both since the start.
     fn on_the_clock(&self, own: Duration) -> Duration {
         let half = Duration::from_nanos(self.ramp.as_nanos() / 2);
         if own >= half {
@@ -159,7 +159,7 @@ impl Schedule {
         Duration::from_nanos(square.isqrt() as u64)
     }
 
-    /// The reverse of it.
+    /// Converts the time on the clock to the schedule's own time, both since the start.
     fn in_own_time(&self, passed: Duration) -> Duration {
         if passed >= self.ramp {
             return passed.saturating_sub(Duration::from_nanos(self.ramp.as_nanos() / 2));
@@ -170,7 +170,7 @@ impl Schedule {
     }
 }
 
-/// The average interval, in nanoseconds.
+/// Returns the mean interval in nanoseconds.
 fn mean(rate: Rate) -> f64 {
     NANOSECONDS_PER_SECOND as f64 / rate.per_second()
 }

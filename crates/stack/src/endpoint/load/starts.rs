@@ -1,55 +1,54 @@
-//! How many flows may be started now.
+//! Limits on starting flows.
 //!
-//! What arrives goes before what begins: a flow that is started while others wait to be served
-//! costs them their time, and then its own SYN is answered late or lost. So few are started in one
-//! breath, and next to none where more has arrived than a breath takes. And where answers to SYNs
-//! become slow, the peer has more to do than it can: then as many are started as it answers.
+//! Received frames come first: a flow that starts while others wait delays them, and its own SYN is
+//! answered late or lost. So an iteration starts few flows, and almost none while received frames
+//! are waiting. If answers to SYNs become slow, the peer is overloaded. Then only as many flows
+//! start as it answers.
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// The most flows that are started in one breath: what arrives meanwhile does not wait for longer,
-/// and their SYNs fit the ring of any port.
+/// Maximum number of starts in an iteration. It bounds the delay of received frames, and the SYNs
+/// fit the ring of any port.
 const BREATH_MAX: u32 = 64;
 
-/// The same where more has arrived than one breath takes: not none, for that may stay so.
+/// The same while received frames are waiting. Not 0, since that may last.
 const BUSY_BREATH_MAX: u32 = 1;
 
-/// What was answered is looked at so often.
+/// Length of a window, at whose end the limit changes.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// So many may be started in a window, however many there were in the one before: from there on
-/// twice as many in each.
+/// Minimum limit of a window while answers are quick. Beyond it, the limit doubles with each
+/// window.
 const QUICK_WINDOW_MIN: u32 = 1_024;
 
-/// The same where answers are slow.
+/// The same while answers are slow.
 const SLOW_WINDOW_MIN: u32 = 256;
 
-/// Answers are slow from so many times the quickest one on, and so many microseconds beside: paths
-/// with a long way, and threads that are taken off their CPU, are no reason to start less.
+/// Answers are slow above this multiple of the quickest one plus this many microseconds. Long paths
+/// and preempted threads alone do not reach it.
 const SLOW_TIMES: u32 = 4;
 const SLOW_MICROS: u32 = 5_000;
 
-/// Where answers are slow, such a part of them may be lost.
+/// While answers are slow, one of this many may be lost.
 const ANSWERED_PART: u32 = 16;
 
-/// What takes so long is the answer to a SYN that was lost, and sent again (RFC 6298 section 2: after
-/// a second).
+/// Time from which an answer belongs to a retransmitted SYN (RFC 6298 section 2: after a second).
 const SENT_AGAIN: Duration = Duration::from_millis(900);
 
-/// A time is smoothed over about so many.
+/// Number of times in the smoothed average.
 const SMOOTHED: u32 = 8;
 
-/// What bounds the flows that are started.
+/// Limits on starting flows.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Starts {
-    /// Those that may still be started in this breath, and in this window.
+    /// Starts left in this iteration, and the limit of this window.
     breath: u32,
     window: u32,
     window_end: Instant,
-    /// Since the window began.
+    /// Starts and answers in this window.
     started: u32,
     answered: u32,
-    /// How long answers took, in microseconds: the quickest one, and of late.
+    /// Times of answers in microseconds: the quickest, and the smoothed average.
     quickest: u32,
     smoothed: u32,
 }
@@ -67,7 +66,7 @@ impl Starts {
         }
     }
 
-    /// A breath has heard all that has arrived, or as much as it takes.
+    /// Starts an iteration, after its received frames. `is_busy`: more of them are waiting.
     #[inline]
     pub(in crate::endpoint) fn begin_breath(&mut self, now: Instant, is_busy: bool) {
         if now >= self.window_end {
@@ -83,7 +82,7 @@ impl Starts {
         self.window = if self.smoothed > slow.saturating_mul(2) {
             answered.max(SLOW_WINDOW_MIN)
         } else if self.smoothed > slow {
-            // Some are lost on their way, and are not to make it fewer each time.
+            // Lost answers must not lower the limit each time.
             (answered + answered / ANSWERED_PART).max(SLOW_WINDOW_MIN)
         } else if answered > 0 || self.quickest == u32::MAX {
             started.saturating_mul(2).max(QUICK_WINDOW_MIN)
@@ -97,20 +96,20 @@ impl Starts {
         (self.started, self.answered) = (0, 0);
     }
 
-    /// Whether one may be started.
+    /// Whether a flow may start.
     #[inline]
     pub(in crate::endpoint) const fn has_room(&self) -> bool {
         self.breath > 0 && self.started < self.window
     }
 
-    /// One was started.
+    /// Counts a started flow.
     #[inline]
     pub(in crate::endpoint) const fn note(&mut self) {
         self.breath = self.breath.saturating_sub(1);
         self.started += 1;
     }
 
-    /// A connection is established after so long.
+    /// Records that a connection was established after a time.
     #[inline]
     pub(in crate::endpoint) fn note_answer(&mut self, after: Duration) {
         let micros = u32::try_from(after.as_nanos() / 1_000).unwrap_or(u32::MAX);
@@ -125,7 +124,7 @@ impl Starts {
         };
     }
 
-    /// When the next one may be started at the earliest.
+    /// Returns the earliest time of the next start.
     pub(in crate::endpoint) const fn next(&self) -> Instant {
         match self.started < self.window {
             true => Instant::ZERO,

@@ -1,4 +1,4 @@
-//! Clients that are switched off: they make no flows, and those that they have go on.
+//! Clients that are switched off: they start no flows, but their existing flows continue.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -6,17 +6,17 @@ use core::net::IpAddr;
 use crate::frame::octets;
 use wirestorm_model::address_range::AddressRange;
 
-/// Addresses, as few ranges as they are. Those of IPv4 are those of IPv6 that they are mapped to
-/// (RFC 4291 section 2.5.5.2).
+/// Set of addresses, as few ranges. IPv4 addresses equal the IPv6 addresses that they map to (RFC
+/// 4291 section 2.5.5.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressSet {
-    /// First and last addresses as numbers; one range lies behind the other, with a gap between.
+    /// First and last addresses as numbers, sorted, with a gap between ranges.
     ranges: Vec<(u128, u128)>,
 }
 
 impl AddressSet {
-    /// Adds ranges, which are first and last addresses; one whose first address is behind its last
-    /// one is empty.
+    /// Adds ranges of first and last addresses. A range whose first address is greater than its
+    /// last one is empty.
     pub fn add(&mut self, ranges: impl IntoIterator<Item = (IpAddr, IpAddr)>) {
         let mut all: Vec<_> = self.ranges.drain(..).chain(numbers(ranges)).collect();
         all.sort_unstable();
@@ -30,7 +30,7 @@ impl AddressSet {
         }
     }
 
-    /// Takes ranges away.
+    /// Removes ranges.
     pub fn remove(&mut self, ranges: impl IntoIterator<Item = (IpAddr, IpAddr)>) {
         let mut gone = Self::default();
         gone.add(ranges);
@@ -46,7 +46,7 @@ impl AddressSet {
                 }
                 first = first.max(to.saturating_add(1));
                 if to >= last {
-                    // What follows may begin in it as well.
+                    // The next range may start within the removed one.
                     is_all_gone = true;
                     break;
                 }
@@ -59,14 +59,14 @@ impl AddressSet {
         self.ranges = left;
     }
 
-    /// Whether an address is one of these.
+    /// Whether the set contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let number = number(address);
         let behind = self.ranges.partition_point(|it| it.0 <= number);
         behind.checked_sub(1).is_some_and(|place| number <= self.ranges[place].1)
     }
 
-    /// How many ranges they are.
+    /// Returns the number of ranges.
     pub fn ranges(&self) -> usize {
         self.ranges.len()
     }
@@ -83,25 +83,25 @@ fn numbers(
     ranges.filter(|(first, last)| first <= last)
 }
 
-/// The clients of a template that are switched off, by their places.
+/// Clients of a template that are switched off, by index.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Off {
     ranges: Vec<Places>,
-    /// How many are on.
+    /// Number of clients that are on.
     on: u32,
 }
 
-/// Places of which none is on.
+/// Range of clients that are off.
 #[derive(Clone, Copy, Debug)]
 struct Places {
     first: u32,
     last: u32,
-    /// How many before them are on.
+    /// Number of clients before the range that are on.
     on_before: u32,
 }
 
 impl Off {
-    /// Those of some clients that are in a set; `None` where none is.
+    /// Returns the clients in a set; `None` if there are none.
     pub(in crate::endpoint) fn of(clients: &AddressRange, set: &AddressSet) -> Option<Self> {
         let count = clients.count.max(1);
         let from = number(clients.first);
@@ -109,7 +109,7 @@ impl Off {
         let mut ranges: Vec<Places> = Vec::new();
         let mut off = 0;
         for &(first, last) in set.ranges.iter().filter(|it| it.0 <= to && from <= it.1) {
-            // Both are within the clients, whose places have 32 bits.
+            // Both are clients, whose indices have 32 bits.
             let [first, last] = [first.max(from), last.min(to)].map(|it| (it - from) as u32);
             ranges.push(Places { first, last, on_before: first - off });
             off += last - first + 1;
@@ -117,20 +117,20 @@ impl Off {
         (off > 0).then_some(Self { ranges, on: count - off })
     }
 
-    /// How many are on.
+    /// Returns the number of clients that are on.
     pub(in crate::endpoint) const fn on(&self) -> u32 {
         self.on
     }
 
-    /// How far ahead of a place the next client is that is on, 0 where it is that one; of so many
-    /// clients, of which one is on, and round.
+    /// Returns the distance from a client to the next one that is on, with wrap-around; 0 if it is
+    /// on itself. `count` is the number of clients; one must be on.
     pub(in crate::endpoint) fn ahead(&self, place: u32, count: u32) -> u32 {
         let behind = self.ranges.partition_point(|it| it.first <= place);
         let within = behind.checked_sub(1).map(|it| self.ranges[it]).filter(|it| place <= it.last);
         match within {
             None => 0,
             Some(Places { last, .. }) if last + 1 < count => last + 1 - place,
-            // From the first one on, behind which ranges have gaps.
+            // Wrap to the first client. Ranges have gaps, so the client after a range is on.
             Some(_) => {
                 count - place
                     + self.ranges.first().map_or(0, |it| match it.first {
@@ -141,7 +141,7 @@ impl Off {
         }
     }
 
-    /// The place of the nth client that is on, from 0 on.
+    /// Returns the index of the nth client that is on, from 0.
     pub(in crate::endpoint) fn nth(&self, number: u32) -> u32 {
         let before = self.ranges.partition_point(|it| it.on_before <= number);
         let skipped = before.checked_sub(1).map_or(0, |it| {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_what_was_added_and_not_taken_away() {
+    fn a_set_contains_what_was_added_and_not_removed() {
         let mut random = Random::new(7);
         for _ in 0..200 {
             let (mut set, mut expected) = (AddressSet::default(), BTreeSet::new());
@@ -185,13 +185,13 @@ mod tests {
                 let found: BTreeSet<_> = (0..45).filter(|it| set.contains(v4(*it))).collect();
                 assert_eq!(found, expected);
                 let ends = expected.iter().filter(|it| !expected.contains(&(*it + 1))).count();
-                assert_eq!(set.ranges(), ends, "as few as they are");
+                assert_eq!(set.ranges(), ends, "the fewest ranges");
             }
         }
     }
 
     #[test]
-    fn addresses_of_both_families_and_the_last_of_all() {
+    fn a_set_takes_both_families_and_the_last_address() {
         let mut set = AddressSet::default();
         let [first, last] = ["2001:db8::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]
             .map(|it| it.parse::<IpAddr>().unwrap());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn places_follow_from_addresses() {
+    fn indices_follow_from_addresses() {
         let clients = AddressRange { first: v4(100), count: 10 };
         let mut random = Random::new(9);
         for _ in 0..500 {

@@ -1,105 +1,105 @@
-//! When flows are made that receive so much together.
+//! Load with a target throughput.
 //!
-//! What flows receive, and how long they take, is measured. Flows that are over within a second are
-//! started as if by a rate: one whenever what has been received, and what those that are there will
-//! receive, is less than was asked for until now. So what is received is never more than that by
-//! more than one flow's bytes, and less than one flow at once is possible. Flows that take longer
-//! are held, as many as bring what was asked for by what those brought that are over, and one more
-//! or less for what was missing or too much. While none is over yet, it is known what so many
-//! receive, and that more receive in proportion. In all cases there are no more at once than was
-//! found to help.
+//! The load measures what flows receive and how long they take. Flows of less than a second start
+//! like those of a rate. One is due while the received data, plus the expected data of existing
+//! flows, is below the target so far. So the surplus is at most one flow, and less than one flow at
+//! once is possible.
+//!
+//! Longer flows are held. Their number follows from the target and the data of flows that are over,
+//! plus or minus one for a deficit or surplus. Before any is over, data is assumed proportional to
+//! the number of flows. There are no more flows at once than were found to help.
 
 use wirestorm_base::time::{Duration, Instant, NANOSECONDS_PER_SECOND};
 
-/// What has been received is looked at so often.
+/// Interval of measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is missing, or too much, is made up for within so many intervals while no flow is over.
+/// Number of intervals in which a deficit or surplus is corrected before a flow is over.
 const REPAY_INTERVALS: f64 = 10.0;
 
-/// Flows that take so long, in seconds, are held, until they take less than the other.
+/// Durations in seconds above which flows become long, and below which they become short.
 const LONG: f64 = 1.0;
 const NOT_LONG: f64 = 0.5;
 
-/// How many short flows there may be at once at first.
+/// Initial maximum number of short flows at once.
 const SHORT_FLOWS: u64 = 16;
 
-/// Of what more flows would bring in proportion they are to bring such a part, or they are of no use.
+/// Share of the proportional gain that more flows must bring to be useful.
 const GAIN: f64 = 0.03;
 
-/// Nothing is missing where so much of what was asked for is received.
+/// Share of the target that counts as reached.
 const ENOUGH: f64 = 0.98;
 
-/// How long it is believed that more flows are of no use: at first and at most.
+/// Time without another attempt after a useless one: initial and maximum.
 const BELIEF_MIN: Duration = Duration::from_secs(1);
 const BELIEF_MAX: Duration = Duration::from_secs(8);
 
-/// What more flows bring is waited for so long at most, twice.
+/// Maximum delay assumed for data of new flows. An attempt is judged after twice the delay.
 const LAG_MAX: Duration = Duration::from_secs(2);
 
-/// What long flows receive is measured over so many seconds at most.
+/// Maximum time in seconds over which the throughput of long flows is averaged.
 const SMOOTHED_MAX: f64 = 5.0;
 
-/// Flows become no more than so many times as many at once.
+/// Maximum factor by which the number of flows grows at once.
 const MORE_MAX: f64 = 4.0;
 
-/// Flows of late are about so many.
+/// Number of recent flows in the averages.
 const LATE_FLOWS: f64 = 8.0;
 
 const BITS_PER_BYTE: f64 = 8.0;
 
-/// Finds out when flows are to be made, and how many there may be.
+/// State of a load with a target throughput.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Throughput {
-    /// Target of the run.
+    /// Target throughput.
     bytes_per_second: f64,
-    /// How many flows there may be at once.
+    /// Maximum number of flows at once.
     flows: u64,
-    /// From when on so many bytes are to be received, as were by then, or were forgiven.
+    /// Start of the current target, and the bytes that it expects at that time.
     since: Instant,
     base: f64,
-    /// Of what was asked for, what is not to be received any more.
+    /// Bytes of the target that are waived.
     forgiven: f64,
     outcome: Option<ThroughputOutcome>,
     over: Over,
     is_long: bool,
-    /// When the next short flow is due, as was known last; `None`: whenever there is a place.
+    /// Due time of the next short flow, as last computed; `None`: as soon as there is a place.
     due: Option<Instant>,
     looked_at: Instant,
-    /// Bytes until then.
+    /// Bytes received until then.
     received: u64,
-    /// Bytes that were received too few by flows that are held, or below 0 too many.
+    /// Deficit of held flows in bytes; negative: surplus.
     missing: f64,
-    /// Whether a flow was due since then, and there was no place.
+    /// Whether a due flow found no place since then.
     is_short_of_places: bool,
-    /// Bytes in a second, of late.
+    /// Recent average in bytes a second.
     rate: f64,
     climb: Climb,
 }
 
-/// What was received of what was asked for, from the first flow until no more were made.
+/// Result of a throughput load, from its start until it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThroughputOutcome {
-    /// Bytes of data that were asked for in that time.
+    /// Target in bytes of data for that time.
     pub asked_bytes: u64,
-    /// Those that were received.
+    /// Received bytes of data.
     pub received_bytes: u64,
 }
 
-/// What is known of flows that are over.
+/// Measurements of flows that are over.
 #[derive(Clone, Debug, Default)]
 struct Over {
-    /// Those, and those that were looked at, with the bytes by then.
+    /// Number of flows, number of those in the averages, and the bytes received by then.
     flows: u64,
     seen: u64,
     received: u64,
-    /// What one of them receives, and how many seconds it takes, of late; 0: it is not known.
+    /// Recent averages of a flow: received bytes, and duration in seconds; 0: unknown.
     bytes: f64,
     seconds: f64,
 }
 
 impl Over {
-    /// So many bytes have been received.
+    /// Updates the averages with the bytes received so far.
     #[inline]
     fn look(&mut self, received: u64) {
         if self.flows != self.seen {
@@ -126,16 +126,16 @@ impl Over {
     }
 }
 
-/// What came of more flows.
+/// Attempts with more flows.
 #[derive(Clone, Debug)]
 struct Climb {
-    /// Before there were more: how many there might be; and what is to be received in a second now.
+    /// Current attempt: the earlier maximum of flows, and the bytes a second that it must reach.
     before: Option<(u64, f64)>,
-    /// When it is looked at what came of them.
+    /// Time at which the attempt is judged.
     judged_at: Instant,
-    /// How long it took until the first flow received anything.
+    /// Time until the first data of the first flow.
     lag: Duration,
-    /// How long it is believed that more are of no use, and until when.
+    /// Time without another attempt after a useless one, and its end.
     belief: Duration,
     tries_at: Instant,
     is_in_vain: bool,
@@ -162,7 +162,7 @@ impl Throughput {
         }
     }
 
-    /// From now on it is so many bits.
+    /// Changes the target from now on.
     pub(in crate::endpoint) fn set(&mut self, bits_per_second: u64, now: Instant) {
         self.base = self.asked(now);
         self.since = now;
@@ -174,29 +174,28 @@ impl Throughput {
         self.climb.is_in_vain = false;
     }
 
-    /// At how many flows at once more have brought no more, where less is received than was asked
-    /// for.
+    /// Returns the number of flows at which more brought no more data, if the target is missed.
     pub(in crate::endpoint) fn in_vain(&self) -> Option<u64> {
         self.climb.is_in_vain.then_some(self.flows)
     }
 
-    /// No more flows are made from a time on, by which so many bytes were received.
+    /// Ends the load, after `received_bytes` were received.
     pub(in crate::endpoint) fn end(&mut self, now: Instant, received_bytes: u64) {
         let asked_bytes = libm::round(self.asked(now) + self.forgiven) as u64;
         self.outcome = Some(ThroughputOutcome { asked_bytes, received_bytes });
     }
 
-    /// What came of it, once it has ended.
+    /// Returns the result, once the load has ended.
     pub(in crate::endpoint) fn outcome(&self) -> Option<ThroughputOutcome> {
         self.outcome
     }
 
-    /// A flow is over that took so long, and received so many bytes where that is known of one.
+    /// Records the duration of a flow that is over, and its received bytes, if known.
     pub(in crate::endpoint) fn note_end(&mut self, took: Duration, bytes: Option<u32>) {
         self.over.note(took.as_secs_f64(), bytes);
     }
 
-    /// When to ask again, where there are so many flows.
+    /// Returns when to ask again with `active` flows.
     pub(in crate::endpoint) fn next(&self, active: u64) -> Instant {
         let look = self.looked_at.saturating_add(INTERVAL);
         if active >= self.flows {
@@ -205,18 +204,18 @@ impl Throughput {
         self.due.unwrap_or(Instant::ZERO).min(look)
     }
 
-    /// Bytes that are to be received by a time.
+    /// Returns the target in bytes at a time.
     fn asked(&self, now: Instant) -> f64 {
         self.base + now.saturating_since(self.since).as_secs_f64() * self.bytes_per_second
     }
 
-    /// Bytes that are received by flows that are there, and were: those are seldom fewer.
+    /// Returns the received bytes plus those expected by existing flows, which seldom receive less.
     fn promised(&self, active: u64, received: u64) -> f64 {
         received as f64 + active as f64 * self.over.bytes
     }
 
-    /// Whether a flow is due where there are so many, beside so many places that stay empty, and so
-    /// many bytes were received.
+    /// Whether a flow is due with `active` flows, `empty` places that back off, and `received`
+    /// bytes.
     #[inline]
     pub(in crate::endpoint) fn take(
         &mut self,
@@ -233,7 +232,7 @@ impl Throughput {
         let missing = self.promised(active, received) - self.asked(now);
         if !self.is_long && missing > 0.0 {
             let wait = missing / self.bytes_per_second.max(1.0) * NANOSECONDS_PER_SECOND as f64;
-            // No sooner than time goes on.
+            // Round up, so that the clock advances.
             self.due =
                 Some(now.saturating_add(Duration::from_nanos((wait as u64).saturating_add(1))));
             return false;
@@ -244,7 +243,7 @@ impl Throughput {
         has_place
     }
 
-    /// Whether flows are short, now that some are over.
+    /// Selects the mode: short flows once some are over quickly, else long ones.
     #[inline]
     fn choose_pace(&mut self, now: Instant, active: u64, received: u64) {
         let limit = if self.is_long { NOT_LONG } else { LONG };
@@ -256,20 +255,20 @@ impl Throughput {
         self.missing = 0.0;
         if !is_long {
             self.flows = self.flows.max(SHORT_FLOWS);
-            // One flow too many is waited for; what else was too much, or missing, is forgotten.
+            // Keep a surplus of one flow at most, and drop any deficit.
             self.forgive(now, active, received, 0.0);
             let too_much = received as f64 - self.asked(now);
             self.shift((too_much - self.over.bytes).max(0.0));
         }
     }
 
-    /// Forgets what is missing beyond so many bytes.
+    /// Waives the deficit beyond `missing_max` bytes.
     fn forgive(&mut self, now: Instant, active: u64, received: u64, missing_max: f64) {
         let missing = self.asked(now) - self.promised(active, received);
         self.shift(-(missing - missing_max).max(0.0));
     }
 
-    /// So many bytes more are to be received by now, which nobody asked for.
+    /// Adds bytes to the internal target that do not belong to the requested one.
     fn shift(&mut self, bytes: f64) {
         self.base += bytes;
         self.forgiven -= bytes;
@@ -284,7 +283,7 @@ impl Throughput {
         }
         (self.looked_at, self.received) = (now, received);
         let (asked, interval) = (self.bytes_per_second, INTERVAL.as_secs_f64());
-        // What flows receive may come all at once, at their end.
+        // The data of a flow may arrive all at once at its end.
         let over = self.over.seconds.min(SMOOTHED_MAX);
         self.rate += (bytes / seconds - self.rate) * seconds / (seconds + over);
         let rate = self.rate;
@@ -292,14 +291,14 @@ impl Throughput {
             self.flows = self.flows.min(before);
         }
         let flows = self.flows as f64;
-        // As many as begin while one of them is there.
+        // Number of flows that start while one of them exists.
         let at_once = match self.over.bytes > 0.0 {
             true => (asked * self.over.seconds / self.over.bytes).min(MORE_MAX * flows),
             false => 0.0,
         };
         if self.is_long {
-            // No more is made up for than one flow brings, or while that is not known, than what an
-            // interval has: the beginning is no debt.
+            // Correct by at most the data of one flow or, before that is known, of one interval.
+            // The start of the load is no deficit.
             let most = if self.over.bytes > 0.0 { self.over.bytes } else { asked * interval };
             self.missing = (self.missing + asked * seconds - bytes).clamp(-most, most);
         }
@@ -307,7 +306,7 @@ impl Throughput {
             libm::round(at_once + self.missing / self.over.bytes).max(0.0) as u64
         } else if self.is_long {
             let wanted = asked * seconds + self.missing / REPAY_INTERVALS;
-            // Where nothing comes, nobody knows what more flows would bring.
+            // Without data, the effect of more flows is unknown.
             let in_proportion = if bytes > 0.0 { active as f64 * wanted / bytes } else { flows };
             libm::round(in_proportion.clamp(flows / 2.0, 2.0 * flows)).max(1.0) as u64
         } else {
@@ -335,8 +334,8 @@ impl Climb {
         }
     }
 
-    /// Whether more flows may be tried, where so many receive so much, and each is there for so many
-    /// seconds.
+    /// Starts an attempt with more flows, if its time has come. `flows` receive `rate` bytes a
+    /// second, and a flow takes `over` seconds.
     fn begins(&mut self, now: Instant, flows: u64, wanted: u64, rate: f64, over: f64) -> bool {
         if self.before.is_some() || now < self.tries_at {
             return false;
@@ -350,8 +349,8 @@ impl Climb {
         true
     }
 
-    /// Looks at what came of more flows, when it is time to. Returns how many there may be instead
-    /// where nothing did.
+    /// Judges an attempt, if its time has come. Returns the earlier maximum of flows if it was
+    /// useless.
     fn judge(&mut self, now: Instant, rate: f64, is_enough: bool) -> Option<u64> {
         if is_enough {
             (self.belief, self.is_in_vain) = (BELIEF_MIN, false);
@@ -377,7 +376,7 @@ mod tests {
 
     use super::*;
 
-    /// Flows of so many bytes each, which receive a window in each round trip.
+    /// Flows of a fixed size that receive one window per round trip.
     struct Flows {
         bytes: u32,
         round_trip: Duration,
@@ -385,7 +384,7 @@ mod tests {
     }
 
     impl Flows {
-        /// What a flow receives, how long after it was made, and whether it is over with that.
+        /// Returns the data of a flow: time since its start, bytes, and whether it is the last.
         fn arrivals(&self) -> impl Iterator<Item = (Duration, u32, bool)> {
             let (mut left, mut window, mut at) = (self.bytes, 14_600, self.round_trip);
             core::iter::from_fn(move || {
@@ -397,7 +396,7 @@ mod tests {
             })
         }
 
-        /// Megabits that are received in each second, and whether more flows seemed to be in vain.
+        /// Returns the received megabits of each second, and whether more flows seemed useless.
         fn receive(&self, bits_per_second: u64, seconds: usize) -> (Vec<f64>, bool) {
             let mut throughput = Throughput::new(bits_per_second, Instant::ZERO);
             let mut arrivals = BTreeMap::new();
@@ -432,12 +431,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_all_that_was_however_much_was_forgiven() {
+    fn the_outcome_has_the_whole_target_despite_waived_bytes() {
         let second = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let mut throughput = Throughput::new(8_000, Instant::ZERO);
         assert!(throughput.take(Instant::ZERO, 0, 0, 0));
         throughput.note_end(Duration::from_millis(1), Some(100));
-        // Nothing comes for long.
+        // No data arrives for a long time.
         assert!(throughput.take(second(9), 0, 0, 100));
         assert!(throughput.forgiven > 8_000.0);
         throughput.set(80_000, second(10));
@@ -448,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_any_length_receive_what_was_asked_for() {
+    fn flows_of_any_length_reach_the_target() {
         let ms = Duration::from_millis;
         for (megabits, flows) in [
             (100, Flows { bytes: 1_000_000, round_trip: ms(50), window: 32 << 10 }),
@@ -457,7 +456,7 @@ mod tests {
             (100, Flows { bytes: 10_000_000, round_trip: ms(50), window: 32 << 10 }),
             (100, Flows { bytes: 100_000, round_trip: ms(50), window: 256 << 10 }),
             (1_000, Flows { bytes: 1_000_000, round_trip: ms(1), window: 256 << 10 }),
-            // Less than one flow at once.
+            // Less than one flow at once on average.
             (10, Flows { bytes: 10_000_000, round_trip: ms(50), window: 256 << 10 }),
         ] {
             let (each, is_in_vain) = flows.receive(megabits * 1_000_000, 50);

@@ -1,4 +1,4 @@
-//! Users who make one flow after the other, and think between them.
+//! Users that start one flow after another, and think between them.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
@@ -8,7 +8,7 @@ use wirestorm_model::load::Think;
 
 use crate::random::Random;
 
-/// Nobody thinks for less, so that flows which are over at once are not made without end.
+/// Minimum think time, so that flows that end at once do not start in an endless loop.
 const LEAST: Duration = Duration::from_micros(1);
 
 fn draw(think: &Think, random: &mut Random) -> Duration {
@@ -29,20 +29,20 @@ fn draw(think: &Think, random: &mut Random) -> Duration {
     Duration::from_nanos(drawn as u64)
 }
 
-/// How far the users of a template are.
+/// State of the users of a template.
 #[derive(Clone, Debug)]
 pub(in crate::endpoint) struct Users {
-    /// How many there are to be.
+    /// Target number of users.
     count: u64,
     think: Think,
     start: Instant,
-    /// They come at equal intervals within this.
+    /// Time in which the users arrive at equal intervals.
     ramp: Duration,
-    /// Those that are there: with a flow, or thinking.
+    /// Present users: with a flow, or thinking.
     present: u64,
-    /// Those with a flow.
+    /// Users with a flow.
     busy: u64,
-    /// Until when each of the others thinks.
+    /// Ends of the think times of the others.
     thinking: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -57,27 +57,27 @@ impl Users {
         Self { count, think, start, ramp, present: 0, busy: 0, thinking }
     }
 
-    /// From now on they are so many. Those that come beside the others do so at once, where the
-    /// ramp is over; those who are too many leave when they have thought.
+    /// Changes the number of users. Additional users arrive at once if the ramp is over. Surplus
+    /// users leave after their think time.
     pub(in crate::endpoint) const fn set(&mut self, count: u64) {
         self.count = count;
     }
 
-    /// When the next flow is due, where there are users at all.
+    /// Returns when the next flow is due, if there are users.
     pub(in crate::endpoint) fn next(&self) -> Option<Instant> {
         let thinker = self.thinking.peek().map(|Reverse(until)| *until);
         thinker.into_iter().chain(self.next_comer()).min()
     }
 
-    /// When the next user comes.
+    /// Returns when the next user arrives.
     fn next_comer(&self) -> Option<Instant> {
         let part = u128::from(self.ramp.as_nanos()) * u128::from(self.present);
-        // No more than the ramp itself, for there are no more users than are to be.
+        // At most the ramp, since fewer users are present than `count`.
         let passed = |count| Duration::from_nanos((part / u128::from(count)) as u64);
         (self.present < self.count).then(|| self.start.saturating_add(passed(self.count)))
     }
 
-    /// Whether a user makes a flow now.
+    /// Whether a user starts a flow now.
     pub(in crate::endpoint) fn take(&mut self, now: Instant) -> bool {
         while self.thinking.peek().is_some_and(|Reverse(until)| *until <= now) {
             self.thinking.pop();
@@ -96,14 +96,14 @@ impl Users {
         comes
     }
 
-    /// A flow is over, or could not be made: its user thinks, for so long at least.
+    /// Handles the end of a flow, or a failed start: its user thinks, at least for `least`.
     pub(in crate::endpoint) fn note_end(
         &mut self,
         now: Instant,
         least: Duration,
         random: &mut Random,
     ) {
-        // Flows of the template that programs have asked for are nobody's.
+        // Flows that programs start have no user.
         if self.busy > 0 {
             self.busy -= 1;
             let until = now.saturating_add(draw(&self.think, random).max(LEAST).max(least));

@@ -1,18 +1,18 @@
-//! How often it may be said that nobody is there.
+//! Rate limit of ICMP errors.
 
 use crate::tcp::connection::Now;
 
-/// How often it may be said that nobody waits at a port, or speaks a protocol. RFC 4443 section 2.4: "an IPv6 node MUST
-/// limit the rate of ICMPv6 error messages it originates", RFC 1812 section 4.3.2.8 requires the
-/// same for IPv4. Both are those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
+/// Rate of ICMP errors. RFC 4443 section 2.4: "an IPv6 node MUST limit the rate of ICMPv6 error
+/// messages it originates". RFC 1812 section 4.3.2.8 requires the same for IPv4. Both values are
+/// those of Linux (`icmp_msgs_per_sec` and `icmp_msgs_burst`).
 const MESSAGES_PER_SECOND: u32 = 1_000;
 const MESSAGES_AT_ONCE: u32 = 50;
 
-/// How many messages may be sent now.
+/// Number of ICMP errors that may be sent now (a token bucket).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
     left: u32,
-    /// When it grew last, in ms.
+    /// Time of the last increase, in ms.
     at: u32,
 }
 
@@ -21,7 +21,7 @@ impl Allowance {
         Self { left: MESSAGES_AT_ONCE, at: 0 }
     }
 
-    /// Takes one, where there is any.
+    /// Takes one, if there is any.
     pub(super) fn take(&mut self, now: Now) -> bool {
         const MILLIS_PER_MESSAGE: u32 = 1_000 / MESSAGES_PER_SECOND;
         let grown = now.millis.wrapping_sub(self.at) / MILLIS_PER_MESSAGE;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_so_many_at_once_and_in_a_second() {
+    fn messages_are_limited_at_once_and_per_second() {
         let mut allowance = Allowance::new();
         let mut taken = |millis: u64| {
             let now = Now::from_micros(millis * 1_000);

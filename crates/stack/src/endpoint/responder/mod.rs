@@ -1,4 +1,4 @@
-//! Answers to packets of no flow: resets, ICMP messages, and what a host sends itself.
+//! Answers to packets of no flow: resets, ICMP errors, ARP and neighbour discovery.
 
 mod allowance;
 mod stations;
@@ -35,21 +35,21 @@ use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::ip::IpSettings;
 
-/// The packet that a message of ICMP is about.
+/// Packet that an ICMP error is about.
 #[derive(Clone, Copy)]
 struct About<'a> {
-    /// What is below IP in frames to its sender.
+    /// Link header of frames to its sender.
     link: &'a LinkHeader,
     key: &'a FlowKey,
-    /// It from its IP header on.
+    /// The packet from its IP header on.
     original: &'a [u8],
 }
 
-/// What is answered for no flow.
+/// Responder to packets of no flow.
 #[derive(Debug)]
 pub(super) struct Responder {
     allowance: Allowance,
-    /// What was sent in answer to segments of no connection.
+    /// TCP counters of segments of no connection and their answers.
     pub(super) refusals: TcpCounters,
     pub(super) stations: Stations,
     pub(super) blackhole: Blackhole,
@@ -71,7 +71,7 @@ impl Responder {
         }
     }
 
-    /// As [`Endpoint::live_at`](crate::endpoint::Endpoint::live_at).
+    /// See [`Endpoint::live_at`](crate::endpoint::Endpoint::live_at).
     pub(super) fn live_at(
         &mut self,
         mac: MacAddress,
@@ -91,14 +91,13 @@ impl Responder {
         self.stations = Stations { is_on_wire, hosts: hosts.to_vec(), ..stations };
     }
 
-    /// What would begin something is for another station.
+    /// Counts a packet that would start a flow, but is for another MAC address.
     #[cold]
     pub(super) fn note_other(&self, common: &mut Common) {
         common.strays.foreign_mac += u64::from(!self.leaves_strays);
     }
 
-    /// Whether what belongs to no flow is for this endpoint, and from whom an answer could reach;
-    /// else it is counted.
+    /// Whether a packet of no flow is for this endpoint and has valid addresses; counts it if not.
     #[cold]
     pub(super) fn is_for_us(&self, packet: &Packet<'_>, common: &mut Common) -> bool {
         if !self.stations.take(packet.link) {
@@ -110,13 +109,12 @@ impl Responder {
         is_possible
     }
 
-    /// Whether it may be said that nobody waits for a flow: what others on the same link are sent
-    /// may be seen as well.
+    /// Whether the endpoint may refuse a flow. A shared link also delivers packets for other hosts.
     pub(super) fn may_refuse(&self, key: &FlowKey, common: &Common) -> bool {
         self.stations.macs.is_empty() || self.is_address_of_ours(key.destination(), common)
     }
 
-    /// A packet can belong to no flow, as something is wrong with it.
+    /// Counts a damaged packet, which belongs to no flow.
     #[cold]
     pub(super) fn note_damage(&mut self, other: Other, common: &mut Common) {
         common.strays.damaged += 1;
@@ -172,7 +170,7 @@ impl Responder {
         }
     }
 
-    /// Answers what is neither of TCP nor of UDP.
+    /// Handles a packet of neither TCP nor UDP.
     #[cold]
     pub(super) fn answer_other(
         &mut self,
@@ -182,8 +180,7 @@ impl Responder {
         common: &mut Common,
     ) {
         let Heard::Question(answer) = self.host.hear(frame) else {
-            // Pings are answered, and asked, by the port as a host, beside its flows; and so are
-            // questions for its Ethernet address.
+            // The port's host answers and sends pings and neighbour discovery beside the flows.
             let is_hosts = is_echo(frame) || is_discovery(frame);
             if !is_hosts {
                 common.strays.other_protocol += 1;
@@ -201,7 +198,7 @@ impl Responder {
         }
     }
 
-    /// Tells the sender of a datagram that nobody waits for it.
+    /// Sends ICMP port unreachable to the sender of a datagram of no flow.
     ///
     /// RFC 1122 section 4.1.3.1: "If a datagram arrives addressed to a UDP port for which there is
     /// no pending LISTEN call, UDP SHOULD send an ICMP Port Unreachable message."
@@ -226,11 +223,11 @@ impl Responder {
         }
     }
 
-    /// Tells the sender of a packet that nobody speaks the protocol that it is of.
+    /// Sends an ICMP error to the sender of a packet of an unknown protocol.
     ///
-    /// RFC 1122 section 3.2.2.1: "A host SHOULD generate Destination Unreachable messages with code:
-    /// 2 (Protocol Unreachable), when the designated transport protocol is not supported". RFC 8200
-    /// section 4, where a "Next Header value in the current header is unrecognized by the node": it
+    /// RFC 1122 section 3.2.2.1: "A host SHOULD generate Destination Unreachable messages with
+    /// code: 2 (Protocol Unreachable), when the designated transport protocol is not supported".
+    /// RFC 8200 section 4, for an unknown "Next Header value in the current header": the node
     /// "should discard the packet and send an ICMP Parameter Problem message to the source".
     #[cold]
     pub(super) fn refuse_protocol(
@@ -262,11 +259,11 @@ impl Responder {
         }
     }
 
-    /// Tells the senders of packets that not all of their fragments came in time.
+    /// Sends ICMP time exceeded to the senders of packets whose reassembly timed out.
     ///
     /// RFC 1122 section 3.3.2: "If this timeout expires, the partially-reassembled datagram MUST be
     /// discarded and an ICMP Time Exceeded message sent to the source host (if fragment zero has
-    /// been received)." RFC 8200 section 4.5 says the same of IPv6.
+    /// been received)." RFC 8200 section 4.5 requires the same for IPv6.
     #[cold]
     pub(super) fn tell_of_late(
         &mut self,
@@ -286,8 +283,8 @@ impl Responder {
         }
     }
 
-    /// Sends a message of ICMP to where a packet came from that was sent to one of ours; returns
-    /// whether it left.
+    /// Sends an ICMP error to the sender of a packet for one of our addresses; returns whether it
+    /// was sent.
     fn tell(
         &mut self,
         message: Message,
@@ -315,8 +312,8 @@ impl Responder {
         }
     }
 
-    /// Whether an address is the port's, or that of any of the clients and servers here: what others on the same
-    /// link are sent may be seen as well.
+    /// Whether an address belongs to the port, or to a client or server of the endpoint. A shared
+    /// link also delivers packets for other hosts.
     pub(super) fn is_address_of_ours(&self, address: IpAddr, common: &Common) -> bool {
         let of_port = self.stations.addresses.iter().any(|own| own.address == address);
         of_port

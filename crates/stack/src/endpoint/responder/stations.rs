@@ -1,4 +1,4 @@
-//! Whose frames begin something here: on an Ethernet everybody may hear what is for others.
+//! MAC and IP addresses of an endpoint. An Ethernet may also deliver frames for other stations.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -10,26 +10,26 @@ use wirestorm_wire::prefix::Prefix;
 use crate::frame::is_one;
 use wirestorm_model::address_range::AddressRange;
 
-/// Of an Ethernet address, as a number.
+/// Largest MAC address as a number.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
 
-/// Who an endpoint is on its Ethernet.
+/// MAC and IP addresses of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::endpoint) struct Stations {
-    /// First and last of its Ethernet addresses as numbers; one range lies behind the other. None:
-    /// all that are one station's are its own.
+    /// Ranges of own MAC addresses as numbers, first and last, sorted. Empty: all unicast
+    /// addresses.
     pub(super) macs: Vec<(u64, u64)>,
-    /// Its addresses beside those of its clients and servers, in their networks.
+    /// Addresses besides those of clients and servers, with their networks.
     pub(super) addresses: Vec<Prefix>,
-    /// Whether packets come from other hosts, as far as that is known: over an interface that has
-    /// an Ethernet address, which that of the host itself has not.
+    /// Whether packets come from other hosts, which is assumed if the interface has a MAC address.
+    /// The loopback interface has none.
     pub(super) is_on_wire: bool,
-    /// Hosts' addresses, whatever they look like.
+    /// Host addresses that are valid although they are group addresses.
     pub(super) hosts: Vec<AddressRange>,
 }
 
 impl Stations {
-    /// Those of so many Ethernet addresses from each first one on, modulo 2^48.
+    /// Creates the ranges from first addresses and their numbers, modulo 2^48.
     pub(super) fn new(macs: impl IntoIterator<Item = (u64, u32)>, addresses: Vec<Prefix>) -> Self {
         let mut ranges = Vec::new();
         for (first, count) in macs {
@@ -50,9 +50,9 @@ impl Stations {
         Self { macs: ranges, addresses, ..Self::default() }
     }
 
-    /// Whether a frame that begins so is for one of them. What is for a group is for none, and is
-    /// never answered (RFC 1122 section 3.2.2; IEEE 802.3 section 3.2.3: the lowest bit of the
-    /// first byte is that of groups).
+    /// Whether a frame with this start is for the endpoint. Frames for groups never are, and are
+    /// never answered (RFC 1122 section 3.2.2). The lowest bit of the first byte marks groups (IEEE
+    /// 802.3 section 3.2.3).
     pub(in crate::endpoint) fn take(&self, frame: &[u8]) -> bool {
         let Some(destination) = frame.first_chunk() else { return false };
         let number = number(destination);
@@ -61,29 +61,31 @@ impl Stations {
         destination[0] & 1 == 0 && (is_own || self.macs.is_empty())
     }
 
-    /// Whether a packet may have the addresses and ports that it has.
+    /// Whether the addresses and ports of a packet are valid.
     ///
     /// RFC 9293 section 3.9.2.3: "An incoming SYN with an invalid source address MUST be ignored
-    /// either by TCP or by the IP layer", and "A TCP implementation MUST silently discard an incoming
-    /// SYN segment that is addressed to a broadcast or multicast address", which holds for all
-    /// segments. RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid IP source address
-    /// (e.g., a broadcast or multicast address) must be discarded by UDP or by the IP layer". RFC 768,
-    /// of the source port: "If not used, a value of zero is inserted." Nobody is there to be answered.
+    /// either by TCP or by the IP layer", and "A TCP implementation MUST silently discard an
+    /// incoming SYN segment that is addressed to a broadcast or multicast address". The second rule
+    /// applies to all segments. RFC 1122 section 4.1.3.6: "A UDP datagram received with an invalid
+    /// IP source address (e.g., a broadcast or multicast address) must be discarded by UDP or by
+    /// the IP layer". RFC 768, of the source port: "If not used, a value of zero is inserted." No
+    /// answer could reach it.
     pub(super) fn are_possible(&self, key: &FlowKey) -> bool {
         let (source, destination) = (key.source(), key.destination());
-        // What answers a datagram to a group would come from that.
+        // The answer to a datagram for a group would have the group as its source.
         let is_to_host =
             self.is_host(destination) || key.protocol() == protocol::UDP && !self.is_on_wire;
         let is_from_itself = source == destination
             && (self.is_on_wire || key.source_port() == key.destination_port());
-        // RFC 1122 section 3.2.1.3: they "MUST NOT appear outside a host".
+        // RFC 1122 section 3.2.1.3: loopback addresses "MUST NOT appear outside a host".
         let is_within_host = self.is_on_wire && (source.is_loopback() || destination.is_loopback());
         let is_from_nobody = key.protocol() == protocol::UDP && key.source_port() == 0;
         let is_from_host = self.is_host(source) && !is_from_nobody;
         is_from_host && is_to_host && !is_from_itself && !is_within_host
     }
 
-    /// Whether an address may be a host's. Without a wire nobody else is there who could have one.
+    /// Whether an address may be a host's. Without a wire, group addresses may be: no other host
+    /// exists.
     fn is_host(&self, address: IpAddr) -> bool {
         let is_broadcast = self.addresses.iter().any(|own| own.is_broadcast(address));
         is_one(address) && !is_broadcast
@@ -92,7 +94,7 @@ impl Stations {
     }
 }
 
-/// An Ethernet address as a number.
+/// Converts a MAC address to a number.
 pub(in crate::endpoint) fn number(mac: &[u8; 6]) -> u64 {
     mac.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
@@ -105,7 +107,7 @@ mod tests {
     use crate::frame::octets;
 
     #[test]
-    fn addresses_that_no_host_has_are_impossible() {
+    fn addresses_of_no_host_are_invalid() {
         let key = |source: &str, destination: &str, protocol, port| {
             let [a, b] = [source, destination].map(|it| it.parse::<IpAddr>().unwrap());
             let key = match (a, b) {
@@ -123,7 +125,7 @@ mod tests {
             addresses: addresses.clone(),
             ..Stations::default()
         };
-        // Whether it is possible for TCP and for UDP on a wire, and otherwise.
+        // Expected validity: TCP and UDP on a wire, TCP and UDP without one.
         let cases = [
             ("10.0.0.1", "10.0.0.2", [true; 4]),
             ("2001:db8::1", "2001:db8::2", [true; 4]),
@@ -131,12 +133,12 @@ mod tests {
             ("255.255.255.255", "10.0.0.2", [false; 4]),
             ("0.0.0.0", "10.0.0.2", [false; 4]),
             ("ff02::1", "2001:db8::2", [false, false, true, true]),
-            // Those are said to be hosts'.
+            // These are listed as hosts.
             ("ff03::1", "ff03::2", [true; 4]),
             ("ff03::1", "ff03::3", [false, false, true, true]),
             ("::", "2001:db8::2", [false; 4]),
             ("10.0.0.1", "255.255.255.255", [false, false, false, true]),
-            // Those of its own network and of others, which it does not know.
+            // Broadcasts of its own network, and of others, which it does not know.
             ("10.0.9.2", "10.0.9.255", [false, false, false, true]),
             ("10.0.9.255", "10.0.9.1", [false; 4]),
             ("10.0.8.255", "10.0.10.255", [true; 4]),
@@ -155,14 +157,14 @@ mod tests {
             });
             assert_eq!(found.as_flattened(), expected, "{source} to {destination}");
         }
-        // From the very port that it is to.
+        // From the same port as the destination port.
         let key = |source| key(source, "10.0.0.2", protocol::TCP, 80);
         assert!(!stations(false).are_possible(&key("10.0.0.2")));
         assert!(stations(true).are_possible(&key("10.0.0.1")));
     }
 
     #[test]
-    fn ranges_are_those_that_were_said() {
+    fn mac_ranges_wrap_and_merge() {
         let macs = [(NUMBER_MAX - 3, 8), (0x0200_0000_0010, 4), (0x0200_0000_0014, 1), (8, 0)];
         let stations = Stations::new(macs, Vec::new());
         let takes = |number: u64| stations.take(&number.to_be_bytes()[2..]);
@@ -172,7 +174,7 @@ mod tests {
         for other in [4, 7, 9, 0x0200_0000_000f, 0x0200_0000_0015] {
             assert!(!takes(other), "{other:x}");
         }
-        assert!(!takes(NUMBER_MAX), "all are a group");
+        assert!(!takes(NUMBER_MAX), "a group address");
         assert_eq!(stations.macs.len(), 4);
         assert!(!stations.take(&[2; 5]), "cut short");
         let all = Stations::default();

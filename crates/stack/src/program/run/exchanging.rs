@@ -1,5 +1,4 @@
-//! What is between a program and its connection, where anything is, and what its flow has of its
-//! own.
+//! The exchange between a program and its connection, and the per-flow payload state.
 
 use alloc::boxed::Box;
 
@@ -13,12 +12,12 @@ use crate::tcp::connection::{Connection, Now};
 use crate::tcp::segment::Segment;
 
 impl Run {
-    /// Puts something between the program and its connection, from the beginning.
+    /// Puts an exchange between the program and its connection. Call it before the first step.
     pub(crate) fn exchange_by(&mut self, exchange: Exchange) {
         self.extra.get_or_insert_default().exchange = Some(Box::new(exchange));
     }
 
-    /// Gives the flow something of its own, from the beginning.
+    /// Attaches per-flow payload state. Call it before the first step.
     #[cold]
     pub(crate) fn own_by(&mut self, own: Own) {
         let extra = self.extra.get_or_insert_default();
@@ -26,20 +25,20 @@ impl Run {
         extra.exchange.get_or_insert_with(|| Box::new(Exchange::plain()));
     }
 
-    /// Keeps what arrives, and waits for [`Self::begin_accepted`].
+    /// Buffers received data until [`Self::begin_accepted`].
     #[cold]
     pub(crate) fn gather(&mut self, own: Own) {
         self.own_by(own);
         self.hold();
     }
 
-    /// Bytes that were gathered.
+    /// Returns the number of buffered bytes.
     #[cold]
     pub(crate) fn gathered(&self) -> u64 {
         self.own().map_or(0, Own::waiting)
     }
 
-    /// Keeps none of them, and none that come.
+    /// Drops the buffered data, and stops buffering.
     #[cold]
     pub(crate) fn stop_gathering(&mut self) {
         if let Some(own) = self.own_mut() {
@@ -47,8 +46,8 @@ impl Run {
         }
     }
 
-    /// Begins its program with a session, for which all is that was gathered. Without one that was
-    /// said to the program.
+    /// Starts the program, with an optional session. The session gets the buffered bytes; without
+    /// one, they count as received data of the program.
     #[cold]
     pub(crate) fn begin_accepted(&mut self, session: Option<Box<dyn Session>>, now: Now) {
         if let Some(session) = session {
@@ -56,15 +55,15 @@ impl Run {
         } else if let Some(extra) = &mut self.extra {
             extra.exchange = None;
         }
-        // Programs of flows that are accepted have nothing of their own.
+        // Programs of accepted flows have no per-flow payload.
         if let Some(extra) = &mut self.extra {
             extra.own = None;
         }
         self.begin_anew();
     }
 
-    /// What goes on over another connection, between these ends: the program with all that it
-    /// remembers, and the session that `fresh` begins. Here what is left of its connection stays.
+    /// Returns the run for another connection between `ends`: this program with its state, and the
+    /// session of `fresh`. This run keeps only what belongs to the old connection.
     #[cold]
     pub(crate) fn leave(&mut self, ends: Ends, fresh: Self) -> Self {
         let has_session = fresh.exchange().is_some_and(Exchange::is_handshaking);
@@ -89,7 +88,7 @@ impl Run {
         other
     }
 
-    /// The session begins for which the program waits, if there is any.
+    /// Starts the session that the program waits for, if there is one.
     #[cold]
     pub(crate) fn start_session(&mut self, session: Option<Box<dyn Session>>, now: Now) {
         if self.wait == Wait::Session {
@@ -100,7 +99,7 @@ impl Run {
         }
     }
 
-    /// Puts a session where bytes were as they are, and hands it what was not taken of them.
+    /// Replaces plain bytes by a session, which gets the unconsumed bytes.
     #[cold]
     fn begin_session(&mut self, session: Box<dyn Session>, now: Now) {
         let Some(extra) = &mut self.extra else { return };
@@ -118,8 +117,8 @@ impl Run {
         self.extra.as_mut()?.own.as_deref_mut()
     }
 
-    /// What a segment brought, for what is between the program and its connection; returns how many
-    /// bytes of it are for the program.
+    /// Processes the data of a segment in the exchange; returns the number of bytes for the
+    /// program.
     #[cold]
     pub(crate) fn hear(
         &mut self,
@@ -138,46 +137,46 @@ impl Run {
         })
     }
 
-    /// What is between the program and its connection.
+    /// Returns the exchange between the program and its connection, if any.
     #[inline]
     pub(crate) fn exchange(&self) -> Option<&Exchange> {
         self.extra.as_ref()?.exchange.as_deref()
     }
 
-    /// What is between the program and its connection.
+    /// Returns the exchange between the program and its connection, if any.
     #[inline]
     pub(crate) fn exchange_mut(&mut self) -> Option<&mut Exchange> {
         self.extra.as_mut()?.exchange.as_deref_mut()
     }
 
-    /// Whether what is between the program and its connection has failed.
+    /// Whether the session failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_failed)
     }
 
-    /// Whether it has failed while the connection was there.
+    /// Whether the session failed before the connection ended.
     pub(crate) fn has_failed_first(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_failed_first)
     }
 
-    /// Whether something else came than the program expects.
+    /// Whether the program failed, such as by a check.
     pub(crate) fn has_program_failed(&self) -> bool {
         let has_failed = self.extra.as_ref().is_some_and(|it| it.has_failed);
         has_failed || self.own().is_some_and(Own::has_failed)
     }
 
-    /// Messages of HTTP/1 that do not come any more, as it fails.
+    /// Returns the HTTP/1 messages that the failed flow has not received.
     #[cold]
     pub(crate) fn take_missing(&mut self) -> u64 {
         self.own_mut().map_or(0, Own::take_missing)
     }
 
-    /// Whether what is between the program and its connection was ended by both sides.
+    /// Whether both sides have closed the session.
     pub(crate) fn has_ended(&self) -> bool {
         self.exchange().is_some_and(Exchange::has_ended)
     }
 
-    /// Whether the peer says no more.
+    /// Whether the peer has closed the connection or the session.
     #[inline]
     pub(super) fn is_peer_done(&self, connection: &Connection) -> bool {
         connection.is_peer_done() || self.exchange().is_some_and(Exchange::is_peer_done)
@@ -188,8 +187,8 @@ impl Run {
         self.exchange().is_some_and(Exchange::has_unsaid)
     }
 
-    /// What has come for what is between the program and its connection is noted; returns whether
-    /// the program has begun, as it does once a session is open.
+    /// Moves received data through the session. Returns whether the program has started, which it
+    /// does once the session is open.
     #[cold]
     pub(super) fn is_begun(
         &mut self,
@@ -201,7 +200,7 @@ impl Run {
         self.wait != Wait::Nothing || !is_handshaking
     }
 
-    /// Takes of what has arrived what is to be taken; returns whether the program can go on.
+    /// Consumes received data for the current step. Returns false if the program failed.
     #[cold]
     pub(super) fn attend(
         &mut self,
@@ -225,7 +224,7 @@ impl Run {
         can_go_on
     }
 
-    /// Moves bytes between program, session and connection.
+    /// Moves bytes between the program, the session and the connection.
     #[cold]
     pub(super) fn move_bytes(&mut self, connection: &mut Connection, outside: &mut Outside<'_>) {
         let Outside { buffers, counters, sessions, now, .. } = outside;
@@ -234,12 +233,12 @@ impl Run {
         if !can_go_on && self.wait != Wait::Over {
             self.end(connection, outside);
         }
-        // So that all that is sent is before it, and copied from the exchange.
+        // All data sent so far then lies before this number, so `copy` reads it from the exchange.
         self.sending.1 = connection.queued();
     }
 
-    /// Goes on before what was said has left, as long as more may leave with it: so the answers to
-    /// requests that came together share segments.
+    /// Continues before the last data has left, as long as more may share its segments. Responses
+    /// to pipelined requests then share segments.
     #[cold]
     pub(super) fn say_more(
         &mut self,
@@ -261,7 +260,7 @@ impl Run {
         progress
     }
 
-    /// Whether the last message fails the check for a connection that goes on.
+    /// Whether the last message fails the check for a persistent connection.
     #[cold]
     pub(super) fn says_close(&self, keeps: Option<u16>, program: &Program) -> bool {
         let check = keeps.zip(program.contents());
@@ -269,7 +268,7 @@ impl Run {
         check.zip(self.own()).is_some_and(|(check, own)| !own.passes(check))
     }
 
-    /// Whether all is there that was to be taken, now that it is or nothing more comes.
+    /// Whether the data of a step is complete, after it arrived or the peer closed.
     #[cold]
     pub(super) fn has_all(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
         let place = self.place;
@@ -282,7 +281,7 @@ impl Run {
         has_all
     }
 
-    /// What is about bytes of single flows, or takes no time.
+    /// Executes payload instructions and those that take no time.
     #[cold]
     pub(super) fn compute(
         &mut self,

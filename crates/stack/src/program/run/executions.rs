@@ -1,30 +1,29 @@
-//! What a program waits for that other flows have: those that it starts, and those that it listens
-//! for.
+//! Waits for other flows: those that a program starts, and those that it listens for.
 
 use super::{Progress, Run, Wait};
 use crate::program::{Instruction, Ports, Program};
 
-/// What a program wants of others.
+/// Request of a program that needs other flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// A flow of a template of a group, or of its own; [`Run::go_on`] says that it is over. Where
-    /// ports are said, one to the same server there; [`Run::go_on`] says that it is made.
+    /// A flow of a template of `group`, or of its own template. [`Run::go_on`] reports its end.
+    /// With `ports`, the flow goes to the same server there, and [`Run::go_on`] reports its start.
     Flow { group: Option<u16>, ports: Option<Ports> },
-    /// The end of that flow; [`Run::go_on`] says when.
+    /// The end of that flow, which [`Run::go_on`] reports.
     End,
-    /// A port to listen at; [`Run::listens_at`] says which.
+    /// A port to listen at, which [`Run::listens_at`] reports.
     Port { first: u16, last: u16 },
-    /// The connection that comes there, as one of a template of a group; [`Run::note_arrival`] says
-    /// that it has come, [`Run::go_on`] that it is over.
+    /// The connection to that port, with a template of `group`. [`Run::note_arrival`] reports its
+    /// arrival, [`Run::go_on`] its end.
     Arrival { group: Option<u16> },
-    /// The session of its template; [`Run::start_session`] begins it.
+    /// The session of the template, which [`Run::start_session`] starts.
     Session,
-    /// Another connection; [`Run::leave`] has what goes on there.
+    /// A new connection; [`Run::leave`] moves the program to it.
     Reconnection,
 }
 
 impl Run {
-    /// A flow that belongs to it has failed.
+    /// Fails the program because a child flow failed.
     #[cold]
     pub(crate) fn fail_with_other(&mut self) {
         if self.wait != Wait::Over {
@@ -32,7 +31,7 @@ impl Run {
         }
     }
 
-    /// The flow that it waited for is over or made, or does not come.
+    /// Reports the end or the start of the flow that the program waits for, or its failure.
     #[cold]
     pub(crate) const fn go_on(&mut self, has_failed: bool) {
         if matches!(self.wait, Wait::Template | Wait::Arrival | Wait::Reconnection) {
@@ -46,7 +45,7 @@ impl Run {
         }
     }
 
-    /// The connection has come for which it listens.
+    /// Reports the arrival of the connection that the program listens for.
     #[cold]
     pub(crate) fn note_arrival(&mut self) {
         if self.wait == Wait::Arrival {
@@ -54,7 +53,7 @@ impl Run {
         }
     }
 
-    /// It listens at a port, if one was free.
+    /// Reports the port at which the flow listens, or that none was free.
     #[cold]
     pub(crate) fn listens_at(&mut self, port: Option<u16>, program: &Program) {
         let Some(Instruction::Listen { variable, .. }) = program.instruction(self.place) else {
@@ -71,7 +70,7 @@ impl Run {
         }
     }
 
-    /// What it waits for that others have.
+    /// Returns the request that the program waits for.
     #[cold]
     pub(super) fn wish(&self, program: &Program) -> Progress {
         match (self.wait, program.instruction(self.place)) {
@@ -95,13 +94,13 @@ impl Run {
         }
     }
 
-    /// Of which group the next template is.
+    /// Group of the next template.
     #[cold]
     fn group(&self) -> Option<u16> {
         self.extra.as_ref().and_then(|it| it.variables.group)
     }
 
-    /// The next flow is at the ports that values say; returns whether they say some.
+    /// Reads the ports of the next flow from values; returns whether they are valid.
     #[cold]
     pub(super) fn finds_ports(
         &mut self,

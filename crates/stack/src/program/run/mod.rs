@@ -1,4 +1,4 @@
-//! How far a flow is in its program.
+//! Progress of a TCP flow in its program.
 
 mod exchanging;
 mod executions;
@@ -21,83 +21,83 @@ use crate::tcp::sequence::SequenceNumber;
 pub(crate) use executions::Wish;
 use sending::Sending;
 
-/// What a flow waits for.
+/// Event that a flow waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
-    /// Nothing: it has not begun, or goes on at once.
+    /// Nothing: the program has not started, or continues at once.
     Nothing,
-    /// That the connection is established.
+    /// The connection is established.
     Establishment,
-    /// That all is acknowledged that was sent.
+    /// The peer has acknowledged all sent data.
     Acknowledgement,
-    /// The same of what was said to what is between the program and its connection.
+    /// The peer has acknowledged all data that the exchange took.
     Hearing,
-    /// That all has left once.
+    /// All data has been sent once.
     Departure,
-    /// That so many bytes have arrived.
+    /// This many bytes have arrived.
     Data,
-    /// That what is to be taken has arrived.
+    /// The data of a rule has arrived.
     Taking,
-    /// That a time is over.
+    /// A delay is over.
     Delay,
-    /// The same, between two steps: it has done many.
+    /// The pause after many steps is over.
     Pause,
-    /// That a flow that it asked for is over.
+    /// A flow that the program started is over or has started.
     Template,
-    /// That it is told at which port it listens.
+    /// The port to listen at is known.
     Port,
-    /// So much data that it fails without.
+    /// Bytes without which the program fails have arrived.
     Needed,
-    /// That the connection comes for which it listens.
+    /// The connection that the program listens for has arrived.
     Arrival,
-    /// That its session begins.
+    /// The session starts.
     Session,
-    /// That it goes on over another connection.
+    /// The program continues over a new connection.
     Reconnection,
-    /// That its session is open.
+    /// The session is open.
     Handshake,
-    /// Nothing: what it waited for failed.
+    /// Nothing: the awaited event failed.
     Failed,
-    /// That the peer closes.
+    /// The peer closes.
     PeerClose,
-    /// Nothing any more.
+    /// Nothing: the program is over.
     Over,
 }
 
-/// What a program did.
+/// Result of an execution of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It waits.
+    /// Waits for an event.
     Waits,
-    /// It waits until a time, in ms.
+    /// Waits for an event, at most until a time in ms.
     WaitsUntil(u32),
-    /// It has done many steps and would go on; [`Run::pause`] says when.
+    /// Yields after many steps; [`Run::pause`] sets when to continue.
     Pauses,
-    /// It waits for what it wishes for.
+    /// Waits for a request to the endpoint.
     Wishes(Wish),
 }
 
-/// What few programs need.
+/// State that few programs need.
 #[derive(Debug, Default)]
 struct Extra {
-    /// What was sent before the last buffer and is not all acknowledged, where programs do not wait
-    /// for that.
+    /// Buffers sent before the last one that are not acknowledged completely, if programs do not
+    /// wait for acknowledgements.
     before: Vec<Sending>,
     variables: Variables,
-    /// What packets have in place of the template's.
+    /// Traffic class that replaces that of the template.
     traffic_class: Option<u8>,
-    /// Between which ports the next flow is.
+    /// Ports of the next flow.
     ports: Option<Ports>,
-    /// Whether the program failed of a flow that has nothing of its own.
+    /// Whether the program failed; for flows without `own`.
     has_failed: bool,
-    /// What is between the program and its connection, where anything is.
+    /// Exchange between the program and its connection, if any.
     exchange: Option<Box<Exchange>>,
-    /// What the flow has of its own; then there is an exchange as well.
+    /// Per-flow payload state. If present, `exchange` is present as well.
     own: Option<Box<Own>>,
 }
 
 impl Extra {
-    /// Whether none would do as well.
+    /// Whether all of it has the default value.
     fn is_unused(&self) -> bool {
         let Self { before, variables, traffic_class, ports, has_failed, exchange, own } = self;
         let is_empty = before.is_empty() && *variables == Variables::default();
@@ -106,7 +106,7 @@ impl Extra {
     }
 }
 
-/// What programs have in common.
+/// Resources of the endpoint that programs share.
 pub(crate) struct Outside<'a> {
     pub(crate) buffers: &'a Buffers,
     pub(crate) random: &'a mut Random,
@@ -117,12 +117,12 @@ pub(crate) struct Outside<'a> {
     pub(crate) now: Now,
 }
 
-/// The state of a program in one flow.
+/// State of a program in one TCP flow.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// Bytes that have arrived.
+    /// Received bytes since the last step that cleared the count.
     received: u64,
-    /// What is being sent, and the number of its first byte.
+    /// Buffer of the last send, and the sequence number of its first byte.
     sending: Sending,
     extra: Option<Box<Extra>>,
     until: u32,
@@ -131,7 +131,7 @@ pub(crate) struct Run {
     waits_for_acknowledgements: bool,
 }
 
-/// A program that never waits would keep all others from running: after so many steps it pauses.
+/// Steps after which a program yields: one that never waits must not block the others.
 pub(super) const STEPS_MAX: u32 = 1_000;
 
 impl Run {
@@ -152,33 +152,33 @@ impl Run {
         self.received += u64::from(bytes);
     }
 
-    /// The traffic class of its packets, where its program has said that.
+    /// Traffic class that the program has set, if any.
     #[inline]
     pub(crate) fn traffic_class(&self) -> Option<u8> {
         self.extra.as_ref()?.traffic_class
     }
 
-    /// Begins another program; what has arrived counts for it.
+    /// Starts another program; data received so far counts for it.
     #[cold]
     pub(crate) const fn begin_anew(&mut self) {
         self.place = 0;
         self.wait = Wait::Nothing;
     }
 
-    /// Whether its program is, or does not begin yet.
+    /// Whether the program is over, or has not started yet.
     #[cold]
     pub(crate) fn is_over(&self) -> bool {
         self.wait == Wait::Over
     }
 
-    /// Waits for [`Self::begin_anew`].
+    /// Holds the program until [`Self::begin_anew`].
     #[cold]
     pub(crate) const fn hold(&mut self) {
         self.wait = Wait::Over;
     }
 
-    /// What was waited for failed, or nothing more comes; returns whether the program goes on
-    /// all the same.
+    /// Handles the failure of an awaited event, or its absence after the peer closed. Returns
+    /// whether the program continues.
     #[cold]
     fn bears(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
         let cause = match (self.wait, program.instruction(self.place)) {
@@ -202,7 +202,7 @@ impl Run {
         outside.findings.note(place, cause, &Taken::default(), Wanted::Unseen);
     }
 
-    /// Whether it goes on at once, because what it waited for has left.
+    /// Whether the program continues at once because its data has left.
     #[inline]
     pub(crate) fn goes_on(&self, connection: &Connection) -> bool {
         match self.exchange() {
@@ -212,7 +212,7 @@ impl Run {
         }
     }
 
-    // A call, of which there are several for each segment, costs as much as all that it looks at.
+    // Inlined: a call costs as much as the whole check, and several run for each segment.
     #[inline(always)]
     fn is_waiting(&self, program: &Program, connection: &Connection, now: Now) -> bool {
         match self.wait {
@@ -239,7 +239,7 @@ impl Run {
         }
     }
 
-    /// Goes on as far as possible.
+    /// Executes the program until it waits, and moves bytes through the session.
     #[inline]
     pub(crate) fn advance(
         &mut self,
@@ -265,7 +265,7 @@ impl Run {
         progress
     }
 
-    /// Follows the program as far as possible.
+    /// Executes the program until it waits.
     #[inline]
     fn follow(
         &mut self,
@@ -279,7 +279,7 @@ impl Run {
         }
         for _ in 0..STEPS_MAX {
             if self.wait != Wait::Nothing {
-                // What was waited for is there, or never comes.
+                // The awaited event has happened, or never will.
                 if self.wait == Wait::Data
                     && let Some(Instruction::Receive { clear, bytes }) =
                         program.instruction(self.place)
@@ -314,14 +314,14 @@ impl Run {
         Progress::Pauses
     }
 
-    /// Goes on at a time, in ms, where it has done many steps.
+    /// Schedules the continuation after many steps, at a time in ms.
     #[cold]
     pub(crate) const fn pause(&mut self, until: u32) -> Progress {
         (self.wait, self.until) = (Wait::Pause, until);
         Progress::WaitsUntil(until)
     }
 
-    /// Whether what was waited for lets the program go on, now that it is there or never comes.
+    /// Whether the program continues after the awaited event, or after the peer closed without it.
     #[inline]
     fn can_go_on(&mut self, program: &Program, outside: &mut Outside<'_>) -> bool {
         match self.wait {
@@ -336,7 +336,7 @@ impl Run {
         }
     }
 
-    /// Whether not all has come that a program cannot do without.
+    /// Whether bytes that the program needs are missing.
     #[cold]
     fn lacks(&self, program: &Program) -> bool {
         match program.instruction(self.place) {
@@ -354,7 +354,7 @@ impl Run {
         Progress::Waits
     }
 
-    /// Sends nothing more, and FIN.
+    /// Closes the session and the connection: sends FIN after the queued data.
     #[inline]
     pub(crate) fn close(&mut self, connection: &mut Connection, counters: &mut TcpCounters) {
         if let Some(exchange) = self.exchange_mut() {
@@ -390,7 +390,8 @@ impl Run {
                     None => {
                         self.send(buffer, connection, buffers);
                         connection.queue(buffers.get(buffer).size(), counters);
-                        // Nothing is waited for behind it, so that FIN can be in its last segment.
+                        // Close now, so that the last data segment carries FIN: nothing after it
+                        // waits.
                         if !self.waits_for_acknowledgements
                             && program.instruction(self.place + 1).is_none()
                         {

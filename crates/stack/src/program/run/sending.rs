@@ -1,4 +1,4 @@
-//! What a program has sent, as it may have to be sent again.
+//! Sent buffers, for retransmission.
 
 use alloc::vec::Vec;
 
@@ -9,11 +9,11 @@ use crate::program::{BufferId, Buffers};
 use crate::tcp::connection::Connection;
 use crate::tcp::sequence::SequenceNumber;
 
-/// A buffer on its way, and the number of its first byte.
+/// Buffer in flight, and the sequence number of its first byte.
 pub(super) type Sending = (BufferId, SequenceNumber);
 
 impl Run {
-    /// Copies what was sent from a number on, and returns its sum.
+    /// Copies sent bytes from a sequence number on, and returns their one's complement sum.
     #[inline]
     pub(crate) fn copy(&self, number: SequenceNumber, to: &mut [u8], buffers: &Buffers) -> u16 {
         let (buffer, start) = self.sending;
@@ -47,14 +47,14 @@ impl Run {
         checksum::sum(to)
     }
 
-    /// Remembers that a buffer is sent from a number on.
+    /// Records that a buffer is sent at the next sequence number.
     pub(super) fn send(&mut self, buffer: BufferId, connection: &Connection, buffers: &Buffers) {
-        // SYN may be all that waits, before anything was sent.
+        // The backlog may be the SYN alone, before any data.
         let is_first = self.sending.0 == buffers.nothing();
         if connection.backlog() > 0 && !is_first {
             let before = &mut self.extra.get_or_insert_default().before;
             let unacknowledged = connection.unacknowledged();
-            // Of two that follow one another, the first is needed up to where the second begins.
+            // Of two consecutive buffers, the first is needed for the bytes before the second.
             before.push(self.sending);
             let needed = before.iter().rposition(|(_, start)| !unacknowledged.is_before(*start));
             before.drain(..needed.unwrap_or(0));
@@ -64,8 +64,7 @@ impl Run {
         self.sending = (buffer, connection.queued());
     }
 
-    /// Gives up the memory of what was sent before, once all is acknowledged: a flow that idles is to
-    /// be small.
+    /// Frees the list of earlier buffers once all is acknowledged, to keep idle flows small.
     #[cold]
     pub(super) fn forget_what_arrived(&mut self, connection: &Connection) {
         let Some(extra) = &mut self.extra else { return };
@@ -82,7 +81,7 @@ impl Run {
         if self.waits_for_acknowledgements { Wait::Acknowledgement } else { Wait::Departure }
     }
 
-    /// The same where something is between the program and its connection.
+    /// Like [`Self::wait_of_sending`], with an exchange.
     pub(super) const fn wait_of_saying(&self) -> Wait {
         if self.waits_for_acknowledgements { Wait::Hearing } else { Wait::Departure }
     }

@@ -1,47 +1,47 @@
-//! CUBIC (RFC 9438), in integers.
+//! CUBIC (RFC 9438), in integer arithmetic.
 //!
-//! Sections 4.2 to 4.8 and 4.10. Not section 4.9, which takes a reduction back where it turns out
-//! that nothing was lost: it is for senders that detect that (RFC 4015), and this one does not.
-//! Slow start is that of RFC 5681, without HyStart++ (RFC 9406).
+//! Implements sections 4.2 to 4.8 and 4.10. Section 4.9, spurious congestion events, is in
+//! `tcp::undo`, which detects them by DSACK (RFC 3708). Slow start follows RFC 5681, without
+//! HyStart++ (RFC 9406).
 
 use alloc::boxed::Box;
 
 use super::{Phase, WINDOW_MAX, Window};
 
-/// W_est is kept in 4096ths of a byte, so that the small steps of great windows are not lost.
+/// Fraction bits of W_est: 4096ths of a byte keep the small steps of large windows.
 const FRACTION_BITS: u32 = 12;
 
-/// The constant of section 4.2, C = 0.4 segments per cubic second, for cubes of microseconds
-/// divided by 2^30: 0.4 * 10^-18 * 2^30, times 2^64.
+/// Constant C of section 4.2, 0.4 segments per cubic second. The unit is cubic microseconds divided
+/// by 2^30: 0.4 * 10^-18 * 2^30, times 2^64.
 const C: u128 = (4 << (30 + 64)) / 10_u128.pow(19);
 
-/// beta_cubic of section 4.6 is 7/10.
+/// Multiplies by beta_cubic of section 4.6, 7/10.
 const fn beta(bytes: u32) -> u32 {
     (bytes as u64 * 7 / 10) as u32
 }
 
-/// A window that grows by the cube of the time since congestion avoidance began.
+/// Congestion window that grows with the cube of the time since congestion avoidance began.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     pub(super) window: Window,
-    /// None as long as slow start is all there was.
+    /// `None` before the first congestion avoidance stage.
     stage: Option<Box<Stage>>,
 }
 
-/// A stage of congestion avoidance.
+/// State of a congestion avoidance stage.
 #[derive(Clone, Debug, Default)]
 struct Stage {
-    /// W_est, the window that Reno would have, in 4096ths of a byte.
+    /// W_est, the window of Reno, in 4096ths of a byte.
     reno: u64,
-    /// W_max: the window before the last reduction, less where bandwidth is to be released, in
-    /// bytes; 0 where the next stage is to begin from its own window.
+    /// W_max in bytes: the window before the last reduction, or less after fast convergence. 0: the
+    /// next stage starts from its own window.
     max: u32,
-    /// K: when the window reaches W_max, in microseconds of the stage.
+    /// K: time to reach W_max, in microseconds of the stage.
     k_us: u32,
-    /// t: the time of the present stage of congestion avoidance in which the window was used up,
-    /// in microseconds; 71 minutes at most.
+    /// t: time of this stage during which the window was fully used, in microseconds; saturates at
+    /// 71 minutes.
     elapsed_us: u32,
-    /// Until when that was counted: the lower half of the clock.
+    /// Time until which `elapsed_us` counts: the lower half of the clock.
     counted_us: u32,
 }
 
@@ -53,8 +53,8 @@ impl Cubic {
     }
 
     pub(super) fn on_acknowledged(&mut self, acked_bytes: u32, now_us: u64, rtt_us: u32) {
-        // Section 4.10: slow start as in Reno. It would have it with cwnd = ssthresh, too, where
-        // RFC 5681 leaves the choice; but a reduction ends there, and none is to follow it.
+        // Section 4.10: slow start as in Reno. The RFC also uses it for cwnd = ssthresh, where RFC
+        // 5681 leaves the choice. A reduction ends there, and no slow start must follow it.
         if self.window.slow_start(acked_bytes) {
             return;
         }
@@ -68,29 +68,29 @@ impl Cubic {
         stage.counted_us = now_us;
 
         let window = shared.bytes;
-        // An acknowledgment of more than the window, after a reduction, grows it once.
+        // After a reduction, an acknowledgement of more than the window counts as one window.
         let acked = u64::from(acked_bytes.min(window));
         let reno = stage.grow_reno(shared, acked);
         let elapsed = u64::from(stage.elapsed_us);
         // Section 4.3: "CUBIC checks whether W_cubic(t) is less than W_est. If so, CUBIC is in the
-        // Reno-friendly region and cwnd SHOULD be set to W_est at each reception of a new ACK." It
-        // may be greater, as the cubic function aims a round trip ahead; then it stays.
+        // Reno-friendly region and cwnd SHOULD be set to W_est at each reception of a new ACK." A
+        // larger window stays, because the cubic function aims one round trip ahead.
         if stage.cubic(shared.mss, elapsed) < reno {
             shared.bytes = reno.max(window);
             return;
         }
-        // Section 4.2: "CUBIC computes the _target_ congestion window size after the next _RTT_", which
-        // is W_cubic(t + RTT), but no less than cwnd and no more than 1.5 * cwnd.
+        // Section 4.2: "CUBIC computes the _target_ congestion window size after the next _RTT_".
+        // This is W_cubic(t + RTT), but at least cwnd and at most 1.5 * cwnd.
         let target = stage.cubic(shared.mss, elapsed + u64::from(rtt_us));
         let target = target.clamp(window, window + window / 2);
-        // Sections 4.4 and 4.5: cwnd is incremented by (target - cwnd) / cwnd "for each received new
-        // ACK": here by segments acknowledged, so that it is the target after a window.
+        // Sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd "for each received new ACK".
+        // Here it counts acknowledged segments, so that cwnd reaches the target after one window.
         let growth = u64::from(target - window) * acked / u64::from(window);
         shared.grow(growth as u32);
     }
 
-    /// The window was not used up until now. By sections 4.2 and 5.8 the elapsed time t must not
-    /// include periods in which the window did not grow because the application limited it.
+    /// Excludes the time until now from t, because the window was not fully used. Sections 4.2 and
+    /// 5.8: t must not include periods in which the application limited the window.
     pub(super) fn pass_unused(&mut self, now_us: u64) {
         if let Some(stage) = &mut self.stage {
             stage.counted_us = now_us as u32;
@@ -102,18 +102,18 @@ impl Cubic {
         self.window.reduce(beta(flight));
     }
 
-    /// Section 4.6 of RFC 9438: as for a loss, but with "max(ssthresh, 1)" segments: the window may
-    /// become one segment, as that of RFC 3168 may.
+    /// Reduces the window for an ECN echo. Section 4.6 of RFC 9438: as for a loss, but with
+    /// "max(ssthresh, 1)" segments, so the window may become one segment.
     pub(super) fn on_ecn_echo(&mut self, flight: u32) {
         self.on_loss(flight);
         let bytes = beta(flight).max(u32::from(self.window.mss));
         self.window.bytes = self.window.bytes.min(bytes);
     }
 
-    /// Section 4.8: "In the case of a timeout, CUBIC follows Reno to reduce _cwnd_", with a ssthresh
-    /// of beta_cubic. "During the first congestion avoidance stage after a timeout, [...] _K_ is set
-    /// to 0, and _W_max_ is set to the congestion window size at the beginning of the current
-    /// congestion avoidance stage."
+    /// Handles a timeout. Section 4.8: "In the case of a timeout, CUBIC follows Reno to reduce
+    /// _cwnd_", with a ssthresh of beta_cubic. "During the first congestion avoidance stage after a
+    /// timeout, [...] _K_ is set to 0, and _W_max_ is set to the congestion window size at the
+    /// beginning of the current congestion avoidance stage."
     pub(super) fn on_timeout(&mut self, flight: u32) {
         self.stage.get_or_insert_default().max = 0;
         self.window.time_out(beta(flight));
@@ -125,14 +125,15 @@ impl Cubic {
 }
 
 impl Stage {
-    /// Sections 4.6 and 4.7: the window before a reduction is W_max. With fast convergence it is
-    /// cwnd * (1 + beta_cubic) / 2 where cwnd was less than W_max: a flow whose share shrinks leaves
-    /// room to others.
+    /// Sets W_max before a reduction (sections 4.6 and 4.7).
+    ///
+    /// If cwnd was below W_max, fast convergence sets it to cwnd * (1 + beta_cubic) / 2. So a flow
+    /// with a shrinking share frees bandwidth.
     fn remember(&mut self, window: u32) {
         self.max = if window < self.max { (u64::from(window) * 17 / 20) as u32 } else { window };
     }
 
-    /// The first acknowledgment of a stage of congestion avoidance.
+    /// Starts a congestion avoidance stage at its first acknowledgement.
     fn begin(&mut self, shared: &mut Window, now_us: u64) {
         shared.phase = Phase::Avoidance;
         self.elapsed_us = 0;
@@ -142,17 +143,16 @@ impl Stage {
         // stage".
         self.reno = u64::from(window) << FRACTION_BITS;
         // Section 4.2, figure 2: K is the cubic root of (W_max - cwnd_epoch) / C, in segments and
-        // seconds. A window that is greater than W_max already begins from itself, as sections 4.8 and 4.10
-        // have it.
+        // seconds. A window above W_max starts from itself (sections 4.8 and 4.10).
         self.max = self.max.max(window);
         let segments_per_c = u128::from(self.max - window) * (10_u128.pow(19) / 4);
         self.k_us = cubic_root(segments_per_c / u128::from(shared.mss));
     }
 
-    /// W_cubic, in bytes, at a time of the stage. Section 4.2, figure 1: C * (t - K)^3 + W_max.
+    /// W_cubic in bytes at a time of the stage. Section 4.2, figure 1: C * (t - K)^3 + W_max.
     fn cubic(&self, mss: u16, time_us: u64) -> u32 {
         let distance = u128::from(time_us.abs_diff(u64::from(self.k_us)));
-        // Both times are below 2^33, so the cube is below 2^99, and the product below 2^118.
+        // Both times are below 2^33, so the cube is below 2^99 and the product below 2^118.
         let cube = (distance * distance * distance) >> 30;
         let bytes = (cube * u128::from(mss) * C) >> 64;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -163,13 +163,12 @@ impl Stage {
         }
     }
 
-    /// Grows W_est for what was acknowledged, at most a window, and returns it in bytes.
+    /// Grows W_est for acknowledged bytes, at most a window, and returns it in bytes.
     ///
-    /// Section 4.3, figure 4: it grows by alpha_cubic * segments_acked / cwnd, where alpha_cubic is
-    /// 3 * (1 - beta_cubic) / (1 + beta_cubic), 9/17. The sender SHOULD set that to 1 once W_est is
-    /// the window before the last reduction: Linux does not, and its flows are what these are to be
-    /// like. With 1 a flow that loses one frame of a hundred is a fifth faster than
-    /// Linux's, and without it as fast.
+    /// Section 4.3, figure 4: W_est grows by alpha_cubic * segments_acked / cwnd. Here alpha_cubic
+    /// is `3 * (1 - beta_cubic) / (1 + beta_cubic)`, 9/17. The sender SHOULD set alpha_cubic to 1
+    /// once W_est reaches the window before the last reduction. Linux does not, and neither does
+    /// this. With 1, a flow with 1 % frame loss is a fifth faster than Linux.
     fn grow_reno(&mut self, shared: &Window, acked: u64) -> u32 {
         let bytes = acked * u64::from(shared.mss) * 9;
         self.reno += (bytes << FRACTION_BITS) / (u64::from(shared.bytes) * 17);
@@ -177,7 +176,7 @@ impl Stage {
     }
 }
 
-/// The greatest whole number whose cube is not above `cube`, which is below 2^96.
+/// Returns the greatest integer whose cube is at most `cube`, which must be below 2^96.
 fn cubic_root(cube: u128) -> u32 {
     let mut root = 0_u128;
     for bit in (0..u32::BITS).rev() {
@@ -186,7 +185,7 @@ fn cubic_root(cube: u128) -> u32 {
             root = greater;
         }
     }
-    // 32 bits were set or not.
+    // The loop sets only the lower 32 bits.
     root as u32
 }
 
@@ -198,7 +197,7 @@ mod tests {
 
     const MSS: u16 = 1_460;
 
-    /// The equations of RFC 9438 as they are written there, in segments and seconds.
+    /// Equations of RFC 9438 as written there, in segments and seconds.
     #[derive(Debug)]
     struct Model {
         cwnd: f64,
@@ -274,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A connection with always enough to send, beside the model.
+    /// A connection that always has data to send, together with the model.
     struct Pair {
         congestion: Congestion,
         model: Model,
@@ -292,8 +291,8 @@ mod tests {
             f64::from(self.congestion.window()) / f64::from(MSS)
         }
 
-        /// The acknowledgments of a round trip, each of two segments, evenly spread; the windows
-        /// are within 1 % of each other after each. Returns the window after it in segments.
+        /// Applies the evenly spaced acknowledgements of a round trip, each for two segments, and
+        /// compares the windows to within 1 %. Returns the window in segments.
         fn round(&mut self) -> f64 {
             let acknowledgments = self.congestion.window().div_ceil(2 * u32::from(MSS));
             let begin = self.now_us;
@@ -304,7 +303,7 @@ mod tests {
                 self.congestion.on_acknowledged(acked, self.now_us, self.rtt_us, true);
                 let (now, rtt) = (self.now_us as f64 / 1e6, f64::from(self.rtt_us) / 1e6);
                 self.model.acknowledge(2.0, now, rtt);
-                assert!(self.segments() >= before, "only losses reduce the window");
+                assert!(self.segments() >= before, "window shrank without a loss");
                 let difference = (self.segments() / self.model.cwnd - 1.0).abs();
                 assert!(difference < 0.01, "{} segments beside {:?}", self.segments(), self.model);
             }
@@ -323,8 +322,8 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_those_of_the_equations() {
-        // With 40 segments and 100 ms, Reno's window overtakes the cubic function before K.
+    fn windows_match_the_equations() {
+        // With 40 segments and 100 ms, the Reno window overtakes the cubic function before K.
         let cases = [100, 1_000, 10_000, 100_000, 300_000].map(|rtt_us| (rtt_us, 1_000.0));
         for (rtt_us, segments) in cases.into_iter().chain([(100_000, 40.0)]) {
             let mut pair = Pair::new(rtt_us);
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_back_after_k_and_flat_there() {
+    fn window_reaches_w_max_after_k_and_is_flat_there() {
         let mut pair = Pair::new(100_000);
         while pair.round() < 1_000.0 {}
         let (before, begin) = (pair.segments(), pair.now_us);
@@ -360,7 +359,7 @@ mod tests {
             pair.round();
         }
         assert!((pair.segments() / before - 1.0).abs() < 0.001, "{}", pair.segments());
-        // On average it was (3 + beta_cubic) / 4 of W_max, by which section 5.1 counts.
+        // The average is (3 + beta_cubic) / 4 of W_max, as in section 5.1.
         let average = sum / rounds / before;
         assert!((average / 0.925 - 1.0).abs() < 0.005, "{average}");
         // Half a second later: 0.4 * 0.125 segments.
@@ -371,12 +370,12 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_are_on_average_those_of_reno() {
+    fn small_windows_are_reno_friendly() {
         let mut pair = Pair::new(1_000);
         pair.round();
         let prior = pair.segments();
         pair.lose();
-        // 9/17 of a segment for each window acknowledged, beyond the window before the loss as well.
+        // 9/17 of a segment for each acknowledged window, also beyond the window before the loss.
         let mut window = pair.segments();
         while window < prior + 3.0 {
             let next = pair.round();
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_the_network_may_leave_a_single_segment() {
+    fn ecn_echo_may_reduce_the_window_to_one_segment() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 2);
         congestion.on_ecn_echo(2_000);
         assert_eq!(congestion.window(), 1_400);
@@ -396,38 +395,39 @@ mod tests {
     }
 
     #[test]
-    fn a_window_acknowledged_adds_half_of_it_at_most() {
+    fn acknowledged_window_adds_at_most_half_of_it() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 20);
         congestion.on_loss(20_000);
         assert_eq!(congestion.window(), 14_000);
         congestion.on_acknowledged(1, 0, 1_000, true);
-        // A minute later the cubic function is far above.
+        // A minute later the cubic function is far above the window.
         congestion.on_acknowledged(14_000, 60_000_000, 1_000, true);
         assert_eq!(congestion.window(), 21_000);
-        // What was sent before a reduction counts no more than the window that is left.
+        // Data sent before a reduction counts as at most the reduced window.
         congestion.on_acknowledged(1_000_000, 60_000_000, 1_000, true);
         assert_eq!(congestion.window(), 31_500);
     }
 
     #[test]
-    fn a_window_that_is_ahead_of_both_functions_stays() {
+    fn window_above_both_functions_stays() {
         let mut congestion = Congestion::new(Algorithm::Cubic, 1_000, 20);
         congestion.on_loss(20_000);
         congestion.on_acknowledged(1, 0, 1_000, true);
         // K is 2.47 s; a round trip of 10 s aims far beyond it.
         congestion.on_acknowledged(14_000, 2_000_000, 10_000_000, true);
         assert_eq!(congestion.window(), 21_000);
-        // Round trips become short. W_cubic(2 s) is 19,960, and W_est overtakes that.
+        // The round trip becomes short. W_cubic(2 s) is 19,960, and W_est overtakes it.
         for _ in 0..14 {
             congestion.on_acknowledged(21_000, 2_000_000, 1_000, true);
             assert!(congestion.window() >= 21_000);
         }
-        // It goes from 14,529 by 9/17 of a segment, a little less where it is above 21,000.
+        // W_est grows from 14,529 by 9/17 of a segment, slightly less while the window is above
+        // 21,000.
         assert_eq!(congestion.window(), 21_931);
     }
 
     #[test]
-    fn time_in_which_the_window_was_not_used_up_does_not_count() {
+    fn time_with_an_unused_window_does_not_count() {
         let after = |pause_us: u64| {
             let mut pair = Pair::new(100_000);
             while pair.round() < 100.0 {}

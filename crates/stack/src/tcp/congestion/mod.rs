@@ -1,17 +1,16 @@
 //! Congestion control: how many bytes a connection may have in flight (RFC 5681).
 //!
-//! The window is told what happened by its connection, which finds losses and has its own view of
-//! what is in flight:
+//! The connection detects losses and tracks the flight itself, and calls these methods:
 //!
-//! - [`Congestion::on_acknowledged`] for each acknowledgment of new data outside of recovery;
-//!   within it the window stays as it is (RFC 6675 section 5). What RFC 6582 adds to the window
-//!   for each duplicate acknowledgment of a peer without SACK is the connection's to add.
-//! - [`Congestion::on_loss`] once for each recovery, when it begins; [`Congestion::on_ecn_echo`]
-//!   once for each window of data; neither within a recovery that has begun.
-//! - [`Congestion::on_timeout`] each time the retransmission timer expires.
-//! - [`Congestion::after_idle`] before data is sent after nothing was for a timeout.
+//! - [`Congestion::on_acknowledged`] for each acknowledgement of new data outside of recovery.
+//!   During recovery the window is constant (RFC 6675 section 5). The connection itself adds the
+//!   segments that RFC 6582 allows for duplicate acknowledgements of a peer without SACK.
+//! - [`Congestion::on_loss`] once at the start of each recovery, and [`Congestion::on_ecn_echo`]
+//!   once for each window of data. Neither is called during a recovery.
+//! - [`Congestion::on_timeout`] for each expiry of the retransmission timer.
+//! - [`Congestion::after_idle`] before data is sent after an idle time of one timeout.
 //!
-//! BBR is told more, of what is sent and of what arrives, and paces: `tcp::paced`.
+//! BBR also gets transmissions and deliveries, and paces: see `tcp::paced`.
 
 pub(in crate::tcp) mod bbr;
 mod cubic;
@@ -25,30 +24,30 @@ pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
 
-/// The greatest congestion window, in bytes: no receiver can offer more (RFC 7323 section 2.3).
+/// Maximum congestion window in bytes: no receiver can offer more (RFC 7323 section 2.3).
 pub const WINDOW_MAX: u32 = 1 << 30;
 
-/// RFC 6928 section 2 counts segments of so many bytes.
+/// Segment size in the bound of RFC 6928 section 2, in bytes.
 const INITIAL_SEGMENT: u32 = 1_460;
 
-/// The congestion window of one connection.
+/// Congestion control state of one connection.
 #[derive(Clone, Debug)]
 pub enum Congestion {
-    /// Halves at a loss and grows by a segment in each round trip.
+    /// Halves the window on loss and grows by one segment per round trip.
     NewReno(NewReno),
-    /// Grows by the time since the last loss, however long a round trip takes.
+    /// Grows with the time since the last loss, independent of the round-trip time.
     Cubic(Cubic),
-    /// Is about what the path holds, whatever is lost.
+    /// Follows a model of the path, independent of losses.
     Bbr(Box<Bbr>),
 }
 
 const _: () = assert!(size_of::<Congestion>() <= 24);
 
 impl Congestion {
-    /// The window of a new connection, which sends segments of `mss` bytes (0 counts as 1).
+    /// Creates the state of a new connection with segments of `mss` bytes (0 counts as 1).
     ///
-    /// `initial_window_segments` is 10 by RFC 6928, and 1 where the SYN or its answer was lost
-    /// (RFC 5681 section 3.1); 0 counts as 1.
+    /// `initial_window_segments` is 10 by RFC 6928, and 1 after a lost SYN or SYN-ACK (RFC 5681
+    /// section 3.1); 0 counts as 1.
     #[inline]
     pub fn new(algorithm: Algorithm, mss: u16, initial_window_segments: u32) -> Self {
         let window = Window::new(mss, initial_window_segments);
@@ -64,28 +63,28 @@ impl Congestion {
         Self::Bbr(Box::new(Bbr::new(window)))
     }
 
-    /// cwnd: how many bytes may be in flight; one segment or more, [`WINDOW_MAX`] or less.
+    /// cwnd: maximum number of bytes in flight, from one segment to [`WINDOW_MAX`].
     #[inline]
     pub fn window(&self) -> u32 {
         self.shared().bytes
     }
 
-    /// ssthresh, in bytes: slow start ends there. `u32::MAX` before the first loss: "the initial
-    /// value of ssthresh SHOULD be set arbitrarily high" (RFC 5681 section 3.1).
+    /// ssthresh in bytes. `u32::MAX` before the first loss: "the initial value of ssthresh SHOULD
+    /// be set arbitrarily high" (RFC 5681 section 3.1).
     pub fn slow_start_threshold(&self) -> u32 {
         self.shared().slow_start_threshold
     }
 
-    /// Whether the window grows by slow start.
+    /// Whether the window is in slow start.
     pub fn is_in_slow_start(&self) -> bool {
         self.shared().bytes < self.shared().slow_start_threshold
     }
 
-    /// So many bytes were acknowledged for the first time, at `now_us` microseconds of any clock,
-    /// with SRTT in microseconds.
+    /// Handles an acknowledgement of `acked_bytes` new bytes at `now_us`, microseconds of a
+    /// monotonic clock.
     ///
-    /// A window that was not used up (`is_window_limited`) does not grow: nothing is known of
-    /// how the network would have carried more (RFC 9438 section 5.8, RFC 7661).
+    /// The window does not grow unless the flow used it fully (`is_window_limited`), because
+    /// otherwise the network was not tested (RFC 9438 section 5.8, RFC 7661).
     #[inline]
     pub fn on_acknowledged(
         &mut self,
@@ -106,8 +105,8 @@ impl Congestion {
         }
     }
 
-    /// A loss was found without the timer, with so many bytes sent and not acknowledged
-    /// (FlightSize; without what limited transmit sent, RFC 5681 section 3.2).
+    /// Handles a loss that was not detected by timeout. `bytes_in_flight` is FlightSize, without
+    /// the segments of limited transmit (RFC 5681 section 3.2).
     pub fn on_loss(&mut self, bytes_in_flight: u32) {
         let flight = self.flight(bytes_in_flight);
         match self {
@@ -117,7 +116,7 @@ impl Congestion {
         }
     }
 
-    /// The retransmission timer expired, with so many bytes sent and not acknowledged before it.
+    /// Handles a retransmission timeout; `bytes_in_flight` is the FlightSize before it.
     pub fn on_timeout(&mut self, bytes_in_flight: u32) {
         let flight = self.flight(bytes_in_flight);
         match self {
@@ -127,10 +126,11 @@ impl Congestion {
         }
     }
 
-    /// The peer echoes that the network marked a packet. "the TCP source halves the
-    /// congestion window 'cwnd' and reduces the slow start threshold 'ssthresh'" as for a loss,
-    /// and "should not react to congestion indications more than once every window of data"
-    /// (RFC 3168 section 6.1.2), which the caller sees to. BBR does not ask for less.
+    /// Handles an ECN echo of the peer as a loss (RFC 3168 section 6.1.2): "the TCP source halves
+    /// the congestion window 'cwnd' and reduces the slow start threshold 'ssthresh'".
+    ///
+    /// The caller ensures that it "should not react to congestion indications more than once every
+    /// window of data". BBR ignores the echo.
     pub fn on_ecn_echo(&mut self, bytes_in_flight: u32) {
         let flight = self.flight(bytes_in_flight);
         match self {
@@ -140,18 +140,18 @@ impl Congestion {
         }
     }
 
-    /// Segments have another size from now on; the window stays what it is.
+    /// Changes the segment size; the window stays the same.
     pub fn set_segment_size(&mut self, mss: u16) {
         self.shared_mut().mss = mss.max(1);
     }
 
-    /// Data is about to be sent, and none was for longer than a retransmission timeout.
+    /// Handles a transmission after an idle time longer than the retransmission timeout.
     ///
     /// RFC 5681 section 4.1: "a TCP SHOULD set cwnd to no more than RW before beginning
     /// transmission if the TCP has not sent data in an interval exceeding the retransmission
-    /// timeout", where "RW = min(IW,cwnd)". RFC 2861 section 3 keeps what was known of the path:
-    /// ssthresh is three quarters of the window or more, so slow start leads back to about there.
-    /// BBR paces what it sends, and needs no restart.
+    /// timeout", where "RW = min(IW,cwnd)". RFC 2861 section 3 keeps the knowledge of the path:
+    /// ssthresh is at least three quarters of the window, so slow start returns to about there. BBR
+    /// paces and needs no restart.
     pub fn after_idle(&mut self, initial_window_segments: u32) {
         match self {
             Self::NewReno(window) => window.after_idle(initial_window_segments),
@@ -160,13 +160,13 @@ impl Congestion {
         }
     }
 
-    /// What is in flight of the present window: the rest was sent before an earlier reduction, and
-    /// must not make the next one end above the window as it is.
+    /// Limits the flight to the current window. Data beyond it was sent before an earlier reduction
+    /// and must not raise the next window.
     fn flight(&self, bytes_in_flight: u32) -> u32 {
         bytes_in_flight.min(self.window())
     }
 
-    /// That of BBR, where it is one.
+    /// Returns the BBR state, if BBR is in use.
     pub(in crate::tcp) fn bbr_mut(&mut self) -> Option<&mut Bbr> {
         match self {
             Self::Bbr(bbr) => Some(bbr),
@@ -174,7 +174,7 @@ impl Congestion {
         }
     }
 
-    /// The same.
+    /// Returns the BBR state, if BBR is in use.
     pub(in crate::tcp) fn bbr(&self) -> Option<&Bbr> {
         match self {
             Self::Bbr(bbr) => Some(bbr),
@@ -201,7 +201,7 @@ impl Congestion {
     }
 }
 
-/// What all of them have: the window; and what two have: slow start.
+/// State that all algorithms share: the window, and slow start for NewReno and CUBIC.
 #[derive(Clone, Debug)]
 struct Window {
     bytes: u32,
@@ -210,16 +210,16 @@ struct Window {
     phase: Phase,
 }
 
-/// What the window does.
+/// Phase of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Slow start; or congestion avoidance that CUBIC has not begun.
+    /// Slow start, or congestion avoidance before the first acknowledgement in it (CUBIC).
     SlowStart,
-    /// The retransmission timer expired, and nothing was acknowledged since.
+    /// After a retransmission timeout, before any acknowledgement.
     TimedOut,
-    /// Slow start after that.
+    /// Slow start after a timeout.
     SlowStartAfterTimeout,
-    /// A stage of CUBIC's congestion avoidance; NewReno has none to keep apart.
+    /// Congestion avoidance stage of CUBIC; NewReno does not use it.
     Avoidance,
 }
 
@@ -240,16 +240,16 @@ impl Window {
         }
     }
 
-    /// Grows the window where it is in slow start, and says whether it is.
+    /// Grows the window if it is in slow start. Returns whether it is.
     fn slow_start(&mut self, acked_bytes: u32) -> bool {
         // RFC 5681 section 3.1: "The slow start algorithm is used when cwnd < ssthresh".
         if self.bytes >= self.slow_start_threshold {
             return false;
         }
-        // RFC 9406 section 4.2: "cwnd = cwnd + min(N, L * SMSS)", where N bytes were acknowledged and
-        // L is 8 where segments leave without pacing, so that acknowledgments of many segments do
-        // not slow it down. RFC 3465 section 2.3: L is 1 after a timeout, as one acknowledgment
-        // may then cover much that was not lost.
+        // RFC 9406 section 4.2: "cwnd = cwnd + min(N, L * SMSS)", where N bytes were acknowledged.
+        // L is 8 without pacing, so that acknowledgements of many segments do not slow it down. RFC
+        // 3465 section 2.3: L is 1 after a timeout, because one acknowledgement may then cover data
+        // that was not lost.
         let limit = match self.phase {
             Phase::SlowStartAfterTimeout => u32::from(self.mss),
             _ => 8 * u32::from(self.mss),
@@ -262,15 +262,15 @@ impl Window {
         self.bytes = self.bytes.saturating_add(bytes).min(WINDOW_MAX);
     }
 
-    /// A loss found without the timer: the window is the threshold, two segments or more, where it
-    /// was not one segment already.
+    /// Reduces the window to the threshold (at least two segments) after a loss without timeout. A
+    /// window of one segment stays.
     fn reduce(&mut self, threshold: u32) {
         self.slow_start_threshold = threshold.max(2 * u32::from(self.mss));
         self.bytes = self.bytes.min(self.slow_start_threshold);
         self.phase = Phase::SlowStart;
     }
 
-    /// The retransmission timer expired.
+    /// Reduces the window to one segment after a retransmission timeout.
     fn time_out(&mut self, threshold: u32) {
         // RFC 5681 section 3.1: "when a TCP sender detects segment loss using the retransmission
         // timer and the given segment has already been retransmitted by way of the retransmission
@@ -291,7 +291,7 @@ impl Window {
     }
 }
 
-/// RFC 6928 section 2: "min (10*MSS, max (2*MSS, 14600))", for 10 segments and any other number.
+/// RFC 6928 section 2: "min (10*MSS, max (2*MSS, 14600))", generalized to any number of segments.
 fn initial_window(mss: u16, segments: u32) -> u32 {
     let (mss, segments) = (u32::from(mss), segments.max(1));
     let bound = segments.saturating_mul(INITIAL_SEGMENT).max(2 * mss);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_window_is_ten_segments_or_14600_bytes() {
+    fn initial_window_is_ten_segments_or_14600_bytes() {
         for (mss, expected) in [(536, 5_360), (1_460, 14_600), (1_461, 14_600), (8_960, 17_920)] {
             for congestion in both(mss) {
                 assert_eq!(congestion.window(), expected);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_grows_by_what_was_acknowledged_up_to_eight_segments() {
+    fn slow_start_grows_by_acknowledged_bytes_up_to_eight_segments() {
         for mut congestion in both(1_000) {
             congestion.on_acknowledged(300, 0, 10_000, true);
             assert_eq!(congestion.window(), 10_300);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_used_up_does_not_grow() {
+    fn unused_window_does_not_grow() {
         for mut congestion in both(1_000) {
             congestion.on_acknowledged(2_000, 0, 10_000, false);
             assert_eq!(congestion.window(), 10_000);
@@ -346,12 +346,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_slow_start_goes_by_single_segments_up_to_the_threshold() {
+    fn slow_start_after_a_timeout_grows_by_single_segments() {
         for (mut congestion, threshold) in both(1_000).into_iter().zip([5_000, 7_000]) {
             congestion.on_timeout(10_000);
             assert_eq!(congestion.window(), 1_000);
             assert_eq!(congestion.slow_start_threshold(), threshold);
-            // Again, for the same segment: the threshold stays.
+            // Another timeout for the same segment keeps the threshold.
             congestion.on_timeout(1_000);
             assert_eq!(congestion.slow_start_threshold(), threshold);
             for window in (2_000..=threshold).step_by(1_000) {
@@ -361,14 +361,14 @@ mod tests {
             congestion.on_acknowledged(1_000, 0, 10_000, true);
             assert!(congestion.window() < threshold + 1_000);
             assert!(!congestion.is_in_slow_start());
-            // Something was acknowledged since, so this is another loss.
+            // After an acknowledgement, a timeout is a new loss.
             congestion.on_timeout(4_000);
             assert!(congestion.slow_start_threshold() < threshold);
         }
     }
 
     #[test]
-    fn an_acknowledgment_that_grows_nothing_ends_a_timeout_too() {
+    fn acknowledgment_without_growth_also_ends_a_timeout() {
         for mut congestion in both(1_000) {
             congestion.on_timeout(10_000);
             congestion.on_acknowledged(1_000, 0, 10_000, false);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_two_segments_or_more() {
+    fn thresholds_are_at_least_two_segments() {
         for mut congestion in both(1_000) {
             congestion.on_loss(1_000);
             assert_eq!(congestion.window(), 2_000);
@@ -390,12 +390,12 @@ mod tests {
     }
 
     #[test]
-    fn no_reduction_ends_above_the_window() {
+    fn reductions_never_raise_the_window() {
         for mut congestion in both(1_000) {
             congestion.on_timeout(10_000);
             congestion.on_acknowledged(1_000, 0, 10_000, true);
             congestion.on_acknowledged(1_000, 0, 10_000, true);
-            // What was sent before the timeout still is in flight.
+            // Data sent before the timeout is still in flight.
             congestion.on_loss(100_000);
             assert!(congestion.window() <= 3_000);
             congestion.on_ecn_echo(100_000);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn after_idle_the_window_starts_again_and_remembers_where_it_was() {
+    fn idle_restart_keeps_the_threshold() {
         for mut congestion in both(1_000) {
             for _ in 0..45 {
                 congestion.on_acknowledged(2_000, 0, 10_000, true);
@@ -423,7 +423,7 @@ mod tests {
             assert!(congestion.is_in_slow_start());
             congestion.on_acknowledged(2_000, 0, 10_000, true);
             assert_eq!(congestion.window(), 12_000);
-            // The window has been greater than its threshold.
+            // The window has grown beyond its threshold.
             congestion.on_timeout(12_000);
             for _ in 0..1_000 {
                 congestion.on_acknowledged(1_000, 0, 10_000, true);
@@ -431,7 +431,7 @@ mod tests {
             let window = congestion.window();
             congestion.after_idle(10);
             assert_eq!(congestion.slow_start_threshold(), window / 4 * 3);
-            // A window below the initial one stays.
+            // A window below the initial window stays.
             congestion.on_timeout(2_000);
             congestion.after_idle(10);
             assert_eq!(congestion.window(), 1_000);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn no_window_grows_beyond_the_greatest_a_receiver_can_offer() {
+    fn window_never_exceeds_the_maximum_receive_window() {
         for mut congestion in both(u16::MAX) {
             for _ in 0..20_000 {
                 congestion.on_acknowledged(u32::MAX, 0, u32::MAX, true);

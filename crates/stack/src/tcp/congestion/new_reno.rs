@@ -1,12 +1,12 @@
-//! NewReno: additive increase and halving (RFC 5681, RFC 3465, RFC 6582).
+//! NewReno: additive increase and multiplicative decrease (RFC 5681, RFC 3465, RFC 6582).
 
 use super::Window;
 
-/// A window that grows by a segment in each round trip.
+/// Congestion window that grows by one segment per round trip.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     pub(super) window: Window,
-    /// bytes_acked of RFC 3465: what was acknowledged since the window last grew.
+    /// bytes_acked of RFC 3465: bytes acknowledged since the window last grew.
     acknowledged: u32,
 }
 
@@ -21,11 +21,11 @@ impl NewReno {
         if self.window.slow_start(acked_bytes) {
             return;
         }
-        // RFC 3465 section 2.1: "When bytes_acked becomes greater than or equal to the value of
-        // the congestion window, bytes_acked is reduced by the value of cwnd. Next, cwnd is
-        // incremented by a full-sized segment (SMSS)." Of a window of 5.5 segments only 5 are in
-        // flight, and acknowledged in a round trip, in which it is to grow by one (RFC 5681
-        // section 3.1): what is left over of it does not count.
+        // RFC 3465 section 2.1: "When bytes_acked becomes greater than or equal to the value of the
+        // congestion window, bytes_acked is reduced by the value of cwnd. Next, cwnd is incremented
+        // by a full-sized segment (SMSS)." A window of 5.5 segments holds only 5 in flight, and
+        // must grow by one per round trip (RFC 5681 section 3.1). So the fractional segment does
+        // not count.
         self.acknowledged = self.acknowledged.saturating_add(acked_bytes);
         let mss = u32::from(self.window.mss);
         let whole = self.window.bytes - self.window.bytes % mss.max(1);
@@ -35,14 +35,14 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 section 3.1, to which RFC 6582 refers: "ssthresh = max (FlightSize / 2, 2*SMSS)".
-    /// RFC 6675 section 5: "ssthresh = cwnd = (FlightSize / 2)".
+    /// Halves the window. RFC 5681 section 3.1, to which RFC 6582 refers: "ssthresh = max
+    /// (FlightSize / 2, 2*SMSS)". RFC 6675 section 5: "ssthresh = cwnd = (FlightSize / 2)".
     pub(super) fn on_loss(&mut self, flight: u32) {
         self.window.reduce(flight / 2);
         self.acknowledged = 0;
     }
 
-    /// RFC 5681 section 3.1.
+    /// Handles a timeout (RFC 5681 section 3.1).
     pub(super) fn on_timeout(&mut self, flight: u32) {
         self.window.time_out(flight / 2);
         self.acknowledged = 0;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_halves_what_is_in_flight() {
+    fn loss_halves_the_flight_size() {
         let mut congestion = new_reno();
         for _ in 0..5 {
             acknowledge(&mut congestion, 2_000);
@@ -80,17 +80,17 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_the_network_counts_as_a_loss() {
+    fn ecn_echo_counts_as_a_loss() {
         let mut congestion = new_reno();
         congestion.on_ecn_echo(10_000);
         assert_eq!((congestion.window(), congestion.slow_start_threshold()), (5_000, 5_000));
     }
 
     #[test]
-    fn avoidance_grows_by_a_segment_for_each_window_acknowledged() {
+    fn avoidance_grows_by_a_segment_per_acknowledged_window() {
         let mut congestion = new_reno();
         congestion.on_loss(10_000);
-        // In parts of any size; what is left over counts for the next segment.
+        // In pieces of any size; the rest counts for the next segment.
         for (bytes, window) in [
             (4_999, 5_000),
             (1, 6_000),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_segments_of_a_window_have_to_be_acknowledged() {
+    fn fractional_segments_of_a_window_do_not_count() {
         let mut congestion = new_reno();
         acknowledge(&mut congestion, 2_000);
         congestion.on_loss(11_000);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_before_a_reduction_does_not_count_after_it() {
+    fn reduction_resets_the_acknowledged_bytes() {
         let events: [fn(&mut Congestion); 3] = [
             |congestion| congestion.on_loss(10_000),
             |congestion| congestion.on_timeout(10_000),

@@ -1,5 +1,5 @@
-//! Two endpoints and a network between them that loses, repeats, reorders and damages frames, drawn
-//! from a seed. Time is virtual.
+//! Two endpoints and a network that loses, duplicates, reorders and damages frames, seeded and in
+//! virtual time.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use wirestorm_stack::endpoint::{
 };
 use wirestorm_stack::program::{Buffers, Contents, Instruction, Program};
 
-/// What both sides have in common.
+/// Configuration of one side.
 pub(crate) struct Side {
     pub(crate) program: Vec<Instruction>,
     pub(crate) contents: Contents,
     pub(crate) sessions: Option<Arc<dyn Sessions>>,
 }
 
-/// What becomes of frames.
+/// Disturbance of frames by the network.
 #[derive(Clone, Copy)]
 pub(crate) struct Disturbance {
-    /// Of 1,000 frames so many are lost.
+    /// Frames lost per 1,000.
     pub(crate) lost: u64,
-    /// The same of those that arrive twice.
+    /// Frames duplicated per 1,000.
     pub(crate) doubled: u64,
-    /// The same of those in which a bit of what is behind Ethernet is another when they arrive.
+    /// Frames per 1,000 with one flipped bit after the Ethernet header.
     pub(crate) damaged: u64,
-    /// Up to so many microseconds more, drawn for each.
+    /// Maximum random extra delay of a frame in microseconds.
     pub(crate) jitter: u64,
 }
 
@@ -47,7 +47,7 @@ impl Disturbance {
 
 type Ends = (MemoryTransmit, MemoryReceive);
 
-/// One direction: what a side sends, and what the other one gets.
+/// One direction: what one side sends and the other receives.
 struct Path {
     from: Ends,
     to: Ends,
@@ -74,7 +74,7 @@ pub(crate) struct World {
 const STEP: Duration = Duration::from_micros(100);
 
 impl World {
-    /// So many clients, as many at once.
+    /// Creates a world with a number of clients, all active at once.
     pub(crate) fn new(
         sides: [Side; 2],
         buffers: &Buffers,
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// Lets time pass until all is over, or this much has passed.
+    /// Runs until all flows are over, but at most for this time.
     pub(crate) fn run(&mut self, most: Duration) {
         let end = self.now + most;
         while self.now < end {

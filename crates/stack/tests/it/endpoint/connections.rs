@@ -1,4 +1,4 @@
-//! How many connections there are, when, and what they say.
+//! Rates and numbers of connections, and the data that they carry.
 
 use std::num::NonZeroU16;
 
@@ -19,7 +19,7 @@ use super::world::{
 };
 
 #[test]
-fn each_template_has_its_own_exact_rate() {
+fn each_template_has_an_exact_rate() {
     let roles = vec![
         client("16.0.0.1", 80, Load::Rate { rate: rate(1_000, SECOND), at_most: None }, None),
         client(
@@ -46,7 +46,7 @@ fn each_template_has_its_own_exact_rate() {
 }
 
 #[test]
-fn independent_users_come_as_often_as_was_said_and_at_any_distance() {
+fn poisson_arrivals_have_the_rate_and_exponential_intervals() {
     let load = Load::Poisson { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let (mut before, mut in_step) = (0, [0_u64; 5]);
@@ -57,8 +57,8 @@ fn independent_users_come_as_often_as_was_said_and_at_any_distance() {
     });
     // 20,000 with a standard deviation of 141.
     assert!((19_400..20_600).contains(&before), "{before}");
-    // A step is a tenth of an interval: exp(-0.1) = 0.905 of the steps have none, 0.0905 one,
-    // 0.0045 two.
+    // A step is a tenth of the mean interval: exp(-0.1) = 0.905 of the steps have no arrival,
+    // 0.0905 have one and 0.0045 have two.
     let share = |count: u64| count as f64 / 200_000.0;
     assert!((0.900..0.910).contains(&share(in_step[0])), "{in_step:?}");
     assert!((0.087..0.094).contains(&share(in_step[1])), "{in_step:?}");
@@ -67,7 +67,7 @@ fn independent_users_come_as_often_as_was_said_and_at_any_distance() {
 }
 
 #[test]
-fn so_many_flows_are_held() {
+fn hold_keeps_a_constant_number_of_flows() {
     let load = Load::Hold(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(500))], 50_000);
     world.run(SECOND, |now, client| {
@@ -75,32 +75,32 @@ fn so_many_flows_are_held() {
         assert_eq!(flows.active - flows.waiting, 20, "at {now:?}");
     });
     let times = world.client.times();
-    // Each end looks at its wire once a step; the server thinks for 50 ms.
+    // Each end polls its wire once per step; the server waits for 50 ms.
     let median = |of: &Histogram| of.quantile(0.5).unwrap().as_nanos() / 1_000;
     assert_eq!(times.connect.count(), world.client.tcp().connects);
     let connect = median(&times.connect);
     assert!((97..=100).contains(&connect), "{connect}");
     let first_byte = median(&times.first_byte);
     assert!((49_000..52_000).contains(&first_byte), "{first_byte}");
-    // Of each connection SYN, and the request.
+    // Two samples per connection: the SYN and the request.
     assert_eq!(times.round_trip.count(), world.client.tcp().rttupdated);
     let of_syn = times.round_trip.quantile(0.1).unwrap().as_nanos() / 1_000;
     assert!((97..=100).contains(&of_syn), "{of_syn}");
-    // TIME-WAIT, of 10 ms, is no part of it.
+    // The duration excludes TIME-WAIT, which takes 10 ms.
     let whole = median(&times.whole);
     assert!((49_000..53_000).contains(&whole), "{whole}");
     let made = world.client.tcp().connattempt;
-    // 50 ms each; the 10 ms of TIME-WAIT hold no other one up.
+    // 50 ms each; the 10 ms of TIME-WAIT delay no other connection.
     assert!((390..=400).contains(&made), "{made}");
     world.run(SECOND, |_, _| {});
     world.assert_over(500);
 }
 
 /// RFC 9293 section 3.7.1: "If an MSS Option is not received at connection setup, TCP
-/// implementations MUST assume a default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for
-/// IPv6".
+/// implementations MUST assume a default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60)
+/// for IPv6".
 #[test]
-fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
+fn peer_without_mss_option_gets_the_default_of_its_ip_version() {
     for (first, transport, longest) in [("16.0.0.1", 34, 590), ("2001:db8:1::1", 54, 1_294)] {
         let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
         let mut world = World::new(vec![client(first, 80, load, Some(5))], 0);
@@ -108,7 +108,8 @@ fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
         for _ in 0..3_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
             pass_by(&mut world.up, |frame| {
-                // The first option of SYN becomes padding, and the checksum follows (RFC 1624).
+                // Padding replaces the first option of the SYN, and the checksum is adjusted (RFC
+                // 1624).
                 if let Some(option) = frame.get_mut(transport + 20..transport + 24)
                     && option[..2] == [2, 4]
                 {
@@ -134,7 +135,7 @@ fn a_peer_that_says_nothing_is_sent_the_default_of_its_version_of_ip() {
 }
 
 #[test]
-fn segments_are_no_longer_than_fits_a_frame() {
+fn segments_fit_the_frame() {
     let roles = || {
         let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
         let port = |first, port| client(first, port, load, Some(5));
@@ -148,10 +149,10 @@ fn segments_are_no_longer_than_fits_a_frame() {
         pass_by(&mut world.down, |frame| longest = longest.max(frame.len()));
         world.now += STEP;
     }
-    assert_eq!(longest, 1_514, "over either version of IP");
+    assert_eq!(longest, 1_514, "over both IP versions");
     world.assert_over(10);
 
-    // A port that has no room even for what a peer may always send.
+    // A port that has no room even for the minimum packet that a peer may send.
     let mut world = World::new(roles(), 0);
     let options = WireOptions { frames: 16, frame_length_max: 60 };
     (world.up, world.down) = (wire(options), wire(options));
@@ -161,11 +162,11 @@ fn segments_are_no_longer_than_fits_a_frame() {
 }
 
 #[test]
-fn a_tuple_is_used_again_though_the_server_remembers_it() {
+fn tuple_is_reused_while_the_server_is_in_time_wait() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"page", 0, &[]));
     let asks = [Instruction::Send { buffer }, Instruction::WaitForPeerClose];
-    // The server closes first, so it is the one that remembers.
+    // The server closes first, so it enters TIME-WAIT.
     let answers = [Instruction::Receive { bytes: 4, clear: false }];
     for timestamps in [true, false] {
         let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(20));
@@ -188,7 +189,7 @@ fn a_tuple_is_used_again_though_the_server_remembers_it() {
 }
 
 #[test]
-fn the_next_thing_to_do_is_known() {
+fn next_deadline_is_known() {
     let load = Load::Rate { rate: rate(10, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 0);
     assert_eq!(world.client.next(), Some(Instant::ZERO));
@@ -200,18 +201,18 @@ fn the_next_thing_to_do_is_known() {
 }
 
 #[test]
-fn connections_that_idle_are_not_called() {
+fn idle_connections_have_no_deadline() {
     let role = client("16.0.0.1", 80, Load::Hold(3), Some(3));
     let idle = [Instruction::Connect, Instruction::WaitForPeerClose];
     let mut world = World::with(vec![role], &Buffers::default(), &idle, &idle);
     world.run(Duration::from_millis(10), |_, _| {});
     assert_eq!(world.server.tcp().connects, 3);
-    // Neither for their SYN, which would have been sent again after a second.
+    // The SYN timer, which would expire after a second, is off.
     assert_eq!((world.client.next(), world.server.next()), (None, None));
 }
 
 #[test]
-fn programs_count_loop_and_tell_the_time() {
+fn programs_count_loop_and_measure_time() {
     use Instruction::*;
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"12345678", 0, &[]));
@@ -221,12 +222,12 @@ fn programs_count_loop_and_tell_the_time() {
     let asks = [
         Set { variable: variable(0), value: 5 },
         SetTick { tick: tick(0) },
-        // 2: five times.
+        // Instruction 2: five times.
         Send { buffer },
         Receive { bytes: 8, clear: true },
         Count { statistic: statistic(0), value: 10 },
         DecrementAndJump { variable: variable(0), to: 2 },
-        // 6: as long as less than 200 ms have passed, which 5 times 30 ms have not.
+        // Instruction 6: while less than 200 ms have passed; 5 times 30 ms have passed.
         Send { buffer },
         Receive { bytes: 8, clear: true },
         Add { variable: variable(1), value: 3 },
@@ -249,20 +250,20 @@ fn programs_count_loop_and_tell_the_time() {
     world.run(SECOND, |_, _| {});
     let statistics = world.client.statistics();
     assert_eq!(statistics.get(statistic(0)), 50);
-    // Seven times 30 ms, and what ticks of 1 ms add.
+    // Seven times 30 ms, and up to a tick of 1 ms each.
     let took = statistics.get(statistic(1));
     assert!((210..230).contains(&took), "{took}");
     assert_eq!(statistics.get(statistic(3)), took / 10);
-    assert_eq!(statistics.get(statistic(2)), 0, "the time is yet to come");
+    assert_eq!(statistics.get(statistic(2)), 0, "the time has not come yet");
     assert_eq!(world.client.tcp().sndbyte, 7 * 8);
-    // The server waits for what never comes: its program ends, too.
+    // The server waits for data that never comes: its program ends, too.
     let [client, server] = [&world.client, &world.server].map(Endpoint::counters);
     assert_eq!((client.active, server.active), (0, 0));
     assert_eq!((client.closed, server.closed), (1, 1));
 }
 
 #[test]
-fn what_was_sent_before_is_sent_again_though_programs_went_on() {
+fn data_is_retransmitted_after_the_program_went_on() {
     let mut buffers = Buffers::default();
     let pieces = [b"a".as_slice(), b"bcd", b"efghijklmnopqrst"];
     let mut asks = vec![Instruction::SendBlocking { waits: false }];
@@ -281,7 +282,7 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
     world.client = endpoint(vec![template], &buffers, 1);
     let server = self::template(answers.to_vec(), server(80));
     world.server = endpoint(vec![server], &buffers, 2);
-    // The handshake, up to the server's answer. What follows gets lost.
+    // Run the handshake up to the server's SYN-ACK; all later frames are lost.
     world.run(STEP, |_, _| {});
     let mut sent = Vec::new();
     for _ in 0..4_000 {
@@ -290,14 +291,14 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
         world.up.1.receive(64, &mut batch).unwrap();
         for received in batch {
             let frame = world.up.1.frame(&received);
-            // Ethernet, IPv4, TCP with timestamps.
+            // Ethernet, IPv4, and TCP with timestamps.
             let is_last = frame[47] & 1 == 1;
             sent.push((String::from_utf8(frame[66..].to_vec()).unwrap(), is_last));
             world.up.1.release(received);
         }
         world.now += STEP;
     }
-    // FIN comes with the last of it, as nothing is waited for behind that.
+    // FIN leaves with the last data, because the program waits for nothing after it.
     let expected =
         [("a", false), ("bcd", false), ("efghijklmnopqrst", true), ("abcdefghijklmnopqrst", true)];
     assert_eq!(sent, expected.map(|(data, is_last)| (data.to_owned(), is_last)));
@@ -305,7 +306,7 @@ fn what_was_sent_before_is_sent_again_though_programs_went_on() {
     assert_eq!((world.server.tcp().rcvbyte, world.client.counters().closed), (20, 1));
 }
 
-/// A router that ignores that packets are not to be fragmented.
+/// Acts as a router that fragments packets in spite of the "don't fragment" bit.
 fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu: usize) {
     let mut batch = Vec::new();
     receive.receive(64, &mut batch).unwrap();
@@ -331,7 +332,7 @@ fn cut_on_the_way((transmit, receive): &mut (MemoryTransmit, MemoryReceive), mtu
 }
 
 #[test]
-fn segments_in_fragments_are_segments() {
+fn fragmented_segments_are_reassembled() {
     for first in ["16.0.0.1", "2001:db8:1::1"] {
         let load = Load::Hold(1);
         let mut world = World::new(vec![client(first, 80, load, Some(1))], 0);
@@ -348,10 +349,10 @@ fn segments_in_fragments_are_segments() {
     }
 }
 
-/// RFC 9293 section 3.10.5 in SYN-SENT; a program that only ends is another matter
+/// RFC 9293 section 3.10.5 in SYN-SENT. A program that merely ends behaves differently
 /// (docs/design/stack.md).
 #[test]
-fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer() {
+fn reset_in_syn_sent_answers_a_late_syn_ack_with_rst() {
     let wait = Instruction::Delay { micros: 5_000 };
     let patient = [wait];
     let impatient = [wait, Instruction::Reset];
@@ -362,7 +363,7 @@ fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer(
         world.now += Duration::from_millis(10);
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         assert_eq!(world.client.counters().active, 1 - forgotten);
-        // The SYN was on its way for that long.
+        // The SYN was on the way for that long.
         world.run(SECOND, |_, _| {});
         let (ours, theirs) = (world.client.counters(), world.server.counters());
         assert_eq!((ours.aborted, ours.closed), (forgotten, 1 - forgotten));
@@ -372,11 +373,11 @@ fn who_resets_before_the_connection_is_open_forgets_it_and_resets_a_late_answer(
     }
 }
 
-/// RFC 8201 section 4: what says less than all links of IPv6 take is discarded. Of IPv4 no path takes
-/// less than 68 bytes, and what says nothing is of a router of before RFC 1191.
+/// RFC 8201 section 4: an MTU below the IPv6 minimum is discarded. The minimum of IPv4 is 68 bytes.
+/// A router older than RFC 1191 reports no MTU.
 #[test]
-fn segments_become_no_shorter_than_a_path_can_want_them() {
-    // The first segment is 1,460 bytes long, or 1,440, and 10 are options.
+fn too_big_errors_below_the_minimum_mtu_are_bounded() {
+    // The first segment has 1,460 or 1,440 bytes, with 10 bytes of options.
     let cases = [
         ("2001:db8:1::1", 1_279, 0),
         ("2001:db8:1::1", 0, 0),

@@ -1,6 +1,5 @@
-//! Sessions between programs and their flows of UDP, by a protocol that is made for these tests: it
-//! opens by a handshake, hides what it carries, acknowledges each message, and sends again what is not
-//! acknowledged in time.
+//! Sessions over UDP flows, with a toy protocol. It has a handshake, hides the payload,
+//! acknowledges each message and retransmits after a timeout.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,14 +14,14 @@ use wirestorm_stack::program::{Buffer, Buffers, Instruction, Program};
 
 use super::world::{SECOND, STEP, World, client, server, template};
 
-/// What each datagram begins with.
+/// First byte of each kind of datagram.
 const HELLO: u8 = b'H';
 const WELCOME: u8 = b'W';
 const DATA: u8 = b'D';
 const TAKEN: u8 = b'T';
 const BYE: u8 = b'B';
 
-/// What is not answered for so long is said again, so many times.
+/// Retransmission timeout and maximum number of retransmissions.
 const AGAIN: Duration = Duration::from_millis(20);
 const TIMES: u32 = 10;
 
@@ -30,11 +29,11 @@ const TIMES: u32 = 10;
 struct Toy {
     is_client: bool,
     state: SessionState,
-    /// What is to be said, the first thing first.
+    /// Datagrams to send, first one first.
     to_say: Vec<Vec<u8>>,
-    /// What is not answered, when it was said last, and how often.
+    /// Unacknowledged datagram, the time of its last transmission, and their number.
     unanswered: Option<(Vec<u8>, Instant, u32)>,
-    /// The numbers of the next messages, to and from the peer.
+    /// Numbers of the next messages, to and from the peer.
     next: [u8; 2],
     longest_asked: usize,
 }
@@ -160,7 +159,7 @@ impl Sessions for Toys {
 const ASKED: &[u8] = b"what is to be hidden";
 const FLOWS: u64 = 20;
 
-/// A client asks three times and is answered with so many bytes each time.
+/// A client sends three requests; each response has `answer` bytes.
 fn world(answer: u32) -> World {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(ASKED, 0, &[]));
@@ -182,7 +181,7 @@ fn world(answer: u32) -> World {
     World::of(vec![asks], vec![answers], &buffers)
 }
 
-/// Hands on what is on a wire, but for every so manieth frame; `look` sees all of it.
+/// Forwards the frames on a wire, except every Nth one; `look` sees all of them.
 fn carry(
     (transmit, receive): &mut (MemoryTransmit, MemoryReceive),
     count: &mut u64,
@@ -206,7 +205,7 @@ fn carry(
     transmit.flush().unwrap();
 }
 
-/// Lets both talk over wires that lose every so manieth frame.
+/// Runs both ends over wires that lose every Nth frame.
 fn talk(world: &mut World, lost: u64, span: Duration, mut look: impl FnMut(&[u8])) {
     let end = world.now + span;
     let mut count = 0;
@@ -220,7 +219,7 @@ fn talk(world: &mut World, lost: u64, span: Duration, mut look: impl FnMut(&[u8]
 }
 
 #[test]
-fn programs_talk_within_a_session_that_hides_what_they_say() {
+fn session_hides_the_payload_of_programs() {
     let mut world = world(600);
     let is_seen = |frame: &[u8], text: &[u8]| frame.windows(text.len()).any(|it| it == text);
     let (mut frames, mut seen) = (0, 0);
@@ -239,33 +238,33 @@ fn programs_talk_within_a_session_that_hides_what_they_say() {
 }
 
 #[test]
-fn its_timers_send_again_what_is_lost() {
+fn session_timers_retransmit_lost_datagrams() {
     for lost in [3, 5, 7] {
         let mut world = world(600);
         talk(&mut world, lost, Duration::from_secs(20), |_| {});
         let (flows, sessions) = (world.client.counters(), world.client.sessions());
         assert_eq!((flows.closed, flows.failed()), (FLOWS, 0), "1 of {lost} lost: {flows:?}");
         assert_eq!((sessions.full, sessions.failures.len()), (FLOWS, 0));
-        // All messages arrived, and what came twice did so once for the program.
+        // All messages arrived, and the program received no duplicate.
         assert!(world.client.udp().sndpkt > 5 * FLOWS);
     }
 }
 
 #[test]
-fn a_session_that_nobody_answers_fails_by_name() {
+fn unanswered_session_fails_with_a_cause() {
     let mut world = world(600);
     talk(&mut world, 1, SECOND, |_| {});
     let (flows, sessions) = (world.client.counters(), world.client.sessions());
     assert!(flows.session_failed >= 5, "{flows:?}");
     assert_eq!((flows.closed, sessions.full), (0, 0));
     assert_eq!(sessions.failures.get("no answer"), Some(&flows.session_failed));
-    // Ten times each, and no more.
+    // Ten transmissions each, and no more.
     let begun = flows.made - flows.active;
     assert!(world.client.udp().sndpkt >= begun * u64::from(TIMES));
 }
 
 #[test]
-fn messages_longer_than_a_packet_leave_in_fragments() {
+fn messages_longer_than_a_packet_are_fragmented() {
     let mut world = world(4_000);
     talk(&mut world, u64::MAX, SECOND, |_| {});
     let flows = world.client.counters();

@@ -1,4 +1,4 @@
-//! Flows of UDP: what they say, and when they end.
+//! UDP flows: their datagrams and their end.
 
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn datagrams(instructions: Vec<Instruction>, role: Role) -> Template {
     Template { transport: Transport::Udp, ..template(instructions, role) }
 }
 
-/// A question of 5 bytes, and an answer of 1,000.
+/// A request of 5 bytes, and a response of 1,000.
 fn buffers() -> (Buffers, [BufferId; 2]) {
     let mut buffers = Buffers::default();
     let question = buffers.push(Buffer::new(b"query", 0, &[]));
@@ -39,7 +39,7 @@ fn once() -> Load {
 }
 
 #[test]
-fn questions_are_answered_over_either_version_of_ip() {
+fn requests_are_answered_over_both_ip_versions() {
     let (buffers, [question, answer]) = buffers();
     let asks = || vec![send(question), receive(1), send(question), receive(2)];
     let answers = || vec![receive(1), send(answer), receive(1), send(answer), send(answer)];
@@ -64,7 +64,7 @@ fn questions_are_answered_over_either_version_of_ip() {
         assert_eq!(endpoint.strays().damaged + endpoint.strays().no_flow, 0);
         assert_eq!(endpoint.times().whole.count(), 100);
     }
-    // One step up, one down, and one more for the second question.
+    // One step up, one down, and another one for the second request.
     let first_byte = world.client.times().first_byte.quantile(0.5).unwrap();
     assert!((97..=100).contains(&(first_byte.as_nanos() / 1_000)), "{first_byte:?}");
     assert!(world.client.is_done());
@@ -72,8 +72,8 @@ fn questions_are_answered_over_either_version_of_ip() {
 }
 
 #[test]
-fn the_sum_of_a_datagram_is_never_left_out() {
-    // Data whose sum makes that of the datagram zero, which is sent as all ones (RFC 768).
+fn datagram_checksum_is_never_zero() {
+    // Data for which the checksum is zero, which is sent as all ones (RFC 768).
     let sums = |data: u16| {
         let mut buffers = Buffers::default();
         let buffer = buffers.push(Buffer::new(&data.to_be_bytes(), 0, &[]));
@@ -87,7 +87,7 @@ fn the_sum_of_a_datagram_is_never_left_out() {
             let addresses = |at: usize| frame[at..at + 4].try_into().unwrap();
             let pseudo_header = checksum::pseudo_header_ipv4(addresses(26), addresses(30), 17, 10);
             let all = checksum::combine(pseudo_header, checksum::sum(datagram));
-            assert_eq!(all, 0xffff, "a receiver finds it right");
+            assert_eq!(all, 0xffff, "the checksum is valid");
             sum = u16::from_be_bytes([datagram[6], datagram[7]]);
         });
         sum
@@ -98,7 +98,7 @@ fn the_sum_of_a_datagram_is_never_left_out() {
 }
 
 #[test]
-fn one_port_serves_both_transports() {
+fn one_port_serves_tcp_and_udp() {
     let (buffers, [question, answer]) = buffers();
     let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
     let stream = |bytes| Instruction::Receive { bytes, clear: true };
@@ -120,7 +120,7 @@ fn one_port_serves_both_transports() {
 }
 
 #[test]
-fn a_flow_without_traffic_is_dropped() {
+fn idle_flow_is_dropped() {
     let (buffers, [question, answer]) = buffers();
     let idle = |millis, receive_only| Instruction::SetIdle { millis, receive_only };
     let ticks = |count| {
@@ -128,13 +128,13 @@ fn a_flow_without_traffic_is_dropped() {
         (0..count).flat_map(move |_| again)
     };
     let forever = receive(1_000_000);
-    // What the client does, whether the server answers each datagram, and when the client's flow
-    // is dropped, in ms.
+    // Client program, whether the server answers each datagram, and the time in ms at which the
+    // client drops the flow.
     let cases = [
-        ("a second, unless it is said", vec![send(question), forever], false, Some(1_000)),
-        ("as it is said", vec![idle(300, false), send(question), forever], false, Some(300)),
+        ("default of a second", vec![send(question), forever], false, Some(1_000)),
+        ("configured timeout", vec![idle(300, false), send(question), forever], false, Some(300)),
         (
-            "what it sends is traffic",
+            "sent datagrams are traffic",
             [vec![idle(100, false)], ticks(5).collect(), vec![forever]].concat(),
             false,
             Some(500),
@@ -146,13 +146,13 @@ fn a_flow_without_traffic_is_dropped() {
             Some(100),
         ),
         (
-            "what arrives is",
+            "received datagrams are traffic",
             [vec![idle(100, true)], ticks(5).collect(), vec![forever]].concat(),
             true,
             Some(500),
         ),
         (
-            "a delay is none",
+            "a delay is no traffic",
             vec![idle(50, false), Instruction::Delay { micros: 90_000 }, send(question)],
             false,
             Some(50),
@@ -185,7 +185,7 @@ fn a_flow_without_traffic_is_dropped() {
 }
 
 #[test]
-fn a_datagram_of_nobody_is_told() {
+fn unmatched_datagrams_are_counted() {
     let (buffers, [question, _]) = buffers();
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, once(), Some(3)));
     let server = datagrams(vec![receive(1)], server(54));
@@ -196,7 +196,7 @@ fn a_datagram_of_nobody_is_told() {
 }
 
 #[test]
-fn who_asks_where_nobody_waits_is_refused() {
+fn datagram_to_a_closed_port_gets_port_unreachable() {
     let (buffers, [question, _]) = buffers();
     for (first, longest) in [("16.0.0.1", 576), ("2001:db8:1::1", 1_280)] {
         let mut buffers = buffers.clone();
@@ -212,7 +212,7 @@ fn who_asks_where_nobody_waits_is_refused() {
                 pass_by(&mut world.down, |frame| answered.push(frame.len() - 14));
                 world.now += STEP;
             }
-            // The header of IP, 8 bytes of ICMP, and the packet with its own two.
+            // The IP header, 8 bytes of ICMP, and the packet with both of its headers.
             let short = if first.contains(':') { 40 + 8 + 40 + 8 + 5 } else { 20 + 8 + 20 + 8 + 5 };
             assert_eq!(answered, [length.unwrap_or(short)], "{first}");
             let (flows, strays) = (world.client.counters(), world.client.strays());
@@ -224,7 +224,7 @@ fn who_asks_where_nobody_waits_is_refused() {
 }
 
 #[test]
-fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
+fn foreign_and_multicast_datagrams_get_no_icmp_error() {
     let (buffers, [question, _]) = buffers();
     let of_others = "48.0.1.0".parse().unwrap();
     let elsewhere = Some(AddressRange { first: of_others, count: 256 });
@@ -253,11 +253,11 @@ fn a_datagram_that_is_not_for_us_or_for_many_is_not_refused() {
     }
 }
 
-/// RFC 768: who has no source port says zero.
+/// RFC 768: a source port of zero means that the sender expects no reply.
 #[test]
-fn a_datagram_from_no_port_is_not_answered() {
+fn datagram_from_port_zero_is_not_answered() {
     for (client_at, port) in [("16.0.0.1", 34), ("2001:db8:1::1", 54)] {
-        // Where somebody waits, and where nobody does.
+        // With and without a listener.
         for listens in [53, 54] {
             let (buffers, [question, answer]) = buffers();
             let asks = vec![send(question), receive(1)];
@@ -278,7 +278,7 @@ fn a_datagram_from_no_port_is_not_answered() {
 }
 
 #[test]
-fn a_datagram_without_a_checksum_is_taken_over_ipv4_alone() {
+fn datagram_without_checksum_is_accepted_over_ipv4_only() {
     for verifies in [true, false] {
         for (client_at, sum, expected) in [("16.0.0.1", 40, 1), ("2001:db8:1::1", 60, 0)] {
             let (buffers, [question, _]) = buffers();
@@ -297,7 +297,7 @@ fn a_datagram_without_a_checksum_is_taken_over_ipv4_alone() {
 }
 
 #[test]
-fn refusals_are_no_more_than_so_many_at_a_time() {
+fn icmp_errors_are_rate_limited() {
     let (buffers, [question, _]) = buffers();
     let asks = vec![send(question); 200];
     let client = datagrams(asks, client("16.0.0.1", 53, once(), Some(1)));
@@ -313,8 +313,9 @@ fn refusals_are_no_more_than_so_many_at_a_time() {
 }
 
 #[test]
-fn a_datagram_that_fits_no_packet_is_told() {
-    // Headers of IPv4 and UDP and 65,507 bytes are 65,535; those of IPv6 are not counted.
+fn too_long_datagrams_are_counted() {
+    // Headers of IPv4 and UDP and 65,507 bytes are 65,535; the length field of IPv6 excludes its
+    // header.
     for (first, longest) in [("16.0.0.1", 65_507), ("2001:db8:1::1", 65_527)] {
         let mut buffers = Buffers::default();
         let sizes = [longest, longest + 1, 70_000];
@@ -329,9 +330,9 @@ fn a_datagram_that_fits_no_packet_is_told() {
 }
 
 #[test]
-fn identifications_of_datagrams_leave_none_out() {
+fn identifications_are_consecutive_over_all_datagrams() {
     let mut buffers = Buffers::default();
-    // Of these one leaves in fragments, and one does not leave.
+    // One of these datagrams leaves in fragments, and one does not leave.
     let sizes = [10, 3_000, 10, 70_000, 10];
     let asks = sizes.map(|size| send(buffers.push(Buffer::new(b"", size, &[]))));
     let mut client = datagrams(asks.to_vec(), client("16.0.0.1", 53, once(), Some(1)));
@@ -345,9 +346,9 @@ fn identifications_of_datagrams_leave_none_out() {
 }
 
 #[test]
-fn what_is_too_long_for_a_packet_goes_in_fragments() {
-    // 1,500 bytes are a header of IPv4, or one of IPv6 and a fragment's, and 1,480 or 1,448 of
-    // a datagram, whose own header is 8.
+fn long_datagrams_are_fragmented() {
+    // A packet of 1,500 bytes has an IPv4 header, or an IPv6 and a fragment header. It holds 1,480
+    // or 1,448 bytes of a datagram, which starts with a header of 8 bytes.
     for (first, whole, in_one) in [("16.0.0.1", 1_472, 1_480), ("2001:db8:1::1", 1_452, 1_448)] {
         for size in [whole, whole + 1, 20_000] {
             let mut buffers = Buffers::default();
@@ -376,7 +377,7 @@ fn what_is_too_long_for_a_packet_goes_in_fragments() {
 }
 
 #[test]
-fn a_fragment_that_is_damaged_or_missing_is_told() {
+fn damaged_and_missing_fragments_are_counted() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"long", 2_000, &[]));
     let sent = || {
@@ -396,7 +397,7 @@ fn a_fragment_that_is_damaged_or_missing_is_told() {
     world.run(STEP, |_, _| {});
     assert_eq!((world.server.strays().fragments, world.server.strays().damaged), (1, 1));
     assert_eq!((world.server.strays().fragments_incomplete, world.server.udp().rcvpkt), (1, 0));
-    // After a minute the rest is of another packet.
+    // After a minute the other fragment belongs to another packet.
     world.now += Duration::from_secs(60);
     world.run(STEP, |_, _| {});
     put(&mut world.up.0, &frames[1]);
@@ -408,7 +409,7 @@ fn a_fragment_that_is_damaged_or_missing_is_told() {
     let strays = world.server.strays();
     assert_eq!((strays.fragments_incomplete, strays.reassembled), (1, 1));
 
-    // What is wrong in a datagram is found when it is whole.
+    // Damage in a fragmented datagram is detected after reassembly.
     let (mut world, mut frames) = sent();
     *frames[1].last_mut().unwrap() ^= 1;
     frames.iter().for_each(|frame| put(&mut world.up.0, frame));
@@ -416,7 +417,7 @@ fn a_fragment_that_is_damaged_or_missing_is_told() {
     let strays = world.server.strays();
     assert_eq!((strays.reassembled, strays.damaged), (1, 1));
 
-    // Fragments that contradict each other.
+    // Fragments that overlap with different content.
     let (mut world, frames) = sent();
     let mut other = frames[0].clone();
     other[100] ^= 1;
@@ -428,8 +429,8 @@ fn a_fragment_that_is_damaged_or_missing_is_told() {
     assert_eq!((strays.fragments, strays.fragments_overlapping, strays.reassembled), (3, 1, 0));
 }
 
-/// A client's datagram in two fragments, of which some arrive, changed; returns the packets that
-/// the server sends back within a minute, and the first fragment.
+/// Delivers some of the two fragments of a client's datagram, changed. Returns the packets that the
+/// server sends within a minute, and the first fragment.
 fn answers_to_parts(
     first: &str,
     arriving: &[usize],
@@ -453,7 +454,7 @@ fn answers_to_parts(
     for _ in 0..2 {
         world.server.breathe(due, &mut world.down.0, &mut world.up.1).unwrap();
         answered.extend(frames(&mut world.down.1));
-        // Nothing is said before a minute is over, when it asks to be called.
+        // There is no answer before a minute has passed, which is the endpoint's next deadline.
         if due == Instant::ZERO {
             assert_eq!(answered.len(), 0);
             due = world.server.next().unwrap_or(Instant::ZERO + Duration::from_secs(60));
@@ -465,8 +466,8 @@ fn answers_to_parts(
 }
 
 #[test]
-fn who_sent_fragments_is_told_that_the_others_did_not_come_in_time() {
-    // The header of IP, 8 bytes of ICMP, and what of the fragment fits packets of 576 or 1,280.
+fn incomplete_reassembly_sends_time_exceeded() {
+    // The IP header, 8 bytes of ICMP, and as much of the fragment as fits into 576 or 1,280 bytes.
     for (first, ip, longest, kind) in [("16.0.0.1", 20, 576, 11), ("2001:db8:1::1", 40, 1_280, 3)] {
         let (answered, fragment, world) = answers_to_parts(first, &[0], |_| {});
         let [answer] = &answered[..] else { panic!("{first}: {answered:?}") };
@@ -494,7 +495,7 @@ fn who_sent_fragments_is_told_that_the_others_did_not_come_in_time() {
 }
 
 #[test]
-fn nobody_is_told_of_fragments_without_the_first_or_that_are_for_others() {
+fn no_time_exceeded_without_the_first_fragment_or_for_foreign_packets() {
     fn mend(frame: &mut [u8]) {
         frame[24..26].fill(0);
         let sum = checksum::checksum(&frame[14..34]);
@@ -503,13 +504,13 @@ fn nobody_is_told_of_fragments_without_the_first_or_that_are_for_others() {
     type Change = fn(&mut [u8]);
     let changes: [(&[usize], Change); 4] = [
         (&[1], |_| {}),
-        // To a group of Ethernet, and to one of IP.
+        // To an Ethernet group, and to an IP group.
         (&[0], |frame| frame[0] |= 1),
         (&[0], |frame| {
             frame[30..34].copy_from_slice(&[239, 1, 2, 3]);
             mend(frame);
         }),
-        // An error of ICMP.
+        // An ICMP error.
         (&[0], |frame| {
             (frame[23], frame[34]) = (1, 3);
             mend(frame);
@@ -524,8 +525,8 @@ fn nobody_is_told_of_fragments_without_the_first_or_that_are_for_others() {
 }
 
 #[test]
-fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
-    // 32 frames at once; each datagram needs 14 of them.
+fn datagram_leaves_only_if_there_are_frames_for_all_fragments() {
+    // 32 frames exist; each datagram needs 14 of them.
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 20_000, &[]));
     let asking =
@@ -536,7 +537,7 @@ fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
     world.run(SECOND, |_, _| {});
     assert_eq!((world.client.udp().sndpkt, world.client.udp().pkt_toobig), (5, 0));
     assert_eq!((world.server.udp().rcvpkt, world.server.strays().fragments), (5, 70));
-    // With 12 there will never be enough.
+    // 12 frames are never enough.
     let mut world = World::of(vec![asking(1)], vec![], &buffers);
     world.up = wire(WireOptions { frames: 12, frame_length_max: 1_514 });
     world.run(SECOND, |_, _| {});
@@ -544,7 +545,7 @@ fn no_part_of_a_datagram_leaves_where_frames_are_not_enough_for_all() {
 }
 
 #[test]
-fn a_program_without_end_leaves_room_for_others() {
+fn endless_program_leaves_time_for_other_flows() {
     let (buffers, [question, _]) = buffers();
     let storm = vec![send(question), Instruction::Jump { to: 0 }];
     let clients = vec![
@@ -564,7 +565,7 @@ fn a_program_without_end_leaves_room_for_others() {
 }
 
 #[test]
-fn damaged_datagrams_are_told() {
+fn damaged_datagrams_are_counted() {
     let (buffers, [question, _]) = buffers();
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, Load::Hold(3), Some(3)));
     let mut world =
@@ -572,8 +573,8 @@ fn damaged_datagrams_are_told() {
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
     let mut count = 0;
     pass_by(&mut world.up, |frame| {
-        // A wrong sum; none at all, and a length beyond the end; and none, and one that is less
-        // than that of its header.
+        // A wrong checksum; no checksum and a length beyond the end; no checksum and a length below
+        // that of the header.
         let changes: &[(usize, u8)] = match count {
             0 => &[(44, 0)],
             1 => &[(40, 0), (41, 0), (39, 14)],
@@ -588,7 +589,7 @@ fn damaged_datagrams_are_told() {
 }
 
 #[test]
-fn flows_that_are_over_at_once_are_made_again_in_the_next_breath() {
+fn flows_that_end_at_once_are_replaced_in_the_next_iteration() {
     let (buffers, [question, _]) = buffers();
     let load = Load::Hold(3);
     let client = datagrams(vec![send(question)], client("16.0.0.1", 53, load, None));
@@ -602,11 +603,11 @@ fn flows_that_are_over_at_once_are_made_again_in_the_next_breath() {
 }
 
 #[test]
-fn what_comes_with_the_last_datagram_of_a_flow_begins_the_next_one() {
+fn surplus_datagrams_start_the_next_flow() {
     let (buffers, [question, answer]) = buffers();
     let asks: Vec<_> = [send(question); 6].into_iter().chain([receive(3)]).collect();
     let keep = Instruction::ReceiveDatagrams { count: 2, clear: false };
-    // One that leaves what it waited for would find it again, and again.
+    // A flow that leaves a datagram in its buffer would find it again forever.
     for (begin, accepts) in [(vec![receive(2)], 3), (vec![keep], 1), (vec![], 1)] {
         let answers: Vec<_> = begin.into_iter().chain([send(answer)]).collect();
         let contents = Contents { looks_at_datagrams: true, ..Contents::default() };

@@ -1,4 +1,4 @@
-//! What is told of single flows.
+//! Details of single flows.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use wirestorm_stack::tcp::connection::State;
 use super::world::{STEP, World, client, pass_by, server, template};
 
 #[test]
-fn flows_tell_what_they_are_and_between_whom() {
+fn flow_details_include_state_and_addresses() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 100_000, &[]));
     let load = Load::Hold(2);
@@ -28,7 +28,7 @@ fn flows_tell_what_they_are_and_between_whom() {
     let states: Vec<_> = world.client.flows(0, world.now).map(|it| it.tcp.unwrap().state).collect();
     assert_eq!(states, [State::SynSent; 2]);
     let offered = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
-    // What is offered is not agreed upon.
+    // Offered options are not agreed yet.
     assert_eq!((offered.timestamps, offered.sack, offered.window_scales), (false, false, None));
     assert_eq!((offered.receive_window, offered.silent_ms), (0, None));
     world.run(Duration::from_millis(300), |_, _| {});
@@ -42,20 +42,20 @@ fn flows_tell_what_they_are_and_between_whom() {
         assert_eq!(flow.age, Duration::from_micros(300_100));
         let tcp = flow.tcp.unwrap();
         assert_eq!((tcp.state, tcp.backlog, tcp.unsent), (State::Established, 0, 0));
-        // Ethernet, IPv6, TCP with timestamps.
+        // Ethernet, IPv6, and TCP with timestamps.
         assert_eq!(tcp.segment_size, 1_514 - 14 - 40 - 32);
         assert!(tcp.congestion_window > 10 * 1_428, "{tcp:?}");
         assert!(tcp.slow_start_threshold > 100_000);
-        // Each end looks at its wire once in 100 us; an acknowledgement may wait.
+        // Each end polls its wire every 100 us; an acknowledgement may be delayed.
         assert!((90..=110).contains(&tcp.least_us.unwrap()), "{tcp:?}");
         assert!((90..50_000).contains(&tcp.round_trip_us.unwrap()), "{tcp:?}");
         assert_eq!((tcp.expiries, tcp.repeats), (0, 0));
         assert_eq!((tcp.acknowledged, tcp.received), (100_000, 0));
-        // RFC 6298: the least of it is 200 ms here, and the round trip is added.
+        // RFC 6298: the minimum margin is 200 ms here, plus the round trip.
         assert!((200_090..300_000).contains(&tcp.timeout_us), "{tcp:?}");
         assert!(tcp.timestamps && tcp.sack && !tcp.ecn, "{tcp:?}");
         assert_eq!((tcp.window_scales, tcp.receive_window), (Some((0, 0)), 32 << 10));
-        // Keepalive is off: the peer's last timestamp tells.
+        // Keepalive is off, so the time comes from the peer's last timestamp.
         assert!((250..=300).contains(&tcp.silent_ms.unwrap()), "{tcp:?}");
         assert_eq!(tcp.out_of_order, 0);
         assert_eq!(world.client.flow(&flow.key, world.now), Some(*flow));
@@ -72,7 +72,7 @@ fn flows_tell_what_they_are_and_between_whom() {
     assert!(datagrams.iter().all(|it| it.tcp.is_none() && it.peer.1 == 81));
     assert_eq!(world.client.flows(2, world.now).count(), 0);
 
-    // Who is not answered any more.
+    // A client without answers.
     let mut alone = World::of(
         vec![template(vec![], client("16.0.0.1", 80, Load::Hold(1), None))],
         vec![],
@@ -86,11 +86,11 @@ fn flows_tell_what_they_are_and_between_whom() {
     assert_eq!(details.len(), 1);
     assert_eq!((details[0].state, details[0].expiries), (State::SynSent, 2));
     assert_eq!((details[0].acknowledged, details[0].received), (0, 0));
-    assert_eq!(details[0].timeout_us, 4_000_000, "twice as long, twice");
+    assert_eq!(details[0].timeout_us, 4_000_000, "doubled twice");
 }
 
 #[test]
-fn flows_are_followed_from_their_beginning_to_their_end() {
+fn flows_are_followed_from_start_to_end() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"a", 3_000, &[]));
     let limited = |first, port| client(first, port, Load::Hold(1), Some(3));
@@ -99,7 +99,7 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
         template(vec![Instruction::Send { buffer }], limited("16.0.0.1", 80)),
         template(vec![], limited("16.0.0.1", 81)),
     ];
-    // Whose those to the first port are is known only once data has come.
+    // The template of a connection to the first port is known only after its first data.
     let mut decided = server(80);
     if let Role::Server { listen } = &mut decided {
         listen.first_bytes = vec![MatchByte { offset: 0, mask: 0xff, value: b'a' }];
@@ -111,7 +111,7 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
     let elsewhere = Some("16.9.9.9".parse().unwrap());
     world.server.follow(FollowOptions { address: elsewhere, ..of_first(2) });
     world.run(Duration::from_micros(500), |_, _| {});
-    assert!(world.server.followed().is_empty(), "others were asked for");
+    assert!(world.server.followed().is_empty(), "followed a flow of another template");
     world.server.follow(FollowOptions { port: Some(80), ..of_first(2) });
     world.run(Duration::from_secs(2), |_, _| {});
     for (endpoint, begins, template) in
@@ -119,7 +119,7 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
     {
         let followed = endpoint.followed();
         let numbers: BTreeSet<_> = followed.iter().map(|it| it.number).collect();
-        assert_eq!(numbers.len(), 2, "no more than were asked for: {followed:?}");
+        assert_eq!(numbers.len(), 2, "too many flows: {followed:?}");
         for flow in followed {
             let ((began, first), (ended, last)) = (flow.first, flow.last.expect("it is over"));
             assert_eq!((flow.template, first.tcp.unwrap().state), (template, begins));
@@ -130,10 +130,10 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
             assert_eq!(last.acknowledged + last.received, 3_000, "{last:?}");
         }
     }
-    // The third one took the place of the first.
+    // The third flow replaced the first.
     assert!(world.client.followed().iter().any(|it| it.number == 2));
 
-    // Nothing is known of who refuses.
+    // A refused connection has no details.
     let refused = template(vec![wait], limited("16.0.0.1", 9));
     let mut world = World::of(vec![refused], vec![], &buffers);
     world.client.follow(of_first(1));
@@ -144,7 +144,7 @@ fn flows_are_followed_from_their_beginning_to_their_end() {
 }
 
 #[test]
-fn segments_have_room_for_data_before_a_peer_has_answered() {
+fn segment_size_is_set_before_the_peer_answers() {
     let settings = Settings { maximum_segment_size: 10, timestamps: true, ..Settings::default() };
     let clients = template(vec![], client("16.0.0.1", 80, Load::Hold(1), None));
     let clients = Template { transport: Transport::Tcp(settings), ..clients };
@@ -155,7 +155,7 @@ fn segments_have_room_for_data_before_a_peer_has_answered() {
 }
 
 #[test]
-fn how_long_a_peer_was_silent_is_told_by_keepalive() {
+fn keepalive_gives_the_time_since_the_last_segment() {
     let tcp = Settings {
         keepalive_ms: 500,
         keepalive_interval_ms: 300,
@@ -179,10 +179,10 @@ fn how_long_a_peer_was_silent_is_told_by_keepalive() {
     let flow = world.client.flows(0, world.now).next().unwrap().tcp.unwrap();
     assert_eq!((flow.window_scales, flow.receive_window), (Some((5, 5)), 1 << 20));
     assert!(!flow.timestamps && !flow.sack);
-    // Both ends probe at once, so that each hears of the other.
+    // Both ends probe at the same time, so each receives the other's probe.
     world.run(Duration::from_millis(150), |_, _| {});
     assert!(silent(&world) < 60, "{}", silent(&world));
-    // Nobody answers probes any more.
+    // The server answers no probes any more.
     for _ in 0..9_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         world.now += super::world::STEP;
@@ -191,7 +191,7 @@ fn how_long_a_peer_was_silent_is_told_by_keepalive() {
 }
 
 #[test]
-fn what_arrives_beyond_a_hole_is_told_of_its_flow() {
+fn out_of_order_segments_are_counted_per_flow() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 100_000, &[]));
     let wait = Instruction::WaitForPeerClose;
@@ -204,7 +204,7 @@ fn what_arrives_beyond_a_hole_is_told_of_its_flow() {
     while world.now < Instant::ZERO + Duration::from_millis(500) {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         pass_by(&mut world.up, |frame| {
-            // One with data, of one of both: what its checksum says is not true any more.
+            // Damage one data segment of one of the flows: its checksum becomes wrong.
             let is_of_first = frame[29] == 1 && frame.len() > 1_000;
             frames += usize::from(is_of_first);
             if is_of_first && frames == 3 {

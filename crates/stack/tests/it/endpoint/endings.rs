@@ -1,5 +1,5 @@
-//! Connections that are open when a run ends, those whose peers close between two requests, and the
-//! ports from which clients begin.
+//! Open connections at the end of a run, peers that close between two requests, and the first ports
+//! of clients.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use wirestorm_stack::program::{Buffer, Buffers, Cause, Instruction};
 
 use super::world::{SECOND, World, client, frames, pass_by, rate};
 
-/// So many connections without data.
+/// Creates connections without data.
 fn idle(connections: u64) -> World {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
     let load = Load::Hold(connections);
@@ -22,7 +22,7 @@ fn idle(connections: u64) -> World {
     world
 }
 
-/// Resets what the client has open, so many at a time; returns how many calls that took.
+/// Resets the client's open connections, at most `most` per call; returns the number of calls.
 fn reset_all(world: &mut World, most: usize) -> usize {
     let (mut from, mut calls) = (Some(ResetCursor::default()), 0);
     while let Some(place) = from {
@@ -36,7 +36,7 @@ fn reset_all(world: &mut World, most: usize) -> usize {
 }
 
 #[test]
-fn peers_forget_the_connections_that_are_open_at_the_end() {
+fn reset_open_ends_the_peers_connections() {
     let mut world = idle(1_000);
     let before = (world.client.counters(), world.client.remaining());
     assert_eq!(reset_all(&mut world, 64), 1_000_usize.div_ceil(64));
@@ -45,14 +45,14 @@ fn peers_forget_the_connections_that_are_open_at_the_end() {
     let counters = world.client.counters();
     assert_eq!((counters.reset_at_end, counters.left_open), (1_000, 0));
     assert_eq!(world.client.tcp().rst_sent, 1_000);
-    // What they were at the end of the run stays told.
+    // The counters keep the state at the end of the run.
     assert_eq!((counters.active, counters.failed()), (before.0.active, 0));
     assert_eq!(world.client.remaining(), before.1);
     assert_eq!(before.1[0].unfinished, 1_000);
 }
 
 #[test]
-fn connections_that_there_was_no_time_to_reset_are_counted() {
+fn connections_without_time_to_reset_are_counted() {
     let mut world = idle(100);
     let from = world.client.reset_open(ResetCursor::default(), 30, world.now, &mut world.up.0);
     world.client.note_left_open(from.unwrap(), world.now);
@@ -60,20 +60,20 @@ fn connections_that_there_was_no_time_to_reset_are_counted() {
     assert_eq!((counters.reset_at_end, counters.left_open), (30, 70));
 }
 
-/// RFC 5961 section 3.2: a reset beside the next number is answered by a challenge, and the peer of
-/// a connection that is gone "would then send back a RST" with the number that is asked for.
+/// RFC 5961 section 3.2: a RST with another number gets a challenge ACK. The peer, whose connection
+/// is gone, "would then send back a RST" with the expected number.
 #[test]
-fn who_asks_once_more_before_it_believes_a_reset_is_answered() {
+fn challenge_ack_after_reset_open_is_answered() {
     let mut world = idle(1);
     let from = world.client.reset_open(ResetCursor::default(), 9, world.now, &mut world.up.0);
     world.up.0.flush().unwrap();
     assert_eq!(from, None);
-    // It has not seen all that was sent before.
+    // The peer has not received the last data.
     pass_by(&mut world.up, |frame| {
         let sequence = u32::from_be_bytes(frame[38..42].try_into().unwrap());
         frame[38..42].copy_from_slice(&sequence.wrapping_add(10).to_be_bytes());
         let checksum = u16::from_be_bytes(frame[50..52].try_into().unwrap());
-        // RFC 1624: the sum of the header has 10 more.
+        // RFC 1624: the checksum sum of the header grows by 10.
         let sum = u32::from(!checksum) + 10;
         let sum = (sum & 0xffff) + (sum >> 16);
         frame[50..52].copy_from_slice(&(!(sum as u16)).to_be_bytes());
@@ -86,7 +86,7 @@ fn who_asks_once_more_before_it_believes_a_reset_is_answered() {
 }
 
 #[test]
-fn a_server_that_was_only_asked_is_told_that_nobody_asks_any_more() {
+fn reset_open_also_resets_connections_in_syn_sent() {
     let wait = [Instruction::Connect, Instruction::WaitForPeerClose];
     let load = Load::Hold(5);
     let roles = vec![client("16.0.0.1", 80, load, Some(5))];
@@ -99,7 +99,7 @@ fn a_server_that_was_only_asked_is_told_that_nobody_asks_any_more() {
     assert_eq!(world.client.counters().reset_at_end, 5);
 }
 
-/// Ports of the first SYNs.
+/// Source ports of the first SYNs.
 fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
     let load = Load::Hold(20);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(20))], 0);
@@ -117,7 +117,7 @@ fn first_ports(seed: u64, draws: bool) -> Vec<u16> {
 }
 
 #[test]
-fn clients_begin_at_any_of_their_ports_which_follows_from_the_seed() {
+fn first_client_port_depends_on_the_seed() {
     let Role::Client { tuples, .. } = client("16.0.0.1", 80, Load::OnDemand, None) else {
         panic!("it is a client")
     };
@@ -127,13 +127,13 @@ fn clients_begin_at_any_of_their_ports_which_follows_from_the_seed() {
     let firsts: BTreeSet<u16> = (0..50).map(|seed| first_ports(seed, true)[0]).collect();
     assert!(firsts.len() > 40, "{firsts:?}");
     assert!(firsts.iter().all(|port| tuples.client_ports.contains(port)), "{firsts:?}");
-    // Behind the first one the order is the usual one: 10 clients, then the next server.
+    // After the first one the order is the default one: 10 clients, then the next server.
     let drawn = first_ports(3, true);
     assert!(drawn.iter().all(|port| *port == drawn[0]), "{drawn:?}");
 }
 
-/// A client that asks three times, and thinks for 10 ms before each time but the first; a server that
-/// answers as often as is said, and closes then.
+/// A client that sends three requests, with a delay of 10 ms between them. The server closes after
+/// `answers` responses.
 fn thinking(before_next: Option<Instruction>, answers: u64) -> World {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
@@ -149,7 +149,7 @@ fn thinking(before_next: Option<Instruction>, answers: u64) -> World {
         asks.extend([Instruction::Send { buffer: ask }, need]);
     }
     let reply = [receive(4), Instruction::Send { buffer: answer }];
-    // Its end does not wait for acknowledgements, which are delayed.
+    // The server's close does not wait for delayed acknowledgements.
     let replies = [AT_ONCE].into_iter().chain((0..answers).flat_map(|_| reply));
     let replies: Vec<_> = replies.collect();
     let load = Load::Rate { rate: rate(100, SECOND), at_most: None };
@@ -163,7 +163,7 @@ const AT_ONCE: Instruction = Instruction::SendBlocking { waits: false };
 const RECONNECT: Option<Instruction> = Some(Instruction::Reconnect { unless: None });
 
 #[test]
-fn a_client_whose_server_closes_while_it_thinks_goes_on_over_a_new_connection() {
+fn client_reconnects_when_the_server_closes_between_requests() {
     for (answers, connections) in [(1, 3), (2, 2), (3, 1)] {
         let world = thinking(RECONNECT, answers);
         let [flows, served] = [&world.client, &world.server].map(|it| it.counters());
@@ -171,14 +171,14 @@ fn a_client_whose_server_closes_while_it_thinks_goes_on_over_a_new_connection() 
         assert_eq!(flows.reconnected, 20 * (connections - 1));
         assert_eq!((flows.closed, flows.failed(), flows.active), (20 * connections, 0, 0));
         assert_eq!((served.failed(), served.active), (0, 0));
-        // The load knows of the flows that it asked for.
+        // The load counts the flows that it requested, without replacements.
         assert_eq!(flows.offered, 20);
         assert_eq!(world.client.tcp().rcvbyte, 20 * 3 * 500);
     }
 }
 
 #[test]
-fn users_stay_as_many_as_they_are_though_their_connections_are_replaced() {
+fn reconnects_do_not_change_the_number_of_users() {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
     let receive = |bytes| Instruction::Receive { bytes, clear: true };
@@ -198,14 +198,14 @@ fn users_stay_as_many_as_they_are_though_their_connections_are_replaced() {
         assert!(flows.active - flows.waiting <= 14, "at {now:?}: {flows:?}");
     });
     let flows = world.client.counters();
-    // A user takes a little more than 11 ms for a round, so that 7 make about 600 in a second.
+    // A user needs a little more than 11 ms per round, so 7 users make about 600 rounds per second.
     let rounds = flows.made - flows.reconnected;
     assert!((450..640).contains(&rounds), "{flows:?}");
     assert!(flows.reconnected >= rounds - 7, "{flows:?}");
 }
 
 #[test]
-fn a_client_that_does_not_reconnect_fails_by_name() {
+fn client_without_reconnect_fails_with_a_cause() {
     let world = thinking(Some(Instruction::NeedOpen), 1);
     let flows = world.client.counters();
     assert_eq!((flows.made, flows.program_failed, flows.failed()), (20, 20, 20));
@@ -215,10 +215,10 @@ fn a_client_that_does_not_reconnect_fails_by_name() {
 }
 
 #[test]
-fn a_connection_is_not_replaced_where_there_is_no_room_for_another() {
+fn reconnect_fails_without_a_free_port() {
     let mut world = thinking(RECONNECT, 3);
     assert_eq!(world.client.counters().failed(), 0);
-    // One port, and the old connection has it yet.
+    // Only one port, which the old connection still holds.
     let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
     if let Role::Client { tuples, .. } = &mut role {
         tuples.client_ports = 10_000..=10_000;
@@ -242,11 +242,11 @@ fn a_connection_is_not_replaced_where_there_is_no_room_for_another() {
 }
 
 #[test]
-fn what_is_said_to_a_peer_that_has_closed_and_is_reset_is_told_from_other_resets() {
+fn resets_after_close_are_counted_separately() {
     let mut world = thinking(None, 1);
-    // Nobody is there any more who would take what is said: a kernel resets then.
+    // The peer is gone, so its kernel would answer with RST.
     let flows = world.client.counters();
-    assert_eq!(flows.reset + flows.reset_after_close, 0, "ours stays to the end: {flows:?}");
+    assert_eq!(flows.reset + flows.reset_after_close, 0, "the server stays to the end: {flows:?}");
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
     let wait = Instruction::Delay { micros: 10_000 };
@@ -264,7 +264,7 @@ fn what_is_said_to_a_peer_that_has_closed_and_is_reset_is_told_from_other_resets
         let mut has_data = false;
         pass_by(&mut world.up, |frame| has_data |= frame.ends_with(b"page"));
         if has_data && !is_closed {
-            // The server forgets, as one whose process is over.
+            // The server loses its state, as if its process had ended.
             is_closed = true;
             world.server = super::world::endpoint(Vec::new(), &Buffers::default(), 2);
         }

@@ -1,4 +1,4 @@
-//! Flows that programs ask for.
+//! Flows that programs start.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::world::{SECOND, World, client, options, pass_by, server, template};
 
 use Instruction::{AcceptTemplate, ExecTemplate, SetTemplate};
 
-/// A question of 5 bytes, and an answer of 1,000.
+/// A request of 5 bytes, and a response of 1,000.
 struct Pages {
     buffers: Buffers,
     question: BufferId,
@@ -88,7 +88,7 @@ fn asked(port: u16) -> Role {
 }
 
 #[test]
-fn a_program_waits_for_the_flow_it_asked_for() {
+fn program_waits_for_the_flow_that_it_started() {
     let pages = Pages::new();
     let main = |own: Vec<Instruction>| {
         let forever = Instruction::SetIdle { millis: 10_000, receive_only: false };
@@ -120,7 +120,7 @@ fn a_program_waits_for_the_flow_it_asked_for() {
         });
         let (made, at): (Vec<_>, Vec<_>) = order.into_iter().unzip();
         assert_eq!(made, [[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 1, 2]]);
-        // A page takes 20 ms. That a connection is remembered for 10 more is not waited for.
+        // A page takes 20 ms. The 10 ms of TIME-WAIT do not count.
         assert!(at.windows(2).all(|pair| (20..30).contains(&(pair[1] - pair[0]))), "{at:?}");
         let flows = world.client.tally(0).unwrap().flows;
         assert_eq!((flows.flows_total, flows.flows_other), (3, 3));
@@ -130,7 +130,7 @@ fn a_program_waits_for_the_flow_it_asked_for() {
 }
 
 #[test]
-fn the_flow_is_of_the_same_client_and_any_template_of_the_group() {
+fn started_flow_has_the_same_client_and_a_random_template_of_the_group() {
     let pages = Pages::new();
     let mut role = client("16.0.0.1", 80, Load::Hold(10), Some(10));
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
@@ -148,7 +148,7 @@ fn the_flow_is_of_the_same_client_and_any_template_of_the_group() {
     for _ in 0..15_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         pass_by(&mut world.up, |frame| {
-            // The client's last byte, and the server's port.
+            // Last byte of the client's address, and server port.
             seen.insert((frame[29], u16::from_be_bytes([frame[36], frame[37]])));
         });
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
@@ -164,7 +164,7 @@ fn the_flow_is_of_the_same_client_and_any_template_of_the_group() {
 }
 
 #[test]
-fn what_cannot_be_made_is_not_waited_for() {
+fn program_does_not_wait_for_a_flow_that_cannot_start() {
     let pages = Pages::new();
     let program = vec![SetTemplate { group: 7 }, ExecTemplate];
     let empty = vec![SetTemplate { group: 0 }, ExecTemplate];
@@ -182,7 +182,7 @@ fn what_cannot_be_made_is_not_waited_for() {
 }
 
 #[test]
-fn a_template_that_asks_for_itself_is_bounded() {
+fn recursive_templates_are_bounded() {
     let pages = Pages::new();
     let program = vec![Instruction::Connect, ExecTemplate];
     let clients = vec![template(program, one(80))];
@@ -197,9 +197,10 @@ fn a_template_that_asks_for_itself_is_bounded() {
 }
 
 #[test]
-fn who_is_gone_waits_for_nothing() {
+fn dropped_flow_does_not_wait_for_its_started_flow() {
     let pages = Pages::new();
-    // It is dropped for want of traffic while its flow goes on; the next one takes its place.
+    // The flow is dropped as idle while the flow that it started continues; the next one takes its
+    // place.
     let program = vec![
         Instruction::SetIdle { millis: 7, receive_only: false },
         SetTemplate { group: 0 },
@@ -216,8 +217,8 @@ fn who_is_gone_waits_for_nothing() {
     assert_eq!(world.client.udp().sndpkt, 0);
 }
 
-/// A control connection of which the client asks for `query`, hears at which port the answer is,
-/// and fetches it from there; the server says then that it is through.
+/// A control connection: the client sends `query`, receives the port of the answer, and fetches the
+/// answer from there. Then the server reports that it is done.
 struct Transfer {
     pages: Pages,
     through: BufferId,
@@ -230,7 +231,7 @@ impl Transfer {
         Self { pages, through }
     }
 
-    /// `value` says at which port.
+    /// Client program; `value` selects the port.
     fn asks(&self, value: Value) -> Program {
         let line = Rule::Until(Delimiter::new(b"\n").unwrap());
         let digits = Part::Group(Pattern::new(r"^(\d+)\n").unwrap(), 1);
@@ -255,7 +256,7 @@ impl Transfer {
         Program::with_contents(instructions, contents).unwrap()
     }
 
-    /// `delay`: before it takes the connection, in us.
+    /// Server program; `delay` is the time before it accepts the connection, in us.
     fn answers(&self, delay: u32) -> Program {
         let variable = Variable::new(0).unwrap();
         let port = Composition {
@@ -311,7 +312,7 @@ fn heard() -> Value {
     Value::Text(TextVariable::new(0).unwrap())
 }
 
-/// What became of the flows of both templates of an endpoint, and how many programs failed.
+/// Results of both templates' flows of an endpoint, and the number of failed programs.
 fn ends(endpoint: &Endpoint) -> [(u64, u64, u64); 2] {
     [0, 1].map(|it| {
         let flows = endpoint.tally(it).unwrap().flows;
@@ -319,7 +320,7 @@ fn ends(endpoint: &Endpoint) -> [(u64, u64, u64); 2] {
     })
 }
 
-/// The first cause of a failure, and what had come.
+/// First cause of failure, and the received data.
 fn failure(endpoint: &Endpoint, template: usize) -> Option<(Cause, String)> {
     let findings = &endpoint.tally(template).unwrap().findings;
     let (_, cause, failure) = findings.failures().next()?;
@@ -327,10 +328,10 @@ fn failure(endpoint: &Endpoint, template: usize) -> Option<(Cause, String)> {
 }
 
 #[test]
-fn a_connection_comes_to_where_a_program_listens() {
+fn connection_reaches_a_listening_program() {
     let transfer = Transfer::new();
-    // It comes before it is wanted, or is waited for; there are more at once than ports of one
-    // client, of which each has its own.
+    // The connection arrives before or after the server waits for it. There are more flows than
+    // ports of one client; each flow has its own port.
     for delay in [0, 50_000] {
         let mut world = transfer.world(transfer.asks(heard()), transfer.answers(delay), 20);
         let mut ports = BTreeSet::new();
@@ -344,7 +345,7 @@ fn a_connection_comes_to_where_a_program_listens() {
         assert_eq!(world.client.tally(1).unwrap().tcp.rcvbyte, 20 * 1_000);
         let tcp = world.server.tally(1).unwrap().tcp;
         assert_eq!((tcp.accepts, tcp.sndbyte), (20, 20 * 1_000));
-        // What has arrived while it was held has moved with it: three segments.
+        // The three segments that arrived while the connection was held moved with it.
         assert_eq!(tcp.rcvtotal, world.client.tally(1).unwrap().tcp.sndtotal);
         assert_eq!(world.server.counters().failed() + world.server.strays().no_template, 0);
         // Both ports are free again.
@@ -357,43 +358,43 @@ fn a_connection_comes_to_where_a_program_listens() {
             world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
             world.now += super::world::STEP;
         }
-        assert_eq!(ports, [80, 50_000].into(), "the port that was said");
+        assert_eq!(ports, [80, 50_000].into(), "the announced port");
     }
 }
 
 #[test]
-fn a_flow_fails_with_the_one_that_it_waits_for() {
+fn failure_of_a_started_flow_fails_the_waiting_one() {
     let transfer = Transfer::new();
-    // Nobody listens at the client's own port, which it takes for the server's.
+    // The client uses its own port as that of the server; nothing listens there.
     let asks = transfer.asks(Value::ClientPort);
     let mut world = transfer.world(asks, transfer.answers(0), 3);
     world.run(SECOND, |_, _| {});
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
     assert_eq!(world.client.tally(1).unwrap().flows.refused, 3);
     assert_eq!(failure(&world.client, 0).unwrap().0, Cause::OtherFlow);
-    // The server's program hears that nobody will come.
+    // The server's program learns that no connection will come.
     assert_eq!(ends(&world.server), [(0, 3, 0), (0, 0, 0)]);
     assert_eq!(failure(&world.server, 0).unwrap().0, Cause::Closed);
 
-    // A value that says no port.
+    // A value that is no port.
     let mut world = transfer.world(transfer.asks(Value::Server), transfer.answers(0), 3);
     world.run(SECOND, |_, _| {});
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 0, 0)]);
     assert_eq!(failure(&world.client, 0).unwrap().0, Cause::NoPort);
 
-    // What comes is less than is needed.
+    // The response is shorter than required.
     let fetch = vec![Instruction::Need { bytes: 1_001 }];
     let mut world = transfer.world_of(transfer.asks(heard()), transfer.answers(0), 3, fetch);
     world.run(SECOND, |_, _| {});
     assert_eq!(ends(&world.client), [(0, 3, 0), (0, 3, 0)]);
     assert_eq!(failure(&world.client, 1), Some((Cause::Closed, String::new())));
-    // What had come of the other one meanwhile is told.
+    // The data received on the other flow is reported.
     assert_eq!(failure(&world.client, 0), Some((Cause::OtherFlow, "through\n".to_owned())));
     assert_eq!(ends(&world.server)[1], (3, 0, 0));
 }
 
 #[test]
-fn who_comes_for_nobody_is_reset() {
+fn connections_without_an_accepting_program_are_reset() {
     let transfer = Transfer::new();
     let (variable, delay) = (Variable::new(0).unwrap(), Instruction::Delay { micros: 20_000 });
     let listen = Instruction::Listen { variable, first: 50_000, last: 50_000 };
@@ -407,8 +408,9 @@ fn who_comes_for_nobody_is_reset() {
             [Instruction::Connect, waits, set, group, start, Instruction::AwaitTemplate];
         Program::with_contents(instructions, contents).unwrap()
     };
-    // The listener is over while the connection is held; before it comes; it listens anew, which
-    // lets the first one go, where the second port is not free; without that it would be refused.
+    // The listener ends while the connection is held, or before it arrives. Or it listens again,
+    // which drops the first connection if the second port is not free; else the connection would be
+    // refused.
     for (answers, waits, expected) in [
         (vec![listen, delay, delay], delay, (0, 1)),
         (vec![listen], delay, (1, 0)),
@@ -421,7 +423,7 @@ fn who_comes_for_nobody_is_reset() {
         assert_eq!((flows.refused, flows.reset, flows.active), (expected.0, expected.1, 0));
         assert_eq!(world.server.counters().active, 0);
     }
-    // Who takes what it does not listen for fails, and so does who finds no free port.
+    // Accepting without a listener fails, and so does listening without a free port.
     let taken = vec![SetTemplate { group: 0 }, AcceptTemplate];
     let busy = vec![Instruction::Listen { variable, first: 80, last: 80 }];
     for (answers, cause) in [(taken, Cause::OtherFlow), (busy, Cause::NoPort)] {

@@ -1,4 +1,4 @@
-//! TCP Fast Open, RFC 7413.
+//! TCP Fast Open (RFC 7413).
 
 use std::ops::Range;
 
@@ -16,16 +16,16 @@ use super::world::{STEP, World, client, endpoint, server, template};
 const ASKED: u32 = 40;
 const ANSWERED: u32 = 5_000;
 
-/// One client that makes so many connections to one server, one after the other.
+/// One client that makes connections to one server, one after the other.
 struct Opened {
     world: World,
     servers: Vec<Template>,
     buffers: Buffers,
-    /// Bytes of an answer.
+    /// Length of a response in bytes.
     answered: u32,
-    /// Of SYNs: bytes of their cookies, and of their data.
+    /// For each SYN: length of its cookie, and of its data.
     syns: Vec<(Option<u8>, u32)>,
-    /// How many steps each answer took.
+    /// Number of steps until each response.
     steps: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Opened {
         Self::with(client_is_fast, server_is_fast, ANSWERED)
     }
 
-    /// With answers of so many bytes.
+    /// Creates a world with responses of `answered` bytes.
     fn with(client_is_fast: bool, server_is_fast: bool, answered: u32) -> Self {
         let mut buffers = Buffers::default();
         let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
@@ -51,7 +51,7 @@ impl Opened {
         Self::of(client_is_fast, server_is_fast, answered, [asks, answers], buffers)
     }
 
-    /// The same with programs that look at what arrives.
+    /// Like [`Self::with`], with programs that check the received data.
     fn looking(answered: u32) -> Self {
         let mut buffers = Buffers::default();
         let ask = buffers.push(Buffer::new(b"", ASKED, &[]));
@@ -86,7 +86,7 @@ impl Opened {
         Self { world, servers, buffers, answered, syns: Vec::new(), steps: Vec::new() }
     }
 
-    /// Makes a connection; `lost` says which frames of the client's are.
+    /// Makes a connection; `lost` is the range of the client's frames to lose.
     fn connect(&mut self, lost: Range<usize>) {
         let world = &mut self.world;
         let before = world.client.counters().closed;
@@ -125,7 +125,7 @@ impl Opened {
         world.now += Duration::from_millis(20);
     }
 
-    /// Expects that so many connections said all, and nothing twice.
+    /// Asserts that `connections` connections carried all data, and nothing twice.
     #[track_caller]
     fn assert_said(&self, connections: u64) {
         let [client, server] = [&self.world.client, &self.world.server].map(Endpoint::tcp);
@@ -138,11 +138,11 @@ impl Opened {
 }
 
 #[test]
-fn data_goes_with_syn_to_a_server_that_gave_a_cookie() {
+fn data_is_on_the_syn_to_a_server_with_a_known_cookie() {
     let mut opened = Opened::new(true, true);
     (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
-    // The answer comes a round trip sooner: with that to the SYN.
+    // The response arrives one round trip earlier, with the acknowledgement of the SYN.
     assert_eq!(opened.steps, [4, 3, 3]);
     let (client, server) = (opened.world.client.tcp(), opened.world.server.tcp());
     assert_eq!((client.fast_open_sent, client.fast_open_acked, server.fast_open_taken), (2, 2, 2));
@@ -152,31 +152,31 @@ fn data_goes_with_syn_to_a_server_that_gave_a_cookie() {
 }
 
 #[test]
-fn a_short_answer_comes_a_round_trip_sooner_too() {
+fn short_response_arrives_a_round_trip_earlier() {
     let mut opened = Opened::with(true, true, 500);
     (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.steps, [3, 2, 2]);
     opened.assert_said(3);
-    // Each is answered: the first one by what came behind SYN, others by what came with it.
+    // Time to first byte: the first connection's data follows the SYN, that of others is on it.
     assert_eq!(opened.world.server.times().first_byte.count(), 3);
 }
 
 #[test]
-fn what_programs_say_that_look_at_what_arrives_goes_with_syn_too() {
+fn data_of_checking_programs_is_on_the_syn_too() {
     let mut opened = Opened::looking(500);
     (0..3).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
     assert_eq!(opened.steps, [3, 2, 2]);
     opened.assert_said(3);
     assert_eq!(opened.world.client.tcp().sndrexmitpack, 0);
-    // Where it is lost, it is said again once the connection is open.
+    // If the SYN is lost, the data is sent again once the connection is open.
     opened.connect(0..1);
     assert_eq!(opened.syns[3..], [(Some(8), ASKED), (None, 0)]);
     opened.assert_said(4);
 }
 
 #[test]
-fn who_knows_nothing_of_it_is_spoken_to_as_always() {
+fn peers_without_fast_open_get_a_normal_handshake() {
     for (client, server, cookie) in [(true, false, Some(0)), (false, true, None)] {
         let mut opened = Opened::new(client, server);
         (0..2).for_each(|_| opened.connect(0..0));
@@ -187,14 +187,14 @@ fn who_knows_nothing_of_it_is_spoken_to_as_always() {
 }
 
 #[test]
-fn data_with_the_cookie_of_another_server_is_not_taken_and_comes_again() {
+fn data_with_a_wrong_cookie_is_dropped_and_sent_again() {
     let mut opened = Opened::new(true, true);
     opened.connect(0..0);
-    // Another one at the same address, with another secret.
+    // Another server at the same address, with another secret.
     opened.world.server = endpoint(opened.servers.clone(), &opened.buffers, 77);
     (0..2).for_each(|_| opened.connect(0..0));
     assert_eq!(opened.syns, [(Some(0), 0), (Some(8), ASKED), (Some(8), ASKED)]);
-    // It told its own with the answer.
+    // It sent its own cookie with the answer.
     assert_eq!(opened.steps, [4, 4, 3]);
     opened.assert_said(3);
     assert_eq!(opened.world.server.tcp().rcvbyte, 2 * u64::from(ASKED));
@@ -204,7 +204,7 @@ fn data_with_the_cookie_of_another_server_is_not_taken_and_comes_again() {
 }
 
 #[test]
-fn a_syn_with_data_that_is_lost_is_sent_again_without() {
+fn lost_syn_is_retransmitted_without_data() {
     let mut opened = Opened::new(true, true);
     opened.connect(0..0);
     opened.connect(0..1);
@@ -214,10 +214,10 @@ fn a_syn_with_data_that_is_lost_is_sent_again_without() {
 }
 
 #[test]
-fn an_answer_that_left_before_its_connection_was_open_waits_for_syn_to_be_repeated() {
+fn early_response_waits_for_the_syn_ack_retransmission() {
     let mut opened = Opened::with(true, true, 500);
     opened.connect(0..0);
-    // Nothing that the client says to the answers arrives before they are repeated.
+    // No answer of the client arrives before the server retransmits.
     opened.connect(1..6);
     let server = opened.world.server.tcp();
     assert_eq!((server.rexmttimeo_syn, server.tlpresends), (1, 0));
@@ -225,11 +225,11 @@ fn an_answer_that_left_before_its_connection_was_open_waits_for_syn_to_be_repeat
 }
 
 #[test]
-fn a_service_that_answers_no_such_syn_is_spoken_to_as_always_for_a_minute() {
+fn unanswered_fast_open_syns_disable_it_for_a_minute() {
     let (fast, again, plain) = ((Some(8), ASKED), (None, 0), (None, 0));
     let mut opened = Opened::new(true, true);
     opened.connect(0..0);
-    // One that is lost says nothing.
+    // A single lost SYN does not disable Fast Open.
     for lost in [1, 0, 1, 1, 0, 0] {
         opened.connect(0..lost);
     }

@@ -1,4 +1,4 @@
-//! What IP headers say, and who is answered at all.
+//! Fields of IP headers, and which packets get an answer.
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use super::world::{SECOND, STEP, World, client, options, pass_by, rate, server, template};
 
-/// Packets, from their IP header on, that servers say whose headers are so, and who answer two
-/// clients from this address on with 5,000 bytes each.
+/// Returns the packets, starting at their IP headers, of servers with IP settings that answer two
+/// clients with 5,000 bytes each.
 fn said(ip: IpSettings, first: &str) -> Vec<Vec<u8>> {
     let mut buffers = Buffers::default();
     let answer = buffers.push(Buffer::new(b"", 5_000, &[]));
@@ -38,7 +38,7 @@ fn identification(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[4], packet[5]])
 }
 
-/// The traffic class of a packet.
+/// Traffic class of a packet.
 fn class(packet: &[u8]) -> u8 {
     match packet[0] >> 4 {
         4 => packet[1],
@@ -47,7 +47,7 @@ fn class(packet: &[u8]) -> u8 {
 }
 
 #[test]
-fn programs_say_which_class_their_packets_have_from_now_on() {
+fn programs_set_the_traffic_class_of_later_packets() {
     const LONG: usize = 100;
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"", 200, &[]));
@@ -89,16 +89,16 @@ fn programs_say_which_class_their_packets_have_from_now_on() {
     }
 }
 
-/// RFC 6864 section 4.1: what must not be fragmented may have any identification.
+/// RFC 6864 section 4.1: a packet that must not be fragmented may have any identification.
 #[test]
-fn packets_are_not_fragmented_and_have_no_identification() {
+fn default_packets_have_df_and_no_identification() {
     let packets = said(IpSettings::default(), "16.0.0.1");
     assert!(packets.len() > 10);
     assert!(packets.iter().all(|packet| packet[4..8] == [0, 0, 0x40, 0]));
 }
 
 #[test]
-fn identifications_count_over_all_flows() {
+fn counting_identifications_span_all_flows() {
     let ip = IpSettings {
         identification: Identification::Counting,
         dont_fragment: false,
@@ -113,7 +113,7 @@ fn identifications_count_over_all_flows() {
 }
 
 #[test]
-fn identifications_are_drawn() {
+fn random_identifications_differ() {
     let ip = IpSettings { identification: Identification::Random, ..IpSettings::default() };
     let packets = said(ip, "16.0.0.1");
     let mut numbers: Vec<u16> = packets.iter().map(|packet| identification(packet)).collect();
@@ -126,7 +126,7 @@ fn identifications_are_drawn() {
 }
 
 #[test]
-fn a_flow_has_its_label_or_the_one_that_is_asked_for() {
+fn flow_label_is_per_flow_or_fixed() {
     let labels = |flow_label| {
         let packets = said(IpSettings { flow_label, ..IpSettings::default() }, "2001:db8:1::1");
         let label = |packet: &Vec<u8>| {
@@ -144,7 +144,7 @@ fn a_flow_has_its_label_or_the_one_that_is_asked_for() {
     assert!(!of_flows.contains(&0));
 }
 
-/// A server at port 80 that swallows so much, and a SYN to port 81.
+/// A server at port 80 with a blackhole setting, and a SYN to port 81.
 fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
     let buffers = Buffers::default();
     let load = Load::Hold(1);
@@ -157,14 +157,14 @@ fn swallowing(blackhole: Blackhole) -> (World, Vec<u8>) {
     let mut syn = Vec::new();
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
     pass_by(&mut world.up, |frame| syn = frame.to_vec());
-    // It is forgotten: others are to be asked.
+    // Drop the queued frames, so that only the test's frames remain.
     let mut batch = Vec::new();
     world.up.1.receive(64, &mut batch).unwrap();
     batch.into_iter().for_each(|received| world.up.1.release(received));
     (world, syn)
 }
 
-/// How many frames answer one.
+/// Number of frames that answer a frame.
 fn answers(world: &mut World, bytes: &[u8]) -> usize {
     let (transmit, _) = &mut world.up;
     let frame = transmit.take().unwrap();
@@ -179,10 +179,10 @@ fn answers(world: &mut World, bytes: &[u8]) -> usize {
     count
 }
 
-/// RFC 9293 section 3.10.7.2, fourth; who does not listen answers by section 3.10.7.1.
+/// RFC 9293 section 3.10.7.2, fourth; a port without listener answers by section 3.10.7.1.
 #[test]
-fn who_listens_is_silent_to_segments_that_neither_ask_nor_acknowledge() {
-    // Without flags, FIN, PSH, URG; then what acknowledges, and a reset.
+fn listener_ignores_segments_without_syn_and_ack() {
+    // Without flags, FIN, PSH, URG; then a segment with ACK, and a RST.
     let cases =
         [(0, [0, 1]), (1, [0, 1]), (8, [0, 1]), (0x20, [0, 1]), (0x11, [1, 1]), (4, [0, 0])];
     for (flags, expected) in cases {
@@ -201,13 +201,13 @@ fn who_listens_is_silent_to_segments_that_neither_ask_nor_acknowledge() {
 
 /// RFC 8200 sections 4.2 and 4.4, RFC 5095.
 #[test]
-fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
+fn packets_with_invalid_extensions_are_discarded() {
     const ETHERNET_AND_IPV6: usize = 14 + 40;
-    // What follows the next header: of a header of options, and of one of routing.
+    // What follows the next header field, in a header of options or routing.
     let cases = [
         (0, [0, 1, 4, 0, 0, 0, 0], 1),
         (60, [0, 1, 4, 0, 0, 0, 0], 1),
-        // Options of a kind that nobody knows.
+        // Options of an unknown type.
         (60, [0, 0x1e, 4, 0, 0, 0, 0], 1),
         (60, [0, 0x5e, 4, 0, 0, 0, 0], 0),
         (60, [0, 0x9e, 4, 0, 0, 0, 0], 0),
@@ -215,7 +215,7 @@ fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
         (60, [0, 0, 0, 0x5e, 2, 0, 0], 0),
         // Longer than its header.
         (60, [0, 0x1e, 5, 0, 0, 0, 0], 0),
-        // Type 0 with nothing left, and with something; an unknown one.
+        // Routing type 0 with no segments left, and with one; an unknown type.
         (43, [0, 0, 0, 0, 0, 0, 0], 1),
         (43, [0, 0, 1, 0, 0, 0, 0], 0),
         (43, [0, 99, 1, 0, 0, 0, 0], 0),
@@ -229,7 +229,7 @@ fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         pass_by(&mut world.up, |frame| {
             syn = frame.to_vec();
-            // To nobody.
+            // To a MAC address of no host.
             frame[12] = 0;
         });
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
@@ -241,9 +241,9 @@ fn packets_with_extensions_that_are_to_be_discarded_are_not_heard() {
     }
 }
 
-/// RFC 9293 section 3.10.7.1, and what `blackhole(4)` of BSD leaves of it.
+/// RFC 9293 section 3.10.7.1, and how `blackhole(4)` of BSD changes it.
 #[test]
-fn a_port_may_swallow_what_belongs_to_nobody() {
+fn blackhole_suppresses_resets() {
     for (blackhole, expected) in [
         (Blackhole::Nothing, [1, 1, 1, 1]),
         (Blackhole::Syn, [0, 1, 1, 1]),

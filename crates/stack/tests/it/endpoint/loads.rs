@@ -1,4 +1,4 @@
-//! Loads that grow, are changed, or follow what is received.
+//! Loads that ramp up, change, or follow the received rate.
 
 use std::num::NonZero;
 
@@ -28,12 +28,13 @@ fn made(endpoint: &Endpoint) -> u64 {
 }
 
 #[test]
-fn a_rate_grows_in_a_straight_line() {
+fn rate_ramps_up_linearly() {
     let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(Duration::from_secs(3), |now, client| {
         let millis = u128::from(now.as_nanos()) / 100_000;
-        // In tenths of a millisecond: t^2 / 2T of them, later t - T / 2, and the first at once.
+        // In tenths of a millisecond: t^2 / 2T flows during the ramp, then t - T / 2; the first one
+        // at once.
         let expected = match millis < 20_000 {
             true => millis * millis / 400_000,
             false => (millis - 10_000) / 10,
@@ -45,14 +46,14 @@ fn a_rate_grows_in_a_straight_line() {
 }
 
 #[test]
-fn a_limit_is_reached_an_interval_behind_the_last_flow() {
+fn load_ends_an_interval_after_the_last_flow() {
     let load = Load::Rate { rate: rate(4, SECOND), at_most: None };
     let at = |millis| Some(Instant::ZERO.saturating_add(Duration::from_millis(millis)));
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
     assert_eq!(world.client.load_end(), None);
     world.run(Duration::from_millis(300), |_, _| {});
     assert_eq!(world.client.load_end(), at(500));
-    // What is stopped then is over, and what is stopped before it is not.
+    // A stop at the end changes nothing; an earlier stop ends the load.
     world.client.stop();
     assert_eq!(world.client.load_end(), at(500));
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(9))], 0);
@@ -62,7 +63,7 @@ fn a_limit_is_reached_an_interval_behind_the_last_flow() {
 }
 
 #[test]
-fn drawn_intervals_grow_shorter_alike() {
+fn poisson_rate_ramps_up_linearly() {
     let load = Load::Poisson { rate: rate(2_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(4))], 0);
     world.run(Duration::from_secs(2), |_, _| {});
@@ -73,7 +74,7 @@ fn drawn_intervals_grow_shorter_alike() {
 }
 
 #[test]
-fn a_rate_is_changed_from_the_moment_on() {
+fn rate_change_applies_at_once() {
     let load = Load::Rate { rate: rate(1, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let mut times = Vec::new();
@@ -89,7 +90,7 @@ fn a_rate_is_changed_from_the_moment_on() {
     // 600 ms of an interval are left, which become 150.
     set_scale(&mut world.client, (4, 1), world.now);
     assert_eq!(run(&mut world, 1_000), 2 + 4);
-    // The last was 100 ms ago; 150 of 250 ms become 600 of 1,000.
+    // The last flow started 100 ms ago; 150 of 250 ms become 600 of 1,000.
     set_scale(&mut world.client, (1, 1), world.now);
     run(&mut world, 700);
     // Two thirds: 900 of 1,000 ms become 1,350.
@@ -101,21 +102,21 @@ fn a_rate_is_changed_from_the_moment_on() {
 }
 
 #[test]
-fn a_rate_that_grows_is_changed_as_well() {
+fn rate_change_applies_during_a_ramp() {
     let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![ramping(load, Duration::from_secs(2))], 0);
     world.run(SECOND, |_, _| {});
     assert_eq!(made(&world.client), 250);
     set_scale(&mut world.client, (2, 1), world.now);
     world.run(SECOND, |_, _| {});
-    // 750 would have come, and twice as many do; the first was due at once.
+    // 750 would have started; twice as many do. The first was due at once.
     assert_eq!(made(&world.client), 250 + 1_500);
     world.run(SECOND, |_, _| {});
     assert_eq!(made(&world.client), 250 + 1_500 + 2_000);
 }
 
 #[test]
-fn a_scale_is_one_of_what_was_asked_for() {
+fn scale_is_relative_to_the_configured_load() {
     let held = client("16.0.0.1", 80, Load::Hold(10), None);
     let mut world = World::new(vec![held], 50_000);
     for (scale, expected) in [((3, 1), 30), ((5, 2), 25), ((1, 1), 10), ((1, 100), 0)] {
@@ -123,7 +124,7 @@ fn a_scale_is_one_of_what_was_asked_for() {
         world.run(SECOND, |_, _| {});
         assert_eq!(world.client.counters().active, expected, "{scale:?}");
     }
-    // A rate that cannot be told changes nothing, also of others.
+    // A rate that cannot be represented changes nothing, also for other templates.
     let clients = vec![
         client("16.0.0.1", 80, Load::Hold(10), None),
         client(
@@ -143,8 +144,8 @@ fn a_scale_is_one_of_what_was_asked_for() {
 }
 
 #[test]
-fn so_much_is_received_as_was_asked_for() {
-    // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them for 8 Mbit/s.
+fn throughput_load_reaches_its_target() {
+    // A flow receives 5,000 bytes in about 61 ms, so 8 Mbit/s need 12 of them.
     let load = Load::Throughput(8_000_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     let second = |world: &mut World| {
@@ -168,9 +169,9 @@ fn users(users: u64, min: u64, max: u64) -> Load {
 }
 
 #[test]
-fn users_think_between_two_flows() {
-    // A flow is over for its client after about 51 ms, and then in TIME-WAIT for 10 ms, which do
-    // not count: so a user makes one every 190 ms.
+fn users_wait_between_two_flows() {
+    // A flow takes about 51 ms for its client, and then 10 ms in TIME-WAIT, which do not count. So
+    // a user makes one every 190 ms.
     let mut world = World::new(vec![client("16.0.0.1", 80, users(10, 139, 139), None)], 50_000);
     world.run(SECOND, |_, client| {
         let flows = client.tally(0).unwrap().flows;
@@ -182,11 +183,11 @@ fn users_think_between_two_flows() {
 }
 
 #[test]
-fn users_come_one_by_one_and_leave_when_they_have_thought() {
+fn users_start_one_by_one_and_leave_after_their_delay() {
     let role = ramping(users(20, 100, 500), Duration::from_secs(2));
     let mut world = World::new(vec![role], 0);
     let mut first = Vec::new();
-    // Nobody thinks for less than 100 ms, so the first ones come by themselves.
+    // The delay is at least 100 ms, so the first flows start on their own.
     world.run(Duration::from_millis(99), |now, client| {
         if made(client) > first.len() as u64 {
             first.push(now.as_nanos() / 1_000_000);
@@ -194,17 +195,17 @@ fn users_come_one_by_one_and_leave_when_they_have_thought() {
     });
     assert_eq!(first, [0]);
     world.run(Duration::from_millis(1_901), |_, _| {});
-    // Each makes one when it comes, and one every 300 ms then: 20, and 21,000 ms / 300 ms.
+    // Each user makes one flow at the start, and one every 300 ms then: 20, and 21,000 ms / 300 ms.
     assert!((80..100).contains(&made(&world.client)), "{}", made(&world.client));
     let mut second = |scale| {
         set_scale(&mut world.client, scale, world.now);
-        // Those who think go on for half a second.
+        // Users in their delay continue for half a second.
         world.run(SECOND, |_, _| {});
         let before = made(&world.client);
         world.run(SECOND, |_, _| {});
         made(&world.client) - before
     };
-    // 20, 10, none and 40 of them, each of whom makes 3.3 a second.
+    // 20, 10, none and 40 users, each of whom makes 3.3 flows per second.
     let [whole, half, none, double] = [(1, 1), (1, 2), (1, 100), (2, 1)].map(&mut second);
     assert!((61..=72).contains(&whole), "{whole}");
     assert!((29..=38).contains(&half), "{half}");
@@ -213,17 +214,17 @@ fn users_come_one_by_one_and_leave_when_they_have_thought() {
 }
 
 #[test]
-fn users_who_do_not_think_go_on_at_once_and_so_do_those_whose_flows_fail() {
+fn users_without_delay_or_with_failed_flows_continue_at_once() {
     let mut world = World::new(vec![client("16.0.0.1", 80, users(3, 0, 0), Some(60))], 0);
     world.run(SECOND, |_, _| {});
     world.assert_over(60);
-    // Nobody listens there: each is refused, and tried again.
+    // Nothing listens there: each flow is refused, and retried.
     let tries = template(vec![], client("16.0.0.1", 81, users(3, 100, 100), Some(12)));
     let mut world = World::of(vec![tries], vec![], &Buffers::default());
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.made, flows.refused), (12, 12));
-    // There is no room for a third one before others are over.
+    // There is no room for a third flow before others end.
     let stay = template(vec![Instruction::WaitForPeerClose], {
         client("16.0.0.1", 80, users(3, 10, 10), None)
     });
@@ -234,12 +235,12 @@ fn users_who_do_not_think_go_on_at_once_and_so_do_those_whose_flows_fail() {
     world.run(SECOND, |_, _| {});
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.offered, flows.made), (2, 2));
-    // It is tried again after 100, 200 and 400 ms.
+    // It is retried after 100, 200 and 400 ms.
     assert_eq!(flows.overflow, 4, "{flows:?}");
 }
 
 #[test]
-fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
+fn flows_that_end_at_once_are_replaced_once_per_iteration() {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"12", 0, &[]));
     let says = template(
@@ -256,7 +257,7 @@ fn flows_that_are_over_at_once_do_not_keep_others_from_their_turn() {
 }
 
 #[test]
-fn what_a_load_asks_for_in_vain_is_told() {
+fn unmet_load_is_reported() {
     let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let stay = template(vec![Instruction::WaitForPeerClose], client("16.0.0.1", 80, load, None));
     let serve = template(vec![Instruction::WaitForPeerClose], server(80));
@@ -270,7 +271,7 @@ fn what_a_load_asks_for_in_vain_is_told() {
 }
 
 #[test]
-fn each_of_many_clients_may_be_behind_a_device_of_its_own() {
+fn each_of_many_clients_may_have_its_own_device() {
     const MANY: u32 = 66_000;
     let mut role = client("16.0.0.1", 80, Load::OnDemand, None);
     let Role::Client { tuples, link, .. } = &mut role else { unreachable!("it is one") };
@@ -299,7 +300,7 @@ fn each_of_many_clients_may_be_behind_a_device_of_its_own() {
 }
 
 #[test]
-fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
+fn rate_skips_flows_at_the_concurrency_limit() {
     let (rate, at_most) = (rate(1_000, SECOND), Some(64));
     for load in [Load::Rate { rate, at_most }, Load::Poisson { rate, at_most }] {
         // A flow lasts a little more than 100 ms, so there would be more than 100 of them.
@@ -312,7 +313,7 @@ fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
         assert_eq!(most, 64, "{load:?}");
         let flows = world.client.tally(0).unwrap().flows;
         assert_eq!(flows.offered, flows.made + flows.skipped, "{load:?}: the shortfall is told");
-        // The rate stays what it is: what was skipped is not made up for.
+        // The rate does not change: skipped flows are not made up for.
         assert!((900..=1_100).contains(&flows.offered), "{load:?}: {flows:?}");
         assert!((550..=640).contains(&flows.made), "{load:?}: {flows:?}");
         world.assert_over(flows.made);
@@ -320,7 +321,7 @@ fn a_rate_skips_what_is_due_while_as_many_are_there_as_may_be() {
 }
 
 #[test]
-fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
+fn skipped_flows_do_not_count_towards_the_limit() {
     let load = Load::Rate { rate: rate(1_000, SECOND), at_most: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(3))], 100_000);
     world.run(SECOND, |_, _| {});
@@ -332,7 +333,7 @@ fn what_is_skipped_is_not_of_those_that_a_limit_counts() {
 }
 
 #[test]
-fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
+fn scale_changes_the_rate_but_not_the_concurrency_limit() {
     let load = Load::Rate { rate: rate(100, SECOND), at_most: Some(20) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 100_000);
     world.run(SECOND, |_, _| {});
@@ -348,9 +349,9 @@ fn a_rate_is_changed_and_how_many_there_are_at_most_is_not() {
     assert_eq!(flows.offered, flows.made + flows.skipped);
 }
 
-/// What programs do that never wait is shared out, so that others are served as before.
+/// Programs that never wait share the time, so that other flows run as before.
 #[test]
-fn flows_that_never_wait_leave_the_worker_to_others() {
+fn flows_that_never_wait_share_the_worker() {
     let statistic = Statistic::new(0).unwrap();
     let count = Instruction::Count { statistic, value: 1 };
     let program = vec![count, Instruction::Jump { to: 0 }];
@@ -366,8 +367,8 @@ fn flows_that_never_wait_leave_the_worker_to_others() {
         assert_eq!(world.client.counters().active, flows);
         world.client.statistics().get(statistic)
     };
-    // A turn of 1,000 steps counts to 500. One flow has a turn each millisecond, all of many
-    // together have ten, beside the first one of each.
+    // A turn of 1,000 steps counts to 500. A single flow has one turn per millisecond. Many flows
+    // have ten in total, besides the first one of each.
     for is_udp in [false, true] {
         let (one, many) = (done(1, is_udp), done(200, is_udp));
         assert!((200_000..=252_000).contains(&one), "{one}");
@@ -376,7 +377,7 @@ fn flows_that_never_wait_leave_the_worker_to_others() {
 }
 
 #[test]
-fn a_delay_is_never_shorter_than_it_says_and_a_millisecond_longer_at_most() {
+fn delays_are_exact_to_a_millisecond() {
     let transaction = Transaction::new(0).unwrap();
     for is_udp in [false, true] {
         for micros in [0, 20, 1_000, 5_000] {
@@ -385,7 +386,7 @@ fn a_delay_is_never_shorter_than_it_says_and_a_millisecond_longer_at_most() {
                 Instruction::Delay { micros },
                 Instruction::EndTransaction { transaction },
             ];
-            // They begin at any of ten places within a millisecond.
+            // The flows start at any of ten points within a millisecond.
             let load =
                 Load::Rate { rate: rate(1_000, Duration::from_micros(1_300_000)), at_most: None };
             let mut clients = template(program, client("16.0.0.1", 80, load, None));

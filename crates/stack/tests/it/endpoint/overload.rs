@@ -1,4 +1,4 @@
-//! Loads that ask for more than can be had: of time, of ports, of peers, of bytes.
+//! Loads that exceed the available time, ports, peers or bandwidth.
 
 use wirestorm_base::port::Receive;
 use wirestorm_base::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn flows(endpoint: &Endpoint) -> FlowCounters {
     endpoint.tally(0).unwrap().flows
 }
 
-/// Clients of a load to whom a server sends so many bytes after a while.
+/// Clients of a load; the server sends `bytes` bytes after a delay.
 fn pages(load: Load, bytes: u32, micros: u32) -> World {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
@@ -41,7 +41,7 @@ fn pages(load: Load, bytes: u32, micros: u32) -> World {
     World::with(vec![client("16.0.0.1", 80, load, None)], &buffers, &asks, &answers)
 }
 
-/// Bits a second that were received within a time.
+/// Received rate in bit/s during a time.
 fn received(world: &mut World, span: Duration) -> f64 {
     let before = world.client.tcp().rcvbyte;
     world.run(span, |_, _| {});
@@ -49,13 +49,13 @@ fn received(world: &mut World, span: Duration) -> f64 {
 }
 
 #[test]
-fn a_rate_that_nobody_can_make_is_counted_and_ends_in_time() {
+fn unreachable_rate_is_counted_and_ends_in_time() {
     for load in [constant(1_000_000_000_000), poisson(1_000_000_000_000)] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
         world.client.end_at(Instant::ZERO + millis(20));
         let mut before = 0;
         world.run(millis(30), |_, client| {
-            // It is no breath's whole work to begin.
+            // Starting flows must not take a whole iteration.
             let flows = flows(client);
             let begun = flows.made + flows.tuple_in_use + flows.overflow;
             assert!(begun - before <= 64, "{flows:?}");
@@ -72,7 +72,7 @@ fn a_rate_that_nobody_can_make_is_counted_and_ends_in_time() {
 }
 
 #[test]
-fn what_is_late_by_more_than_a_second_is_not_made_up_for() {
+fn flows_late_by_more_than_a_second_are_skipped() {
     for load in [constant(1_000_000_000), poisson(1_000_000_000)] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
         world.now = Instant::ZERO + seconds(3);
@@ -84,7 +84,7 @@ fn what_is_late_by_more_than_a_second_is_not_made_up_for() {
 }
 
 #[test]
-fn what_is_skipped_is_counted_without_being_looked_at_one_by_one() {
+fn skipped_flows_are_counted_in_constant_time() {
     let load = Load::Rate { rate: rate(1_000_000_000_000, SECOND), at_most: Some(1) };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 50_000);
     world.client.end_at(Instant::ZERO + millis(40));
@@ -95,14 +95,14 @@ fn what_is_skipped_is_counted_without_being_looked_at_one_by_one() {
 }
 
 #[test]
-fn the_first_is_due_at_once_and_none_at_the_end() {
+fn first_flow_is_due_at_once_and_none_at_the_end() {
     for (a_second, length) in [(1_000, 1), (1, 2), (3, 1)] {
         let load = constant(a_second);
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
         world.client.end_at(Instant::ZERO + seconds(length));
         world.run(Duration::from_micros(100), |_, _| {});
         assert_eq!(flows(&world.client).made, 1);
-        // The breath that finds the end comes late.
+        // The iteration that finds the end is late.
         world.run(seconds(length) + millis(5), |_, _| {});
         world.client.stop();
         assert_eq!(flows(&world.client).offered, a_second * length);
@@ -111,7 +111,7 @@ fn the_first_is_due_at_once_and_none_at_the_end() {
 }
 
 #[test]
-fn templates_take_turns_where_there_is_no_time_for_all() {
+fn templates_share_the_time_under_overload() {
     let role = |port, load| client("16.0.0.1", port, load, None);
     let roles = vec![role(80, constant(1_000_000_000)), role(81, constant(100))];
     let mut world = World::new(roles, 0);
@@ -122,7 +122,7 @@ fn templates_take_turns_where_there_is_no_time_for_all() {
 }
 
 #[test]
-fn flows_that_are_held_begin_as_fast_as_they_are_answered() {
+fn held_flows_start_as_fast_as_they_are_answered() {
     let load = Load::Hold(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 3_000_000);
     let mut before = 0;
@@ -139,7 +139,7 @@ fn flows_that_are_held_begin_as_fast_as_they_are_answered() {
 }
 
 #[test]
-fn nobody_who_answers_nothing_is_asked_by_all_that_are_held() {
+fn silent_peer_does_not_get_all_held_flows() {
     let load = Load::Hold(10_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     for _ in 0..1_000 {
@@ -153,7 +153,7 @@ fn nobody_who_answers_nothing_is_asked_by_all_that_are_held() {
 }
 
 #[test]
-fn flows_that_are_held_come_within_the_ramp() {
+fn held_flows_start_within_the_ramp() {
     let mut role = client("16.0.0.1", 80, Load::Hold(100), None);
     let Role::Client { ramp, .. } = &mut role else { unreachable!("it is one") };
     *ramp = SECOND;
@@ -164,7 +164,7 @@ fn flows_that_are_held_come_within_the_ramp() {
     });
 }
 
-/// Clients of a load whose server is at another port.
+/// Clients of a load whose server listens on another port.
 fn refused(load: Load) -> World {
     let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 0);
     let other = World::new(vec![client("16.0.0.1", 81, load, None)], 0);
@@ -173,7 +173,7 @@ fn refused(load: Load) -> World {
 }
 
 #[test]
-fn places_of_flows_that_are_refused_stay_empty_for_a_while() {
+fn refused_flows_are_retried_with_backoff() {
     let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
     for load in [Load::Hold(10), Load::Users { users: 10, think }] {
         let mut world = refused(load);
@@ -193,7 +193,7 @@ fn places_of_flows_that_are_refused_stay_empty_for_a_while() {
 }
 
 #[test]
-fn places_without_free_ports_stay_empty_for_a_while() {
+fn flows_without_a_free_port_are_retried_with_backoff() {
     let mut role = client("16.0.0.1", 80, Load::Hold(20), None);
     let Role::Client { tuples, .. } = &mut role else { unreachable!("it is one") };
     tuples.client_ports = 2_000..=2_009;
@@ -208,8 +208,8 @@ fn places_without_free_ports_stay_empty_for_a_while() {
 }
 
 #[test]
-fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
-    // A page takes a few milliseconds; one in 80 ms is asked for.
+fn throughput_target_may_need_less_than_one_flow() {
+    // A page takes a few milliseconds; the target is one in 80 ms.
     for (bytes, bits) in [(100_000, 10_000_000), (30_000, 10_000_000), (500, 100_000)] {
         let load = Load::Throughput(bits);
         let mut world = pages(load, bytes, 0);
@@ -224,7 +224,7 @@ fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
         assert_eq!(world.client.throughput(0), None);
         world.client.stop();
         let outcome = world.client.throughput(0).unwrap();
-        // Of the last breath.
+        // Up to the last iteration.
         let asked = (SECOND.as_nanos() * 5 - STEP.as_nanos()) as f64 / 1e9 * bits as f64 / 8.0;
         assert_eq!(outcome.asked_bytes, asked.round() as u64);
         assert_eq!(outcome.received_bytes, world.client.tcp().rcvbyte);
@@ -234,7 +234,7 @@ fn less_than_one_flow_at_once_may_be_all_that_was_asked_for() {
 }
 
 #[test]
-fn a_throughput_that_a_limit_ended_is_not_judged() {
+fn throughput_ended_by_a_limit_has_no_verdict() {
     let load = Load::Throughput(10_000_000);
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(2))], 0);
     world.run(SECOND, |_, _| {});
@@ -244,8 +244,8 @@ fn a_throughput_that_a_limit_ended_is_not_judged() {
 }
 
 #[test]
-fn never_is_more_received_than_was_asked_for_but_by_one_flow() {
-    // A flow receives 5,000 bytes in about 61 ms, so it takes 12 of them at once.
+fn received_bytes_exceed_the_target_by_at_most_one_flow() {
+    // A flow receives 5,000 bytes in about 61 ms, so 12 of them run at once.
     let bits = 8_000_000;
     let mut world = pages(Load::Throughput(bits), 5_000, 50_000);
     world.run(seconds(5), |now, client| {
@@ -258,8 +258,8 @@ fn never_is_more_received_than_was_asked_for_but_by_one_flow() {
 }
 
 #[test]
-fn long_flows_are_held_where_they_receive_what_was_asked_for() {
-    // 100,000 bytes after 2 s, which 4 Mbit/s take 10 of at once.
+fn long_flows_are_kept_at_the_target_throughput() {
+    // 100,000 bytes after 2 s: 4 Mbit/s need 10 flows at once.
     let load = Load::Throughput(4_000_000);
     let mut world = pages(load, 100_000, 2_000_000);
     received(&mut world, seconds(20));
@@ -268,8 +268,8 @@ fn long_flows_are_held_where_they_receive_what_was_asked_for() {
 }
 
 #[test]
-fn more_flows_are_not_added_where_they_bring_no_more() {
-    // A breath takes 64 frames in 100 us, which are 7 Gbit/s.
+fn no_flows_are_added_without_gain() {
+    // An iteration handles 64 frames in 100 us, which is 7 Gbit/s.
     let load = Load::Throughput(100_000_000_000);
     let mut world = pages(load, 10_000, 0);
     let mut most = 0;
@@ -286,7 +286,7 @@ fn more_flows_are_not_added_where_they_bring_no_more() {
 }
 
 #[test]
-fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
+fn simultaneous_closes_are_spread_over_time() {
     const CONNECTIONS: u64 = 6_000;
     let closes = vec![Instruction::Connect, Instruction::Delay { micros: 500_000 }];
     let load = client("16.0.0.1", 80, constant(50_000), Some(CONNECTIONS));
@@ -294,13 +294,13 @@ fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
     let mut world = World::of(vec![template(closes, load)], servers, &Buffers::default());
     world.run(millis(300), |_, _| {});
     assert_eq!(flows(&world.client).active, CONNECTIONS);
-    // The machine is taken away for a second.
+    // The machine is suspended for a second.
     world.now += SECOND;
     let (mut closed, mut before) = (0, 0);
     for step in 1..=5_000 {
         world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
         world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
-        // Each has sent a SYN, and then a FIN.
+        // Each connection has sent a SYN, and then a FIN.
         closed = world.client.tcp().sndctrl - CONNECTIONS;
         world.now += STEP;
         // A step is a tenth of a tick.
@@ -316,7 +316,7 @@ fn connections_that_are_to_close_at_once_do_so_one_after_the_other() {
 }
 
 #[test]
-fn flows_whose_times_are_many_are_kept_up_with_after_a_pause() {
+fn many_timers_catch_up_after_a_pause() {
     const CONNECTIONS: u64 = 20_000;
     let statistic = Statistic::new(0).unwrap();
     let ticks = vec![
@@ -332,7 +332,7 @@ fn flows_whose_times_are_many_are_kept_up_with_after_a_pause() {
         let before = world.client.statistics().get(statistic);
         let end = world.now + span;
         while world.now < end {
-            // Programs have time for what they do.
+            // Programs have enough time for their work.
             for _ in 0..4 {
                 world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
                 world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();

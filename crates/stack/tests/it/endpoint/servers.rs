@@ -1,4 +1,4 @@
-//! Which of several servers at one port a flow is for.
+//! Selection among several servers at one port.
 
 use std::net::IpAddr;
 
@@ -19,13 +19,13 @@ fn addresses(first: &str, count: u32) -> Option<AddressRange> {
     Some(AddressRange { first: first.parse::<IpAddr>().unwrap(), count })
 }
 
-/// Bytes of the beginning, some of which may be anything.
+/// First bytes to match; a dot matches any byte.
 fn begins_with(text: &str) -> Vec<MatchByte> {
     let bytes = (0..).zip(text.bytes()).filter(|(_, value)| *value != b'.');
     bytes.map(|(offset, value)| MatchByte { offset, mask: 0xff, value }).collect()
 }
 
-/// A client that says something to one server, from which it gets 3 bytes.
+/// A client that sends bytes to one server, from which it receives 3 bytes.
 fn asking(says: &str, server: &str, over: Transport, buffers: &mut Buffers) -> Template {
     let buffer = buffers.push(Buffer::new(says.as_bytes(), 0, &[]));
     let mut role = client("16.0.0.1", 80, Load::Hold(1), Some(1));
@@ -58,7 +58,7 @@ fn answering(listen: Listen, over: Transport, buffers: &mut Buffers) -> Template
     Template { transport: over, ..template(program, Role::Server { listen }) }
 }
 
-/// How many flows each of so many templates had that ended well.
+/// Number of successfully closed flows of each template.
 fn closed(endpoint: &Endpoint, templates: usize) -> Vec<u64> {
     let flows = (0..templates).map(|it| endpoint.tally(it).unwrap().flows);
     flows
@@ -68,7 +68,7 @@ fn closed(endpoint: &Endpoint, templates: usize) -> Vec<u64> {
 }
 
 #[test]
-fn the_most_particular_server_is_taken_then_the_first() {
+fn most_specific_server_is_selected_then_the_first() {
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     for over in [tcp, Transport::Udp] {
         let mut buffers = Buffers::default();
@@ -80,7 +80,7 @@ fn the_most_particular_server_is_taken_then_the_first() {
         let listens = [everywhere.clone(), wide, narrow, get, put, everywhere];
         let servers: Vec<_> =
             listens.into_iter().map(|listen| answering(listen, over, &mut buffers)).collect();
-        // Who is said what, and which server answers.
+        // First bytes, server address, and index of the server that answers.
         let cases = [
             ("GET ", "49.0.0.1", 0),
             ("PUT ", "49.0.0.1", 4),
@@ -111,7 +111,7 @@ fn the_most_particular_server_is_taken_then_the_first() {
 }
 
 #[test]
-fn of_two_servers_the_one_that_looks_at_more_is_taken_whatever_their_order() {
+fn server_with_more_match_bytes_is_selected_in_any_order() {
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     for over in [tcp, Transport::Udp] {
         let mut buffers = Buffers::default();
@@ -134,12 +134,12 @@ fn of_two_servers_the_one_that_looks_at_more_is_taken_whatever_their_order() {
 }
 
 #[test]
-fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
+fn first_bytes_match_in_sequence_order() {
     let mut buffers = Buffers::default();
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
     let server = answering(get, tcp, &mut buffers);
-    // Two segments, of which the first is lost once.
+    // Two segments, the first of which is lost once.
     let mut client = asking("GET ", "48.0.0.1", tcp, &mut buffers);
     let pieces = [&b"GET "[..], b"PUT "].map(|it| buffers.push(Buffer::new(it, 0, &[])));
     let mut program = vec![Instruction::SendBlocking { waits: false }];
@@ -155,7 +155,7 @@ fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
         pass_by(&mut world.up, |frame| {
             if frame.ends_with(b"GET ") && !lost {
                 lost = true;
-                // To nobody.
+                // To an address of no host.
                 frame[30] = 1;
             }
         });
@@ -163,18 +163,18 @@ fn first_bytes_are_those_of_the_first_segment_though_another_comes_before_it() {
         world.now += STEP;
     }
     assert!(lost);
-    assert_eq!(world.server.tcp().rcvoopack, 1, "the second was there first");
+    assert_eq!(world.server.tcp().rcvoopack, 1, "the second segment arrived first");
     assert_eq!((closed(&world.client, 1), closed(&world.server, 1)), (vec![1], vec![1]));
 }
 
 #[test]
-fn first_bytes_may_come_in_several_segments() {
+fn first_bytes_may_span_several_segments() {
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     let piece = |text: &str, buffers: &mut Buffers| {
         let buffer = buffers.push(Buffer::new(text.as_bytes(), 0, &[]));
         Instruction::Send { buffer }
     };
-    // What a client says piece by piece, which piece is lost once, and which server it is for.
+    // Pieces that a client sends, which piece is lost once, and the selected server.
     let cases: [(&[&str], Option<&str>, usize); 7] = [
         (&["G", "E", "T", " "], None, 0),
         (&["GE", "T more"], None, 0),
@@ -224,14 +224,14 @@ fn first_bytes_may_come_in_several_segments() {
 }
 
 #[test]
-fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
+fn connection_with_unmatched_first_bytes_is_reset() {
     let mut buffers = Buffers::default();
     let tcp = template(vec![], client("16.0.0.1", 80, Load::OnDemand, None)).transport;
     let get = Listen { first_bytes: begins_with("GET "), ..Listen::at(80) };
     let server = answering(get.clone(), tcp, &mut buffers);
     let mut clients =
         ["PUT ", "GET", "GET "].map(|says| asking(says, "48.0.0.1", tcp, &mut buffers)).to_vec();
-    // Says no more than a part of it, and closes.
+    // Sends only a part of the first bytes, and closes.
     let part = buffers.push(Buffer::new(b"GET", 0, &[]));
     clients[1].program = Program::new([Instruction::Send { buffer: part }]).unwrap();
     let mut world = World::of(clients, vec![server], &buffers);
@@ -244,7 +244,7 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
     assert_eq!((world.server.strays().no_match, world.server.tcp().rst_sent), (2, 2));
     assert_eq!(closed(&world.server, 1), [1]);
 
-    // One that says nothing at all ends well, and is nobody's.
+    // A client that sends nothing ends well, and belongs to no server.
     let silent =
         template(vec![Instruction::Connect], client("16.0.0.1", 80, Load::Hold(1), Some(1)));
     let mut world = World::of(vec![silent], vec![answering(get, tcp, &mut buffers)], &buffers);
@@ -254,18 +254,18 @@ fn a_connection_whose_bytes_nobody_waits_for_is_reset() {
 }
 
 #[test]
-fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
+fn frames_for_other_hosts_are_ignored() {
     let own = MacAddress([2, 0, 0, 0, 0, 2]);
     let other = MacAddress([2, 0, 0, 0, 0, 9]);
     let aimed_at = [(MacAddress([2, 0, 0, 0, 0, 1]), 2)];
-    // Where a server is, and where else clients of its plan aim at; whom it is asked for at which
-    // port, how; and what becomes of that: flows that end well, that are refused, and frames that are
-    // for others.
+    // Server address, other MAC addresses that clients of the plan send to, destination, port, and
+    // whether to use a group address. The result: flows that end well, that are refused, and frames
+    // for other hosts.
     let cases = [
         (other, &aimed_at[..], "48.0.0.1", 80, false, [2, 0, 0]),
         (own, &[], "48.0.0.1", 80, false, [2, 0, 0]),
         (own, &[], "48.0.0.1", 81, false, [0, 2, 0]),
-        // The port's own, and nobody's.
+        // The port's own address, and one of no host.
         (own, &[], "50.0.0.1", 80, false, [0, 2, 0]),
         (own, &[], "49.0.0.1", 80, false, [0, 0, 0]),
         (other, &[], "48.0.0.1", 80, false, [0, 0, 2]),
@@ -296,7 +296,7 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
             if leaves {
                 world.server.leave_strays();
             }
-            // Short enough for nothing to be sent again.
+            // Short enough to avoid retransmissions.
             for _ in 0..2_000 {
                 world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
                 pass_by(&mut world.up, |frame| frame[0] |= u8::from(is_to_group));
@@ -319,8 +319,8 @@ fn what_is_sent_to_other_stations_begins_nothing_and_is_not_answered() {
 }
 
 #[test]
-fn nobody_is_answered_who_cannot_be_there() {
-    // A SYN and a datagram of a client at 16.0.0.1, of which source or destination become others.
+fn martian_addresses_get_no_answer() {
+    // A SYN and a datagram of a client at 16.0.0.1, with another source or destination.
     let cases = [
         (26, [16, 0, 0, 1], 0),
         (26, [224, 0, 0, 1], 2),
@@ -342,7 +342,7 @@ fn nobody_is_answered_who_cannot_be_there() {
             EndpointOptions { verifies_checksums: false, ..options(servers, &buffers, 2) };
         world.server = Endpoint::new(options, Instant::ZERO);
         world.server.live_at(MacAddress([2, 0, 0, 0, 0, 2]), &[], Vec::new(), &[]);
-        // Short enough for nothing to be sent again.
+        // Short enough to avoid retransmissions.
         for _ in 0..2_000 {
             world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
             pass_by(&mut world.up, |frame| {
@@ -361,7 +361,7 @@ fn nobody_is_answered_who_cannot_be_there() {
 }
 
 #[test]
-fn what_devices_send_from_is_an_address_of_the_port() {
+fn device_addresses_belong_to_the_port() {
     let link = |last| [&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 32][..], &[8, 0]].concat();
     for (to, counts, is_own) in [
         (1, true, true),
@@ -396,7 +396,7 @@ fn what_devices_send_from_is_an_address_of_the_port() {
 }
 
 #[test]
-fn what_is_for_others_is_left_to_them() {
+fn leave_strays_ignores_unmatched_segments() {
     for leaves in [false, true] {
         let mut buffers = Buffers::default();
         let roles = [Transport::Tcp(Default::default()), Transport::Udp];

@@ -1,4 +1,4 @@
-//! Datagrams with their time of departure, as TRex's add-on `latency` has them.
+//! Datagrams with a time of departure, as in TRex's add-on `latency`.
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_model::load::Load;
@@ -8,10 +8,10 @@ use wirestorm_wire::checksum;
 
 use super::world::{SECOND, STEP, World, client, frames, pass_by, put, server, template};
 
-/// What TRex's servers of the first template are known by.
+/// Magic number of TRex's servers of the first template.
 const SOURCE: u32 = 0x1234_5678;
 
-/// Bytes before what a datagram says, over Ethernet and IPv4.
+/// Bytes before the data of a datagram, over Ethernet and IPv4.
 const HEADERS: usize = 14 + 20 + 8;
 
 fn plain(instructions: Vec<Instruction>, role: Role) -> Template {
@@ -39,21 +39,21 @@ fn times(endpoint: &Endpoint) -> &StampedTimes {
     endpoint.tally(0).unwrap().stamped.as_deref().unwrap()
 }
 
-/// The header of a datagram as TRex writes it.
+/// Header of a datagram in TRex's format.
 fn header(sequence: u16, micros: u32) -> Vec<u8> {
     let sequence = sequence.to_be_bytes();
     [&[0, 0], &sequence[..], &micros.to_be_bytes(), &SOURCE.to_be_bytes()].concat()
 }
 
 #[test]
-fn who_sends_first_writes_its_time_and_who_answers_sends_it_back() {
+fn first_sender_writes_its_time_and_the_peer_returns_it() {
     let mut buffers = Buffers::default();
     let [ask, answer] = [send(&mut buffers, b"ask", 0), send(&mut buffers, b"answer", 0)];
     let asks = vec![ask, receive(1), ask, receive(2)];
     let answers = vec![receive(1), answer, receive(1), answer, answer];
     let servers = vec![stamped(answers, server(53))];
     let mut world = World::of(vec![stamped(asks, asking("16.0.0.1"))], servers, &buffers);
-    // Microseconds go round.
+    // The microseconds wrap.
     let start = (1 << 32) - 150;
     world.now = Instant::ZERO + Duration::from_micros(start);
     let end = world.now + SECOND;
@@ -77,14 +77,14 @@ fn who_sends_first_writes_its_time_and_who_answers_sends_it_back() {
         assert_eq!(times.times.max(), Duration::from_micros(micros));
         assert_eq!(endpoint.counters().closed, 1);
     }
-    // As TRex counts them, the header is part of what is sent.
+    // As in TRex, the header counts as sent data.
     let (ours, theirs) = (world.client.udp(), world.server.udp());
     assert_eq!((ours.sndbyte, theirs.rcvbyte), (2 * 15, 2 * 15));
     assert_eq!((theirs.sndbyte, ours.rcvbyte), (3 * 18, 3 * 18));
 }
 
 #[test]
-fn the_longest_way_and_the_shortest_one_are_known() {
+fn minimum_and_maximum_latency_are_recorded() {
     let mut buffers = Buffers::default();
     let ask = send(&mut buffers, b"ask", 0);
     let pause = |micros| Instruction::Delay { micros };
@@ -102,8 +102,8 @@ fn the_longest_way_and_the_shortest_one_are_known() {
 }
 
 #[test]
-fn what_has_no_such_header_is_taken_as_it_is_and_not_measured() {
-    // Too short, of RTP, and what a program without the add-on says.
+fn datagrams_without_header_are_accepted_but_not_measured() {
+    // Too short, an RTP packet, and data of a program without the add-on.
     let texts: [&[u8]; 4] = [b"", &[0; 11], &[0x80; 20], b"a question"];
     let mut buffers = Buffers::default();
     let answer = send(&mut buffers, b"answer", 0);
@@ -116,13 +116,13 @@ fn what_has_no_such_header_is_taken_as_it_is_and_not_measured() {
         let times = times(&world.server);
         assert_eq!((times.times.count(), times.total_micros, times.min), (0, 0, None));
         assert_eq!(world.server.udp().rcvbyte, text.len() as u64);
-        // Nobody has sent a time, so the answer has the server's.
+        // No client sent a time, so the answer has the server's.
         assert_eq!((world.client.udp().rcvpkt, world.client.udp().rcvbyte), (1, 12 + 6));
         assert!(world.client.tally(0).unwrap().stamped.is_none());
     }
 }
 
-/// The first datagram of a flow that a client of these instructions sends.
+/// Returns the first datagram of a flow with these instructions.
 fn first_sent(buffers: &Buffers, template: Template) -> Vec<u8> {
     let mut world = World::of(vec![template], vec![], buffers);
     world.client.breathe(world.now, &mut world.up.0, &mut world.down.1).unwrap();
@@ -130,18 +130,18 @@ fn first_sent(buffers: &Buffers, template: Template) -> Vec<u8> {
 }
 
 #[test]
-fn a_time_that_came_in_between_is_that_of_the_last_datagram() {
+fn answer_returns_the_time_of_the_last_stamped_datagram() {
     let mut buffers = Buffers::default();
     let [ask, answer] = [send(&mut buffers, b"ask", 0), send(&mut buffers, b"answer", 0)];
     let sent = first_sent(&buffers, stamped(vec![ask], asking("16.0.0.1")));
     let servers = vec![stamped(vec![receive(3), answer], server(53))];
     let mut world = World::of(vec![], servers, &buffers);
-    // The last one is none of TRex's, and so the one before it is sent back.
+    // The last one is not TRex's, so the one before it is sent back.
     for (sequence, magic) in [(7, 0), (6, 0), (9, 0x80)] {
         let mut frame = sent.clone();
         frame[HEADERS..HEADERS + 12].copy_from_slice(&header(sequence, 0));
         frame[HEADERS] = magic;
-        // No sum.
+        // No checksum.
         frame[40..42].fill(0);
         put(&mut world.up.0, &frame);
     }
@@ -153,10 +153,10 @@ fn a_time_that_came_in_between_is_that_of_the_last_datagram() {
     assert_eq!((times(&world.server).times.count(), times(&world.server).total_micros), (2, 200));
 }
 
-/// Each side looks at the clock when it begins to send and to hear, and one may do so while the other
-/// one is at it.
+/// Each side reads its clock when it starts to send and to receive, possibly while the other one
+/// does.
 #[test]
-fn what_left_a_little_later_than_it_came_has_taken_no_time() {
+fn negative_latency_counts_as_zero() {
     let mut buffers = Buffers::default();
     let ask = send(&mut buffers, b"ask", 0);
     let servers = vec![stamped(vec![receive(2)], server(53))];
@@ -172,8 +172,8 @@ fn what_left_a_little_later_than_it_came_has_taken_no_time() {
 }
 
 #[test]
-fn headers_are_part_of_sizes_and_sums() {
-    // What fits 1,500 bytes in one piece with a header of 12, over IPv4 and IPv6.
+fn header_counts_in_sizes_and_checksums() {
+    // The data that fits 1,500 bytes together with a header of 12, over IPv4 and IPv6.
     for (first, whole) in [("16.0.0.1", 1_460), ("2001:db8:1::1", 1_440)] {
         for size in [5, 6, whole, whole + 1, 9_000] {
             let mut buffers = Buffers::default();
@@ -191,7 +191,7 @@ fn headers_are_part_of_sizes_and_sums() {
                 assert_eq!(times(endpoint).times.count(), 1, "{case}");
             }
         }
-        // With the header it is longer than any packet.
+        // With the header it is too long for any packet.
         let longest = if first.contains(':') { 65_527 } else { 65_507 };
         for (size, is_too_long) in [(longest - 12, 0), (longest - 11, 1), (u32::MAX, 1)] {
             let mut buffers = Buffers::default();
@@ -205,7 +205,7 @@ fn headers_are_part_of_sizes_and_sums() {
 }
 
 #[test]
-fn the_sum_of_a_datagram_with_a_header_is_right() {
+fn checksum_of_a_stamped_datagram_is_correct() {
     let mut buffers = Buffers::default();
     let ask = send(&mut buffers, b"odd", 0);
     let frame = first_sent(&buffers, stamped(vec![ask], asking("16.0.0.1")));
@@ -218,7 +218,7 @@ fn the_sum_of_a_datagram_with_a_header_is_right() {
 }
 
 #[test]
-fn a_datagram_that_waits_for_frames_has_the_time_at_which_it_left() {
+fn delayed_datagram_has_its_departure_time() {
     let mut buffers = Buffers::default();
     let ask = send(&mut buffers, b"ask", 0);
     let clients = vec![stamped(vec![ask; 400], asking("16.0.0.1"))];
@@ -238,7 +238,7 @@ fn a_datagram_that_waits_for_frames_has_the_time_at_which_it_left() {
 }
 
 #[test]
-fn what_begins_the_next_flow_is_answered_with_its_time() {
+fn datagram_that_starts_the_next_flow_is_answered_with_its_time() {
     let mut buffers = Buffers::default();
     let [ask, answer] = [send(&mut buffers, b"ask", 0), send(&mut buffers, b"answer", 0)];
     let contents = Contents { looks_at_datagrams: true, ..Contents::default() };
@@ -248,6 +248,6 @@ fn what_begins_the_next_flow_is_answered_with_its_time() {
     let mut world = World::of(vec![client], vec![server], &buffers);
     world.run(SECOND, |_, _| {});
     assert_eq!((world.server.udp().accepts, times(&world.server).times.count()), (3, 6));
-    // Each flow begins a breath after the one before; all were asked for at once.
+    // Each flow starts an iteration after the previous one; all were due at once.
     assert_eq!(times(&world.client).total_micros, 100 + 200 + 300);
 }

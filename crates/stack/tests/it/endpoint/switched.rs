@@ -10,7 +10,7 @@ use wirestorm_stack::endpoint::{AddressSet, Endpoint, Role};
 
 use super::world::{SECOND, World, client, rate};
 
-/// The last bytes of those who have flows.
+/// Last address bytes of the clients that have flows.
 fn clients(endpoint: &Endpoint, world: &World) -> BTreeSet<u8> {
     let last = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets()[3],
@@ -19,7 +19,7 @@ fn clients(endpoint: &Endpoint, world: &World) -> BTreeSet<u8> {
     endpoint.flows(0, world.now).map(|it| last(it.own.0)).collect()
 }
 
-/// Clients from one to another, by the last number of their addresses.
+/// Set of clients, by ranges of the last address byte.
 fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
     let address = |last: u8| format!("{prefix}{last}").parse::<IpAddr>().unwrap();
     let mut set = AddressSet::default();
@@ -28,7 +28,7 @@ fn off(prefix: &str, ranges: &[(u8, u8)]) -> AddressSet {
 }
 
 #[test]
-fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
+fn switched_off_clients_start_no_flows_but_keep_existing_ones() {
     for prefix in ["16.0.0.", "2001:db8:1::"] {
         for order in [Order::RoundRobin, Order::Random] {
             let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
@@ -42,13 +42,13 @@ fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
             assert_eq!(clients(&world.client, &world), (1..=10).collect(), "of ten");
             world.client.switch_off(&off(prefix, &[(1, 4), (6, 6), (9, 200)]));
             world.run(Duration::from_millis(30), |_, _| {});
-            assert_eq!(clients(&world.client, &world), (1..=10).collect(), "they go on");
+            assert_eq!(clients(&world.client, &world), (1..=10).collect(), "flows continue");
             world.run(Duration::from_millis(170), |_, _| {});
             assert_eq!(clients(&world.client, &world), [5, 7, 8].into(), "{order:?}");
             world.client.switch_off(&AddressSet::default());
             world.run(Duration::from_millis(600), |_, _| {});
             assert_eq!(clients(&world.client, &world), (1..=10).collect());
-            // The rate was the same all the time.
+            // The rate did not change.
             let flows = world.client.tally(0).unwrap().flows;
             assert_eq!((flows.offered, flows.made, flows.switched_off), (1_000, 1_000, 0));
             world.assert_over(1_000);
@@ -57,7 +57,7 @@ fn those_who_are_off_make_no_flows_and_what_they_have_goes_on() {
 }
 
 #[test]
-fn what_is_due_while_all_are_off_is_counted_and_not_made_up_for() {
+fn flows_due_while_all_clients_are_off_are_counted() {
     let load = Load::Rate { rate: rate(1_000, SECOND), at_most: None };
     let mut world = World::new(vec![client("16.0.0.1", 80, load, Some(800))], 1_000);
     world.run(Duration::from_millis(100), |_, _| {});
@@ -70,13 +70,13 @@ fn what_is_due_while_all_are_off_is_counted_and_not_made_up_for() {
     let flows = world.client.tally(0).unwrap().flows;
     assert_eq!((flows.offered, flows.made), (1_000, 700));
     world.run(Duration::from_millis(600), |_, _| {});
-    // Of the limit nothing was lost.
+    // Nothing of the limit is lost.
     assert!(world.client.is_done());
     world.assert_over(800);
 }
 
 #[test]
-fn a_closed_loop_waits_for_somebody_to_be_on() {
+fn closed_loop_waits_for_a_client_to_be_on() {
     let think = Think::Uniform { min: Duration::ZERO, max: Duration::ZERO };
     for load in [Load::Hold(20), Load::Users { users: 20, think }, Load::Throughput(1_000_000)] {
         let mut world = World::new(vec![client("16.0.0.1", 80, load, None)], 10_000);
@@ -88,8 +88,8 @@ fn a_closed_loop_waits_for_somebody_to_be_on() {
         world.run(Duration::from_millis(200), |_, _| {});
         let after = world.client.tally(0).unwrap().flows;
         assert_eq!((after.made, after.offered, after.active), (before.made, before.offered, 0));
-        assert_eq!(after.switched_off, 0, "nothing is asked for in vain");
-        assert_eq!(world.client.next(), None, "{load:?}: there is nothing to wake up for");
+        assert_eq!(after.switched_off, 0, "no flow was due in vain");
+        assert_eq!(world.client.next(), None, "{load:?}: unexpected deadline");
         world.client.switch_off(&off("16.0.0.", &[(1, 9)]));
         world.run(Duration::from_millis(5), |_, _| {});
         assert_eq!(clients(&world.client, &world), [10].into(), "{load:?}");

@@ -1,4 +1,4 @@
-//! Frames that are changed on their way, or come again.
+//! Frames that are modified or duplicated on the way.
 
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_base::time::{Duration, Instant};
@@ -10,23 +10,23 @@ use wirestorm_stack::program::{Buffer, Buffers, Instruction};
 
 use super::world::{SECOND, STEP, World, client, options, pass_by, server, template};
 
-/// Where IPv4 and TCP begin, and the fields of TCP.
+/// Offset of the TCP header after Ethernet and IPv4, and of its fields.
 const TCP: usize = 34;
 const SEQUENCE: usize = TCP + 4;
 const OFFSET: usize = TCP + 12;
 const FLAGS: usize = TCP + 13;
 const CHECKSUM: usize = TCP + 16;
 const URGENT: usize = TCP + 18;
-/// The value of the timestamps of a SYN: behind the longest segment, and SACK-permitted.
+/// Offset of TSval in a SYN, after the MSS and SACK-permitted options.
 const TIMESTAMP: usize = TCP + 20 + 4 + 4;
 
-/// A client that asks once, and a server that answers and closes first, so that it remembers the
-/// connection for a minute. Checksums are not looked at.
+/// A client that sends one request, and a server that answers and closes first, so that it stays in
+/// TIME-WAIT for a minute. Checksums are not verified.
 fn world(timestamps: bool) -> World {
     world_of([timestamps; 2])
 }
 
-/// The same, where the client and the server differ.
+/// Like [`world`], with different settings for client and server.
 fn world_of(timestamps: [bool; 2]) -> World {
     let mut buffers = Buffers::default();
     let ask = buffers.push(Buffer::new(b"page", 0, &[]));
@@ -52,7 +52,7 @@ fn world_of(timestamps: [bool; 2]) -> World {
     world
 }
 
-/// Lets time pass; `look` sees and changes what the client sends.
+/// Runs for a time; `look` may modify the client's frames.
 fn run(world: &mut World, span: Duration, mut look: impl FnMut(&mut [u8])) {
     let end = world.now + span;
     while world.now < end {
@@ -76,12 +76,12 @@ fn add(frame: &mut [u8], place: usize, number: i32) {
     *field = u32::from_be_bytes(*field).wrapping_add(number.cast_unsigned()).to_be_bytes();
 }
 
-/// A server that remembers a connection of which all is over, and the SYN that began it.
+/// Returns a server in TIME-WAIT, and the SYN of its connection.
 fn remembering(timestamps: bool) -> (World, Vec<u8>) {
     remembering_of([timestamps; 2])
 }
 
-/// The same, where the client and the server differ.
+/// Like [`remembering`], with different settings for client and server.
 fn remembering_of(timestamps: [bool; 2]) -> (World, Vec<u8>) {
     let mut world = world_of(timestamps);
     let mut syn = Vec::new();
@@ -95,7 +95,7 @@ fn remembering_of(timestamps: [bool; 2]) -> (World, Vec<u8>) {
     (world, syn)
 }
 
-/// Flags of all that the server says now.
+/// Flags of all segments that the server sends now.
 fn answers(world: &mut World) -> Vec<u8> {
     world.server.breathe(world.now, &mut world.down.0, &mut world.up.1).unwrap();
     let mut batch = Vec::new();
@@ -108,18 +108,18 @@ fn answers(world: &mut World) -> Vec<u8> {
     batch.into_iter().map(flags).collect()
 }
 
-/// RFC 6191 section 2: what could be a SYN of the last connection that comes late takes nothing over.
+/// RFC 6191 section 2: a SYN that may be an old duplicate does not replace the connection.
 #[test]
-fn a_syn_that_may_be_old_does_not_end_time_wait() {
+fn possibly_old_syn_does_not_end_time_wait() {
     const SYN_ACK: u8 = 0x12;
     const ACK: u8 = 0x10;
-    // What is added to the sequence number and the timestamp of the first SYN, and whether it
-    // begins a new connection.
+    // Change of the first SYN's sequence number and timestamp, and whether it opens a new
+    // connection.
     let by_timestamp = [
         ((0, 0), false),
         ((1_000_000, -1), false),
         ((-1, 0), false),
-        // All that came later had later ones.
+        // All later segments had later timestamps.
         ((1_000_000, 1), false),
         ((-1_000_000, 1_000), true),
         ((1_000_000, 1_000), true),
@@ -144,10 +144,10 @@ fn a_syn_that_may_be_old_does_not_end_time_wait() {
     }
 }
 
-/// RFC 6191 section 2: "If the previous incarnation of the connection did not use Timestamps", one that
-/// has them is another, where they would be used.
+/// RFC 6191 section 2: "If the previous incarnation of the connection did not use Timestamps", a
+/// SYN with timestamps opens a new connection, provided that the server uses them.
 #[test]
-fn a_syn_with_timestamps_is_none_of_a_connection_that_had_none() {
+fn syn_with_timestamps_replaces_a_connection_without_them() {
     for uses in [true, false] {
         let (mut world, first) = remembering_of([false, uses]);
         let (_, mut syn) = remembering(true);
@@ -159,9 +159,9 @@ fn a_syn_with_timestamps_is_none_of_a_connection_that_had_none() {
     }
 }
 
-/// RFC 9293 section 3.8.5: the pointer is not looked at, wherever it points.
+/// RFC 9293 section 3.8.5: the urgent pointer is ignored, whatever its value.
 #[test]
-fn what_is_urgent_arrives_in_its_place() {
+fn urgent_data_arrives_in_line() {
     for pointer in [0_u16, 1, 4, u16::MAX] {
         let mut world = world(true);
         let mut urgent = 0;
@@ -179,26 +179,26 @@ fn what_is_urgent_arrives_in_its_place() {
 }
 
 #[test]
-fn segments_that_are_no_segments_are_counted_by_what_is_wrong() {
+fn invalid_segments_are_counted_by_cause() {
     let (mut world, syn) = remembering(true);
     let mut hear = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut frame = syn.clone();
         change(&mut frame);
         put(&mut world.up, &frame);
-        assert_eq!(answers(&mut world), [0_u8; 0], "nobody can be answered");
+        assert_eq!(answers(&mut world), [0_u8; 0], "a segment without ports gets no answer");
         let tcp = world.server.tcp();
         [tcp.rcvbadoff, tcp.rcvshort, tcp.rcvbadsum, world.server.strays().damaged]
     };
-    assert_eq!(hear(&|frame| frame[OFFSET] = 0x40), [1, 0, 0, 1], "less than the least");
-    assert_eq!(hear(&|frame| frame[OFFSET] = 0xf0), [2, 0, 0, 2], "more than is there");
+    assert_eq!(hear(&|frame| frame[OFFSET] = 0x40), [1, 0, 0, 1], "below the minimum");
+    assert_eq!(hear(&|frame| frame[OFFSET] = 0xf0), [2, 0, 0, 2], "beyond the end");
     let cut = |frame: &mut Vec<u8>, bytes: usize| {
         frame.truncate(TCP + bytes);
         frame[16..18].copy_from_slice(&(20 + bytes as u16).to_be_bytes());
     };
-    assert_eq!(hear(&|frame| cut(frame, 19)), [2, 1, 0, 3], "less than a header");
-    assert_eq!(hear(&|frame| cut(frame, 3)), [2, 2, 0, 4], "less than its ports");
+    assert_eq!(hear(&|frame| cut(frame, 19)), [2, 1, 0, 3], "shorter than a header");
+    assert_eq!(hear(&|frame| cut(frame, 3)), [2, 2, 0, 4], "shorter than the ports");
 
-    // Where checksums are looked at.
+    // With checksum verification.
     let mut world = World::new(vec![], 0);
     for (damage, expected) in [(CHECKSUM, [1, 1]), (CHECKSUM - 2, [2, 2])] {
         let mut frame = syn.clone();
@@ -208,7 +208,7 @@ fn segments_that_are_no_segments_are_counted_by_what_is_wrong() {
         let counted = [world.server.tcp().rcvbadsum, world.server.strays().damaged];
         assert_eq!(counted, expected);
     }
-    // Of IP itself nobody knows whose it was.
+    // Damage in the IP header is attributed to no flow.
     let mut frame = syn.clone();
     frame[22] ^= 1;
     put(&mut world.up, &frame);
@@ -218,10 +218,10 @@ fn segments_that_are_no_segments_are_counted_by_what_is_wrong() {
 }
 
 #[test]
-fn a_reset_for_which_there_is_no_frame_is_counted() {
+fn reset_without_a_free_frame_is_counted() {
     const RESET: u8 = 0x14;
     let (_, mut syn) = remembering(true);
-    // Nobody waits there.
+    // Nothing listens there.
     syn[TCP + 3] += 1;
     let mut world = world(true);
     let held: Vec<_> = std::iter::from_fn(|| world.down.0.take()).collect();

@@ -1,4 +1,4 @@
-//! Between whom flows are, and from which ports.
+//! Addresses and ports of flows.
 
 use wirestorm_base::port::Receive;
 use wirestorm_model::load::Load;
@@ -15,7 +15,7 @@ fn with(load: Load, limit: Option<u64>, change: impl FnOnce(&mut Tuples)) -> Rol
     role
 }
 
-/// Connections that stay, or flows that do.
+/// Connections or UDP flows that stay open.
 fn staying(over: Transport, role: Role) -> Template {
     let forever = Instruction::SetIdle { millis: 0, receive_only: false };
     let wait = vec![forever, Instruction::WaitForPeerClose];
@@ -23,12 +23,12 @@ fn staying(over: Transport, role: Role) -> Template {
 }
 
 #[test]
-fn each_pair_of_client_and_server_has_all_ports_whatever_the_order() {
+fn each_client_server_pair_uses_all_ports_in_any_order() {
     let tcp = template(vec![], server(80)).transport;
     for over in [tcp, Transport::Udp] {
         for order in [Order::RoundRobin, Order::Random] {
             for pairing in [Pairing::RoundRobin, Pairing::Random, Pairing::Fixed] {
-                // 40 ports, 2 clients, 3 servers; of pairs there are two.
+                // 40 ports, 2 clients and 3 servers; a fixed pairing has only two pairs.
                 let pairs = if pairing == Pairing::Fixed { 2 } else { 6 };
                 let role = with(Load::Hold(1_000), None, |tuples| {
                     (tuples.clients.count, tuples.client_ports) = (2, 65_496..=65_535);
@@ -51,13 +51,13 @@ fn each_pair_of_client_and_server_has_all_ports_whatever_the_order() {
 }
 
 #[test]
-fn a_flow_takes_the_next_free_port() {
+fn flow_takes_the_next_free_port() {
     let tcp = template(vec![], server(80)).transport;
     let both = |tuples: &mut Tuples| {
         (tuples.clients.count, tuples.servers.count) = (1, 1);
         tuples.client_ports = 5_000..=5_009;
     };
-    // The first template takes ports 5000 to 5006, the other ones are left for the second.
+    // The first template takes ports 5000 to 5006; the second one gets the others.
     let hold = |flows| Load::Hold(flows);
     let clients = vec![
         staying(tcp, with(hold(7), Some(7), both)),

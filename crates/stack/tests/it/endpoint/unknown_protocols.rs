@@ -1,4 +1,4 @@
-//! Packets of protocols that nobody speaks.
+//! Packets of unsupported protocols.
 
 use wirestorm_base::time::Instant;
 use wirestorm_model::blackhole::Blackhole;
@@ -8,10 +8,10 @@ use wirestorm_wire::checksum;
 
 use super::world::{World, frames, options, put, server, template};
 
-/// Of SCTP.
+/// Protocol number of SCTP.
 const SCTP: u8 = 132;
 
-/// A frame with a packet of IPv4 to a server, in which something may be changed.
+/// Returns a frame with an IPv4 packet to a server; `change` may modify it.
 fn ipv4(protocol: u8, fragment: u16, data: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     let length = (20 + data.len()) as u8;
     let [high, low] = fragment.to_be_bytes();
@@ -27,7 +27,7 @@ fn ipv4(protocol: u8, fragment: u16, data: &[u8], change: impl Fn(&mut [u8])) ->
     frame
 }
 
-/// The same of IPv6, with headers of extensions that say what follows them.
+/// Returns a frame with an IPv6 packet; `next` and `extensions` are its extension headers.
 fn ipv6(next: u8, extensions: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     let length = (extensions.len() + 12) as u8;
     let mut frame = [
@@ -43,7 +43,7 @@ fn ipv6(next: u8, extensions: &[u8], change: impl Fn(&mut [u8])) -> Vec<u8> {
     frame
 }
 
-/// What a server answers to frames, and what it counts.
+/// Returns the server's answers to frames, and its counters.
 fn answers(
     sent: &[Vec<u8>],
     change: impl Fn(&mut EndpointOptions),
@@ -59,8 +59,8 @@ fn answers(
 
 /// RFC 1122 section 3.2.2.1.
 #[test]
-fn who_sends_a_protocol_of_ipv4_that_nobody_speaks_is_told() {
-    // What is of ICMP for IPv6 is nothing here.
+fn unknown_ipv4_protocol_gets_protocol_unreachable() {
+    // ICMPv6 is an unknown protocol in IPv4.
     for protocol in [SCTP, 58, 255] {
         let sent = ipv4(protocol, 0, &[7; 12], |_| {});
         let padded = [&sent[..], &[0; 14]].concat();
@@ -76,7 +76,7 @@ fn who_sends_a_protocol_of_ipv4_that_nobody_speaks_is_told() {
         assert_eq!(checksum::sum(message), 0xffff);
         assert_eq!((strays.unreachable_sent, strays.other_protocol), (1, 1));
     }
-    // Of a packet in fragments once.
+    // A fragmented packet gets one error.
     let parts = [ipv4(SCTP, 0x2000, &[7; 16], |_| {}), ipv4(SCTP, 2, &[7; 16], |_| {})];
     let (answered, strays) = answers(&parts, |_| {});
     assert_eq!((answered.len(), strays.reassembled, strays.unreachable_sent), (1, 1, 1));
@@ -84,16 +84,16 @@ fn who_sends_a_protocol_of_ipv4_that_nobody_speaks_is_told() {
 
 /// RFC 4443 section 3.4, RFC 8200 section 4.
 #[test]
-fn who_sends_a_header_of_ipv6_that_nobody_knows_is_told_where_it_is_named() {
+fn unknown_ipv6_header_gets_parameter_problem_with_its_offset() {
     let cases: [(u8, &[u8], u32); 5] = [
         (SCTP, &[], 6),
-        // That of IPv4.
+        // ICMPv4.
         (1, &[], 6),
-        // Options for each hop and for the destination.
+        // Hop-by-hop and destination options.
         (0, &[60, 0, 1, 4, 0, 0, 0, 0, SCTP, 0, 1, 4, 0, 0, 0, 0], 48),
-        // A way that is over, and longer than others.
+        // A routing header with no segments left, longer than others.
         (43, &[SCTP, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 40),
-        // A fragment that is all of its packet.
+        // A fragment that is a whole packet.
         (44, &[SCTP, 0, 0, 0, 0, 0, 0, 9], 40),
     ];
     for (next, extensions, at) in cases {
@@ -113,27 +113,28 @@ fn who_sends_a_header_of_ipv6_that_nobody_knows_is_told_where_it_is_named() {
 }
 
 #[test]
-fn nobody_is_told_of_what_is_known_or_for_many_or_damaged() {
+fn no_error_for_known_multicast_or_damaged_packets() {
     let to_nobody: [u8; 8] = [SCTP, 0, 0, 1, 0, 0, 0, 0];
     let cases = [
-        // Questions of ICMP that are not answered.
+        // ICMP queries that get no answer.
         ipv4(1, 0, &[13; 12], |_| {}),
         ipv6(58, &[], |_| {}),
-        // Nothing follows.
+        // No next header.
         ipv6(59, &[], |_| {}),
         ipv6(60, &[59, 0, 1, 4, 0, 0, 0, 0], |_| {}),
-        // Options and ways for which a packet is to be discarded: that is not the protocol's fault.
+        // Options and routing headers for which the packet is discarded before its protocol is
+        // known.
         ipv6(60, &[SCTP, 0, 0x5e, 4, 0, 0, 0, 0], |_| {}),
         ipv6(43, &to_nobody, |_| {}),
-        // Groups of Ethernet and IP, and from nobody.
+        // Ethernet and IP groups, and an unspecified source.
         ipv4(SCTP, 0, &[7; 12], |frame| frame[0] |= 1),
         ipv4(2, 0, &[7; 12], |frame| frame[30] = 224),
         ipv4(SCTP, 0, &[7; 12], |frame| frame[26..30].fill(0)),
         ipv6(SCTP, &[], |frame| frame[38] = 0xff),
         ipv6(SCTP, &[], |frame| frame[22..38].fill(0)),
-        // Another kind of frame, which begins as a packet does.
+        // A frame of another EtherType that starts like a packet.
         ipv4(SCTP, 0, &[7; 12], |frame| frame[12..14].copy_from_slice(&[0x88, 0xb5])),
-        // Longer than what is there.
+        // Longer than the frame.
         ipv4(SCTP, 0, &[7; 12], |frame| frame[17] = 200),
         ipv6(SCTP, &[], |frame| frame[19] = 200),
     ];
@@ -151,7 +152,7 @@ fn nobody_is_told_of_what_is_known_or_for_many_or_damaged() {
 }
 
 #[test]
-fn no_more_is_said_than_of_ports_where_nobody_waits() {
+fn protocol_errors_share_the_rate_limit_of_port_errors() {
     let sent: Vec<_> = (0..60).map(|_| ipv4(SCTP, 0, &[7; 12], |_| {})).collect();
     let (answered, strays) = answers(&sent, |_| {});
     assert_eq!((answered.len(), strays.unreachable_sent, strays.other_protocol), (50, 50, 60));

@@ -90,7 +90,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Templates in which the client says 4 bytes, and the server 5,000 after so many
+    /// Creates a world in which the client sends 4 bytes, and the server 5,000 after `think`
     /// microseconds.
     pub(crate) fn new(roles: Vec<Role>, think: u32) -> Self {
         let mut buffers = Buffers::default();
@@ -103,7 +103,7 @@ impl World {
         Self::with(roles, &buffers, &asks, &answers)
     }
 
-    /// Templates with programs of their own.
+    /// Creates a world with other programs.
     pub(crate) fn with(
         roles: Vec<Role>,
         buffers: &Buffers,
@@ -120,7 +120,7 @@ impl World {
         Self::of(clients, servers, buffers)
     }
 
-    /// Clients and servers of these templates.
+    /// Creates a world with these client and server templates.
     pub(crate) fn of(clients: Vec<Template>, servers: Vec<Template>, buffers: &Buffers) -> Self {
         let options = WireOptions { frames: 256, frame_length_max: 1_600 };
         Self {
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Lets time pass; `look` sees the client after every step.
+    /// Runs for a time; `look` sees the client after each step.
     pub(crate) fn run(&mut self, span: Duration, mut look: impl FnMut(Instant, &Endpoint)) {
         let end = self.now + span;
         while self.now < end {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Ends the load, and expects that so many connections were made and are over.
+    /// Stops the load, and asserts that `connections` connections were made and are over.
     #[track_caller]
     pub(crate) fn assert_over(&mut self, connections: u64) {
         self.client.stop();
@@ -165,7 +165,7 @@ pub(crate) fn rate(units: u64, span: Duration) -> Rate {
     Rate::new(units, span).unwrap()
 }
 
-/// Shows what is on a wire, to be looked at or changed.
+/// Passes each frame on a wire to `look`, which may modify it.
 pub(crate) fn pass_by(
     (transmit, receive): &mut (MemoryTransmit, MemoryReceive),
     mut look: impl FnMut(&mut [u8]),
@@ -183,7 +183,7 @@ pub(crate) fn pass_by(
     transmit.flush().unwrap();
 }
 
-/// The frames that are on a wire.
+/// Takes the frames from a wire.
 pub(crate) fn frames(transmitted: &mut impl Receive) -> Vec<Vec<u8>> {
     let mut batch = Vec::new();
     transmitted.receive(256, &mut batch).unwrap();

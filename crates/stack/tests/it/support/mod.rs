@@ -1,5 +1,5 @@
-//! Two connections and a network between them that loses, delays, reorders, repeats and damages,
-//! all drawn from a seed. Time is virtual.
+//! Two connections and a network that loses, delays, reorders, duplicates and damages segments,
+//! seeded and in virtual time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,22 +13,22 @@ use wirestorm_stack::tcp::sequence::SequenceNumber;
 use wirestorm_wire::checksum;
 use wirestorm_wire::packet::tcp::{self, Flags};
 
-/// What the network does to a segment.
+/// Properties of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
-    /// The time from one end to the other, in microseconds.
+    /// One-way delay in microseconds.
     pub(crate) delay: u64,
-    /// Up to so much more, drawn for each segment: they overtake each other.
+    /// Maximum random extra delay in microseconds, which reorders segments.
     pub(crate) jitter: u64,
-    /// Of 1,000 segments so many are lost, on average.
+    /// Average number of segments lost per 1,000.
     pub(crate) lost: u32,
-    /// The same of those that arrive twice.
+    /// Average number of segments duplicated per 1,000.
     pub(crate) doubled: u32,
-    /// The same of those in which some bits are others when they arrive.
+    /// Average number of segments per 1,000 with some flipped bits.
     pub(crate) damaged: u32,
-    /// Of 1,000 segments that may be told that they met congestion (RFC 3168) so many are.
+    /// Average number of ECN-capable segments per 1,000 that get CE (RFC 3168).
     pub(crate) marked: u32,
-    /// Bytes a second, with a queue of `queue` segments; 0: without limit.
+    /// Rate in bytes per second, with a queue of `queue` segments; 0: no limit.
     pub(crate) rate: u64,
     pub(crate) queue: usize,
 }
@@ -46,24 +46,24 @@ impl Network {
     };
 }
 
-/// One end.
+/// One end of the connection.
 pub(crate) struct Peer {
     pub(crate) settings: Settings,
     pub(crate) connection: Option<Connection>,
     pub(crate) counters: TcpCounters,
-    /// What it sends in all, and how much of that the connection was given.
+    /// Bytes that the program sends in total, and bytes that it has queued so far.
     pub(crate) sends: u32,
     given: u32,
-    /// What has arrived in order.
+    /// Bytes received in order.
     pub(crate) received: u32,
     pub(crate) is_peer_done: bool,
-    /// Bytes of the other end as they came, by offset; each is its offset modulo 251.
+    /// Received bytes of the other end, by offset; the expected value is the offset modulo 251.
     arrived: Vec<Option<u8>>,
     initial: SequenceNumber,
     peer_initial: Option<SequenceNumber>,
-    /// Behind what it ever offered room for.
+    /// End of the largest window that this end offered.
     offered: Option<SequenceNumber>,
-    /// The greatest edge that it was ever told, of what the other end offers.
+    /// Number of segments beyond the largest window that the peer offered.
     pub(crate) overruns: u32,
 }
 
@@ -85,7 +85,7 @@ impl Peer {
         }
     }
 
-    /// A program: sends all it has, in pieces of 64 KiB, then closes.
+    /// Runs the program: queues all its bytes in pieces of 64 KiB, then closes.
     fn run(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         if !connection.is_established() {
@@ -106,12 +106,12 @@ impl Peer {
     }
 }
 
-/// The content of a byte.
+/// Content of the byte at an offset.
 fn content(offset: u32) -> u8 {
     (offset % 251) as u8
 }
 
-/// What answers a segment of a connection that is gone.
+/// RST that answers a segment of a closed connection.
 fn refusal(segment: &Segment<'_>) -> Outgoing {
     Outgoing {
         sequence: segment.acknowledgement,
@@ -128,10 +128,10 @@ fn refusal(segment: &Segment<'_>) -> Outgoing {
     }
 }
 
-/// When it arrives, the how manieth it is, for whom, its traffic class, and its bytes.
+/// Arrival time, number of the transmission, receiver, traffic class and bytes of a segment.
 type OnTheWire = (u64, u64, usize, u8, Vec<u8>);
 
-/// Whether a segment is lost: whose it is, which one of those, and what it says.
+/// Decides whether a segment is lost, from its sender, its number and its content.
 type Loses = dyn Fn(usize, u64, &Segment<'_>) -> bool;
 
 pub(crate) struct World {
@@ -141,18 +141,18 @@ pub(crate) struct World {
     random: u64,
     wire: BinaryHeap<Reverse<OnTheWire>>,
     order: u64,
-    /// When each direction is free again.
+    /// Time when each direction is idle again.
     free: [u64; 2],
-    /// How long segments of each waited for that in all, in microseconds, and how many did.
+    /// Total queueing delay of each direction in microseconds, and the number of segments.
     pub(crate) waited: [(u64, u64); 2],
     pub(crate) trace: Vec<String>,
     pub(crate) segments: u64,
-    /// Those that arrived with other bits.
+    /// Number of segments that arrived damaged.
     pub(crate) damaged: u64,
-    /// Loses these segments, counted from 0 by direction, beside what is drawn.
+    /// Selects segments to lose, counted from 0 per direction, besides random losses.
     pub(crate) loses: Box<Loses>,
     count: [u64; 2],
-    /// Whether an end hears all that arrives at one time before it says anything that can wait.
+    /// Whether an end processes all segments that arrive together before it sends.
     pub(crate) batches: [bool; 2],
 }
 
@@ -193,12 +193,12 @@ impl World {
         (self.random >> 11) % end.max(1)
     }
 
-    /// Lets both go on until nothing happens any more, or until `limit` microseconds have passed.
+    /// Runs both ends until nothing happens any more, but at most for `limit` microseconds.
     pub(crate) fn run(&mut self, limit: u64) {
         self.run_until(limit, |_| false);
     }
 
-    /// The same, or until something has come to pass.
+    /// Like [`Self::run`], but also ends when `is_over` returns true.
     pub(crate) fn run_until(&mut self, limit: u64, is_over: impl Fn(&Self) -> bool) {
         let end = self.now + limit;
         self.serve(0);
@@ -265,7 +265,7 @@ impl World {
         let sum = checksum::sum(&bytes);
         bytes[tcp::field::CHECKSUM].copy_from_slice(&(!sum).to_be_bytes());
         let (segment, _) = Segment::parse(&bytes, Ecn::NOT_CAPABLE).expect("it was written here");
-        // The other end's offer holds for what is new.
+        // The other end's offer applies to new data only.
         let other = &self.peers[1 - place];
         let edge = other.offered;
         let is_over =
@@ -314,7 +314,7 @@ impl World {
         }
     }
 
-    /// The traffic class of a packet when it arrives.
+    /// Returns the traffic class of a packet on arrival.
     fn mark(&mut self, is_ecn_capable: bool) -> u8 {
         const CAPABLE: u8 = 0b10;
         const MET_CONGESTION: u8 = 0b11;
@@ -326,9 +326,9 @@ impl World {
         if is_marked { MET_CONGESTION } else { CAPABLE }
     }
 
-    /// Changes some bits, if it comes to that: so few next to each other that the checksum shows it.
+    /// Flips some bits at random, few and close enough for the checksum to detect it.
     fn damage(&mut self, bytes: &mut [u8]) {
-        // Where nothing is damaged, nothing is drawn: the same seeds do the same as ever.
+        // Draw nothing without damage, so that old seeds give the same runs.
         if self.network.damaged == 0 || self.draw(1_000) >= u64::from(self.network.damaged) {
             return;
         }
@@ -396,7 +396,7 @@ impl World {
             return self.send(place, &refusal(&segment));
         }
         let arrival = connection.arrive(&segment, &peer.settings, now, &mut peer.counters);
-        // Every byte that is told of must have come, with its own content.
+        // Each byte that is reported must have arrived, with its own content.
         for offset in peer.received..peer.received + arrival.data {
             assert_eq!(peer.arrived.get(offset as usize), Some(&Some(content(offset))));
         }
@@ -404,7 +404,7 @@ impl World {
         peer.is_peer_done |= arrival.is_end;
     }
 
-    /// Whether both got what the other sent, once and in order, and nothing is left.
+    /// Asserts that both ends received all data once and in order, and closed.
     #[track_caller]
     pub(crate) fn assert_done(&self) {
         for place in 0..2 {
@@ -414,7 +414,7 @@ impl World {
                 self.trace[from..].join("\n")
             };
             assert_eq!(peer.received, other.sends, "what {place} received\n{}", tail());
-            assert!(peer.is_peer_done, "{place} heard the end\n{}", tail());
+            assert!(peer.is_peer_done, "{place} did not receive the end\n{}", tail());
             assert_eq!(peer.end(), Some(End::Closed), "the end of {place}\n{}", tail());
             assert_eq!(peer.overruns, 0, "windows overrun by {place}\n{}", tail());
             assert_eq!(peer.connection.as_ref().map(Connection::state), Some(State::Closed));

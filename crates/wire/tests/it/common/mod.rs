@@ -1,22 +1,22 @@
-//! What several tests of this crate need.
+//! Helpers for the tests of this crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wirestorm_wire::capture::{CaptureError, Decoder, RecordHeader, Step};
 
-/// What a whole capture came to.
+/// Result of decoding a whole capture.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decoded {
-    /// Its records, up to the error.
+    /// Records before the error.
     pub(crate) records: Vec<(RecordHeader, Vec<u8>)>,
-    /// Why it ended early.
+    /// Error that stopped the decoder.
     pub(crate) error: Option<CaptureError>,
-    /// Where the decoder stood at the end.
+    /// Final position of the decoder.
     pub(crate) position: u64,
 }
 
-/// Decodes a capture that comes in pieces whose sizes are `pieces`, again and again.
+/// Decodes a capture in pieces whose sizes repeat `pieces`.
 pub(crate) fn decode_in_pieces(file: &[u8], pieces: &[usize]) -> Decoded {
     let mut decoder = Decoder::new();
     let mut decoded = Decoded { records: Vec::new(), error: None, position: 0 };
@@ -42,7 +42,7 @@ pub(crate) fn decode_in_pieces(file: &[u8], pieces: &[usize]) -> Decoded {
             }
             Ok(Step::End) => break,
             Err(error) => {
-                // An error is final.
+                // The decoder must repeat the error.
                 assert_eq!(decoder.step(input, end_of_input), Err(error));
                 decoded.error = Some(error);
                 break;
@@ -55,12 +55,13 @@ pub(crate) fn decode_in_pieces(file: &[u8], pieces: &[usize]) -> Decoded {
     decoded
 }
 
-/// Decodes a capture that is there as a whole.
+/// Decodes a complete capture.
 pub(crate) fn decode(file: &[u8]) -> Decoded {
     decode_in_pieces(file, &[usize::MAX / 2])
 }
 
-/// The real captures, in the order of their names; `None`, with a word, where they are absent.
+/// Returns the real captures, sorted by name. Prints a message and returns `None` if there are
+/// none.
 pub(crate) fn real_captures() -> Option<Vec<PathBuf>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -76,7 +77,8 @@ pub(crate) fn real_captures() -> Option<Vec<PathBuf>> {
     Some(captures)
 }
 
-/// What a program of Wireshark prints; `None`, with a word, where it is not installed.
+/// Returns the output of a Wireshark program. Prints a message and returns `None` if it is not
+/// installed.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => {
@@ -91,18 +93,18 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// A folder that is removed at the end.
+/// A temporary folder that is removed on drop.
 pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
-    /// A new folder, named after `test` and this process.
+    /// Creates a folder named after `test` and this process.
     pub(crate) fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("wirestorm-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Self(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("UTF-8").to_owned()
     }

@@ -1,19 +1,19 @@
-//! How fast the network delivers what is sent (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate estimation (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! With everything that is sent it is remembered how much had been delivered by then, and when. When
-//! it arrives, what was delivered since over the time that took is a sample of the rate.
+//! Each transmission stores the number of bytes delivered so far, and the time. When it arrives,
+//! the bytes delivered since, divided by the time, are a sample of the delivery rate.
 
 use alloc::collections::VecDeque;
 
 use crate::tcp::ranges::SequenceRange;
 use crate::tcp::sequence::SequenceNumber;
 
-/// The most parts of what is in flight that are told apart: where there are more, what is sent
-/// counts with what was sent before it.
+/// Maximum number of tracked parts of the flight; beyond it, new data merges with the previous
+/// part.
 const FLIGHTS_MAX: usize = 4_096;
 
-/// What was sent at one time, up to `end` from the end of the one before it; times are in
-/// microseconds, and the names of the draft are those of a packet P.
+/// Data sent at one time, from the end of the previous part up to `end`. Times are in microseconds;
+/// the draft has the same values for a packet P.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) struct Flight {
     end: SequenceNumber,
@@ -27,36 +27,36 @@ pub(in crate::tcp) struct Flight {
     first_sent_at: u64,
     /// P.is_app_limited.
     is_app_limited: bool,
-    /// Whether it was sent before.
+    /// Whether it is a retransmission.
     is_again: bool,
 }
 
-/// "rs" of the draft.
+/// Rate sample ("rs" of the draft).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tcp) struct RateSample {
-    /// Bytes delivered over the interval.
+    /// Bytes delivered in the interval.
     pub(super) bytes: u64,
-    /// The interval, in microseconds.
+    /// Interval in microseconds.
     pub(super) interval: u64,
-    /// How much had been delivered when it began.
+    /// Total bytes delivered at the start of the interval.
     pub(super) prior_delivered: u64,
     pub(super) is_app_limited: bool,
 }
 
-/// What an acknowledgement delivered.
+/// Result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tcp) struct Delivered {
-    /// Bytes, each counted once.
+    /// Newly delivered bytes, each counted once.
     pub(super) bytes: u32,
     pub(super) sample: Option<RateSample>,
-    /// How long ago the newest of it was sent, in microseconds; nothing of what was sent again.
+    /// Age of the newest delivered part in microseconds; `None` for a retransmission.
     pub(super) round_trip: Option<u32>,
 }
 
-/// What is known of deliveries.
+/// Delivery state of a connection.
 #[derive(Clone, Debug, Default)]
 pub(in crate::tcp) struct Delivery {
-    /// All that is in flight, in order.
+    /// Parts of the data in flight, in order.
     flights: VecDeque<Flight>,
     /// C.delivered, in bytes.
     pub(super) total: u64,
@@ -64,23 +64,24 @@ pub(in crate::tcp) struct Delivery {
     pub(super) at: u64,
     /// C.first_sent_time.
     first_sent_at: u64,
-    /// C.app_limited: until so much is delivered the program was the limit; 0: it was not.
+    /// C.app_limited: samples are application-limited until this many bytes are delivered; 0: not
+    /// limited.
     app_limited: u64,
-    /// Behind what was delivered, if all of it were in order.
+    /// Number up to which deliveries are counted, as if all of them were in order.
     counted: Option<SequenceNumber>,
-    /// When there was nothing more to send, and room for it.
+    /// Time since when there was window but no data to send.
     dry_at: Option<u64>,
 }
 
 impl Delivery {
-    /// There is nothing to send, though there were room for it.
+    /// Records that there is no data to send although the window has room.
     pub(in crate::tcp) fn note_dry(&mut self, now: u64) {
         self.dry_at.get_or_insert(now);
     }
 
-    /// There is something to send, whether it may leave or not, with so many bytes in flight.
+    /// Records that there is data to send, whether it may leave now or not.
     pub(in crate::tcp) fn note_ready(&mut self, in_flight: u32, now: u64) {
-        // The program came late: what it has now could have been sent before.
+        // The program was late: the data could have been sent earlier.
         if self.dry_at.take().is_some_and(|at| at < now) {
             self.limit_by_program(in_flight);
         }
@@ -91,8 +92,8 @@ impl Delivery {
         self.app_limited > 0
     }
 
-    /// Notes that a range leaves, with so many bytes in flight before. Returns whether that is a
-    /// new beginning after the program had nothing to send.
+    /// Records a transmission with `in_flight` bytes outstanding before it. Returns whether it
+    /// restarts after an idle period of the program.
     pub(in crate::tcp) fn note_sent(
         &mut self,
         range: SequenceRange,
@@ -122,12 +123,12 @@ impl Delivery {
         is_beginning && self.app_limited > 0
     }
 
-    /// Samples of what is in flight say what was sent, not what could have been.
+    /// Marks the samples of the data in flight as application-limited.
     pub(super) fn limit_by_program(&mut self, in_flight: u32) {
         self.app_limited = (self.total + u64::from(in_flight)).max(1);
     }
 
-    /// Of what of a range arrived, the part that was sent last.
+    /// Returns the last sent part among those that a delivered range covers.
     pub(in crate::tcp) fn newest(
         &self,
         range: SequenceRange,
@@ -144,8 +145,8 @@ impl Delivery {
         overlapping.copied().max_by_key(Flight::order)
     }
 
-    /// Notes that all before a number has arrived, and so many bytes beyond it; the newest of what
-    /// has arrived now was sent as `newest`. Samples over less than the least round trip are none.
+    /// Updates the totals after an acknowledgement; `newest` is the last sent part of the delivered
+    /// data. An interval shorter than the minimum round-trip time gives no sample.
     pub(in crate::tcp) fn note_delivered(
         &mut self,
         unacknowledged: SequenceNumber,
@@ -156,7 +157,7 @@ impl Delivery {
     ) -> Delivered {
         self.advance(unacknowledged);
         let Some(counted) = &mut self.counted else { return Delivered::default() };
-        // After a timeout what the peer told of is forgotten, and does not count a second time.
+        // After a timeout the SACK scoreboard is cleared; its bytes must not count twice.
         let reached = unacknowledged + beyond;
         let bytes = reached.distance_from(*counted).max(0).cast_unsigned();
         *counted += bytes;
@@ -171,7 +172,7 @@ impl Delivery {
         self.first_sent_at = flight.at;
         let sending = flight.at.saturating_sub(flight.first_sent_at);
         let interval = sending.max(now.saturating_sub(flight.delivered_at));
-        // "interval < min_rtt": what was acknowledged may be of an earlier transmission.
+        // "interval < min_rtt": the acknowledgement may be for an earlier transmission.
         let is_possible = interval > 0 && interval >= u64::from(least_round_trip);
         let sample = RateSample {
             bytes: self.total.saturating_sub(flight.delivered),
@@ -196,7 +197,7 @@ impl Delivery {
     fn record(&mut self, range: SequenceRange, flight: Flight) {
         let has_room = self.flights.len() + 2 < FLIGHTS_MAX;
         match self.flights.back_mut() {
-            // Behind all others.
+            // New data, after all other.
             Some(last) if !range.start.is_before(last.end) => {
                 let is_same = Flight { end: last.end, ..flight } == *last;
                 if is_same || !has_room {
@@ -218,7 +219,7 @@ impl Delivery {
         self.flights.push_back(flight);
     }
 
-    /// Makes a number the end of a part.
+    /// Splits a part so that one ends at `at`.
     fn split(&mut self, at: SequenceNumber) {
         let place = self.flights.partition_point(|it| it.end.is_before(at));
         let Some(flight) = self.flights.get(place).copied() else { return };
@@ -229,7 +230,7 @@ impl Delivery {
 }
 
 impl Flight {
-    /// Which of several was sent last.
+    /// Order of transmissions: the greatest was sent last.
     pub(in crate::tcp) const fn order(&self) -> (u64, u64) {
         (self.delivered, self.at)
     }
@@ -245,7 +246,7 @@ mod tests {
         SequenceRange { start: START + from, end: START + to }
     }
 
-    /// What is sent in bursts, and acknowledged up to a number or told of.
+    /// A flow that is sent in bursts and acknowledged cumulatively or with SACK.
     struct Flow {
         delivery: Delivery,
         acknowledged: u32,
@@ -280,8 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_what_was_delivered_in_a_round_trip() {
-        // A segment of 1000 bytes each millisecond, for which 10 ms are taken.
+    fn rate_is_the_delivered_bytes_per_round_trip() {
+        // A segment of 1000 bytes each millisecond, delivered after 10 ms.
         let mut flow = Flow::new();
         for now in 0..10 {
             flow.send(1_000, now * 1_000);
@@ -297,34 +298,35 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_that_come_together_do_not_make_it_faster_than_it_was_sent() {
+    fn batched_acknowledgements_do_not_inflate_the_rate() {
         let mut flow = Flow::new();
         for now in 0..10 {
             flow.send(1_000, now * 1_000);
         }
-        // All of them at once; what was sent took 9 ms, the first 19 ms to be heard of.
+        // One acknowledgement for all: sending took 9 ms, the first acknowledgement came after 19
+        // ms.
         let delivered = flow.acknowledge(10_000, 19_000);
         assert_eq!(delivered.bytes, 10_000);
         assert_eq!(rate(delivered), 10_000 * 1_000_000 / 19_000);
-        // What is acknowledged sooner than any round trip was is no sample.
+        // An acknowledgement earlier than the minimum round-trip time gives no sample.
         flow.send(1_000, 20_000);
         let delivered = flow.acknowledge(11_000, 20_500);
         assert_eq!((delivered.bytes, delivered.sample), (1_000, None));
     }
 
     #[test]
-    fn samples_of_what_the_program_left_out_are_marked_until_that_is_delivered() {
+    fn application_limited_samples_are_marked() {
         let mut flow = Flow::new();
         assert!(!flow.send(2_000, 0));
         flow.delivery.note_dry(0);
         let is_limited = |delivered: Delivered| delivered.sample.unwrap().is_app_limited;
         assert!(!is_limited(flow.acknowledge(2_000, 10_000)));
-        // It comes late, after a pause.
+        // The program sends late, after a pause.
         assert!(flow.send(2_000, 50_000));
         assert!(is_limited(flow.acknowledge(4_000, 60_000)));
         assert!(!flow.send(2_000, 60_000));
         assert!(!is_limited(flow.acknowledge(6_000, 70_000)));
-        // What comes at once is not late.
+        // Data at the same time is not late.
         flow.send(2_000, 70_000);
         flow.delivery.note_dry(70_000);
         flow.send(2_000, 70_000);
@@ -332,12 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_told_of_counts_once_even_if_that_is_forgotten() {
+    fn sacked_bytes_count_once_even_after_a_timeout() {
         let mut flow = Flow::new();
         flow.send(10_000, 0);
         flow.told = 6_000;
         assert_eq!(flow.acknowledge(1_000, 10_000).bytes, 7_000);
-        // A timeout: the peer may have thrown it away.
+        // After a timeout the peer may have discarded SACKed data.
         flow.told = 0;
         assert_eq!(flow.acknowledge(3_000, 20_000).bytes, 0);
         assert_eq!(flow.acknowledge(10_000, 30_000).bytes, 3_000);
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_was_sent_then_and_tells_no_round_trip() {
+    fn retransmission_gives_a_rate_but_no_round_trip_sample() {
         let mut flow = Flow::new();
         for now in 0..5 {
             flow.send(1_000, now * 1_000);
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_flight_are_no_more_than_so_many() {
+    fn number_of_tracked_parts_is_bounded() {
         let mut flow = Flow::new();
         for now in 0..2 * FLIGHTS_MAX as u64 {
             flow.send(10, now);

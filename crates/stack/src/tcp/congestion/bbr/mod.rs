@@ -1,14 +1,14 @@
-//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), as Linux has it.
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), as in Linux.
 //!
 //! ```text
-//! what is delivered -> delivery -> rate    -> windowed_max -> bandwidth \          / pacing rate
+//! acknowledgements  -> delivery -> rate    -> windowed_max -> bandwidth \          / pacing rate
 //!                                                                       > mode <
-//!                              \-> round trip -> the least of 10 s      /          \ window
+//!                              \-> round trip -> minimum of 10 s        /          \ window
 //! ```
 //!
-//! Beside the draft the window has room for what comes of acknowledgements in batches, as in Linux
-//! since 5.1 ([`Aggregation`]). Not there is what Linux does about policers ("long-term bandwidth"),
-//! which the draft has not.
+//! In addition to the draft, the window has headroom for acknowledgements in batches, as in Linux
+//! since 5.1 ([`Aggregation`]). The policer detection of Linux ("long-term bandwidth") is missing;
+//! the draft does not have it.
 
 mod delivery;
 mod pacing;
@@ -19,16 +19,17 @@ pub(in crate::tcp) use self::pacing::Pacing;
 use self::windowed_max::WindowedMax;
 use super::{WINDOW_MAX, Window};
 
-/// Gains are 256ths.
+/// Gains are in units of 1/256.
 const UNIT: u64 = 256;
 /// BBRHighGain: 2/ln(2), "the minimum gain value that will allow the sending rate to double each
 /// round".
 const HIGH_GAIN: u64 = 739;
-/// Its reciprocal, which drains in a round what that has queued.
+/// Reciprocal of the high gain, which drains in one round the queue that startup built.
 const DRAIN_GAIN: u64 = 88;
-/// The pacing gains of PROBE_BW: a round trip that asks for more, one that gives it back, and six.
+/// Pacing gains of PROBE_BW: one round trip to probe for more, one to drain, and six at the
+/// estimate.
 const CYCLE: [u64; 8] = [320, 192, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-/// The window is so many times what fits the path, as acknowledgements come late and together.
+/// Window gain in PROBE_BW: twice the BDP, because acknowledgements may be delayed and batched.
 const WINDOW_GAIN: u64 = 512;
 
 /// BtlBwFilterLen, in round trips.
@@ -37,15 +38,15 @@ const BANDWIDTH_ROUNDS: u32 = 10;
 const ROUND_TRIP_SPAN: u64 = 10_000_000;
 /// ProbeRTTDuration, in microseconds.
 const PROBE_ROUND_TRIP_SPAN: u64 = 200_000;
-/// BBRMinPipeCwnd, in segments: enough for peers that acknowledge every second one.
+/// BBRMinPipeCwnd, in segments: enough for peers that acknowledge every second segment.
 const SEGMENTS_MIN: u32 = 4;
-/// The pipe is full once the bandwidth has not grown by a quarter in so many round trips.
+/// Number of round trips without bandwidth growth of 25 % after which the pipe is full.
 const FULL_ROUNDS: u8 = 3;
 
-/// Microseconds of a second.
+/// Microseconds per second.
 const SECOND: u64 = 1_000_000;
 
-/// A window and a rate that follow from a model of the path.
+/// Congestion window and pacing rate from a model of the path.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     pub(super) window: Window,
@@ -53,25 +54,25 @@ pub struct Bbr {
     pub(in crate::tcp) pacing: Pacing,
     pub(in crate::tcp) before: Before,
     mode: Mode,
-    /// BtlBw, in bytes a second.
+    /// BtlBw, in bytes per second.
     bandwidth: WindowedMax,
     /// round_count.
     rounds: u32,
-    /// next_round_delivered: the round is over when what is sent from then on is delivered.
+    /// next_round_delivered: the round ends when this many bytes are delivered.
     round_ends: u64,
     is_round_start: bool,
-    /// RTprop, in microseconds, and when it was measured.
+    /// RTprop in microseconds, and the time of its measurement.
     least_round_trip: Option<u32>,
     least_at: u64,
-    /// full_bw, and for how many rounds the bandwidth has not exceeded it by much.
+    /// full_bw, and the number of rounds without significant growth above it.
     full_bandwidth: u64,
     full_rounds: u8,
     /// filled_pipe.
     is_full: bool,
-    /// prior_cwnd: what the window was before a repair or PROBE_RTT.
+    /// prior_cwnd: window before a recovery or PROBE_RTT.
     prior_window: u32,
     repair: Repair,
-    /// packet_conservation: as much leaves as arrives.
+    /// packet_conservation: send no more than is delivered.
     conserves: bool,
     /// idle_restart.
     restarts: bool,
@@ -79,67 +80,67 @@ pub struct Bbr {
     aggregation: Aggregation,
 }
 
-/// What was before the acknowledgement that is being taken.
+/// State before the acknowledgement in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct Before {
     /// Bytes in flight.
     pub(in crate::tcp) in_flight: u32,
-    /// Of what it delivers, the part that was sent last.
+    /// Last sent part of the data that it delivers.
     pub(in crate::tcp) newest: Option<Flight>,
 }
 
-/// Its states.
+/// States of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Doubles its rate in each round until the pipe is full.
+    /// Doubles the rate each round until the pipe is full.
     Startup,
-    /// Empties the queue that this has made.
+    /// Drains the queue that startup built.
     Drain,
-    /// Mostly as fast as the path.
+    /// Probes for bandwidth; the average rate is that of the path.
     ProbeBandwidth { phase: u8, since: u64 },
-    /// Next to nothing is in flight, to see the round trip without a queue: until a time, once
-    /// there is that little, and longer than a round.
+    /// Keeps a minimum in flight to measure the round-trip time without a queue. `until` is set
+    /// once the flight has shrunk; the state also lasts at least one round.
     ProbeRoundTrip { until: Option<u64>, has_round: bool },
 }
 
-/// Whether a loss is being repaired.
+/// Kind of loss recovery in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tcp) enum Repair {
     #[default]
     None,
-    /// Without the timer.
+    /// Fast recovery.
     Recovery,
-    /// The retransmission timer expired, and what was sent before is not all acknowledged.
+    /// Recovery from a retransmission timeout, until data sent before it is acknowledged.
     Timeout,
 }
 
-/// What an acknowledgement says, in bytes and microseconds.
+/// Content of an acknowledgement, in bytes and microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tcp) struct Acknowledgement {
     pub(in crate::tcp) now: u64,
     pub(in crate::tcp) delivered: Delivered,
-    /// What was found to be lost.
+    /// Bytes newly found to be lost.
     pub(in crate::tcp) lost: u32,
     pub(in crate::tcp) in_flight_before: u32,
     pub(in crate::tcp) in_flight: u32,
     pub(in crate::tcp) repair: Repair,
 }
 
-/// How much more than the bandwidth says arrives at a time, where acknowledgements come together.
+/// Estimate of how much more than the bandwidth is acknowledged at once, due to batches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Aggregation {
-    /// What was acknowledged since a time.
+    /// Bytes acknowledged since the start of the epoch.
     acknowledged: u64,
     since: u64,
-    /// The most beyond what was to be expected, in the present window of rounds and in the last.
+    /// Maximum excess in the current and the previous window of rounds.
     most: [u64; 2],
     rounds: u8,
 }
 
 impl Aggregation {
-    /// Each of two windows has so many rounds.
+    /// Number of rounds in each of the two windows.
     const ROUNDS: u8 = 5;
-    /// The bandwidth times so many microseconds bounds it.
+    /// Time in microseconds; the bandwidth times this time bounds the excess.
     const SPAN_MAX: u64 = 100_000;
 
     fn note(&mut self, heard: &Acknowledgement, is_round_start: bool, bandwidth: u64, window: u32) {
@@ -164,7 +165,7 @@ impl Aggregation {
     }
 }
 
-/// What a rate of bytes a second is in so many microseconds.
+/// Bytes that a rate in bytes per second delivers in a time.
 fn bytes_in(rate: u64, micros: u64) -> u64 {
     let bytes = u128::from(rate) * u128::from(micros) / u128::from(SECOND);
     u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -200,17 +201,17 @@ impl Bbr {
         u32::from(self.window.mss)
     }
 
-    /// What is in flight at most, at least, in bytes.
+    /// Minimum congestion window in bytes.
     fn window_min(&self) -> u32 {
         SEGMENTS_MIN * self.segment()
     }
 
-    /// A loss was found without the timer.
+    /// Handles a loss that was not detected by timeout.
     pub(super) fn on_loss(&mut self) {
         self.save_window();
     }
 
-    /// The retransmission timer expired: what the path was is to be found out anew.
+    /// Handles a retransmission timeout: restarts the estimate of the path.
     pub(super) fn on_timeout(&mut self) {
         self.save_window();
         self.window.bytes = self.segment();
@@ -228,7 +229,7 @@ impl Bbr {
         self.prior_window = self.window.bytes.max(before);
     }
 
-    /// The first data leaves: BBRInitPacingRate, by the round trip of SYN.
+    /// Sets the initial pacing rate from the round trip of the SYN (BBRInitPacingRate).
     pub(in crate::tcp) fn begin(&mut self, round_trip: Option<u32>) {
         if self.pacing.rate() == 0 {
             let micros = u64::from(round_trip.unwrap_or(1_000).max(1));
@@ -237,7 +238,7 @@ impl Bbr {
         }
     }
 
-    /// Data leaves after the program had none: BBRHandleRestartFromIdle.
+    /// Handles the first transmission after an idle period (BBRHandleRestartFromIdle).
     pub(in crate::tcp) fn begin_again(&mut self, now: u64) {
         self.restarts = true;
         self.aggregation.acknowledged = 0;
@@ -249,7 +250,7 @@ impl Bbr {
         }
     }
 
-    /// Takes what an acknowledgement says: BBRUpdateModelAndState and BBRUpdateControlParameters.
+    /// Processes an acknowledgement (BBRUpdateModelAndState and BBRUpdateControlParameters).
     pub(in crate::tcp) fn on_acknowledged(&mut self, heard: &Acknowledgement) {
         self.note_bandwidth(heard);
         if heard.delivered.bytes > 0 && heard.delivered.sample.is_some() {
@@ -276,7 +277,7 @@ impl Bbr {
             self.conserves = false;
         }
         let rate = sample.bytes.saturating_mul(SECOND) / sample.interval;
-        // What the program did not send says nothing against the path.
+        // A low application-limited sample says nothing about the path.
         if !sample.is_app_limited || rate >= self.bandwidth.get() {
             self.bandwidth.note(self.rounds, rate);
         }
@@ -290,9 +291,9 @@ impl Bbr {
         let gain = CYCLE[usize::from(phase) % CYCLE.len()];
         let is_over = match gain {
             UNIT => is_whole,
-            // Until more is in flight by so much, or that was too much.
+            // Until the flight has grown by the gain, or a loss occurred.
             320 => is_whole && (heard.lost > 0 || heard.in_flight_before >= self.inflight(gain)),
-            // Until no more is in flight than fits the path.
+            // Until the flight fits the BDP again.
             _ => is_whole || heard.in_flight_before <= self.inflight(UNIT),
         };
         if is_over {
@@ -305,9 +306,10 @@ impl Bbr {
         self.mode = Mode::ProbeBandwidth { phase, since: now };
     }
 
-    /// BBREnterProbeBW: at any phase but that which gives back, so that flows do not keep step.
+    /// Starts at a random phase except the draining one (BBREnterProbeBW), so that flows do not
+    /// synchronize.
     fn begin_cycle(&mut self, now: u64) {
-        // Microseconds are as good as drawn.
+        // The time in microseconds is random enough.
         let drawn = (now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (CYCLE.len() as u64 - 1);
         let phase = if drawn == 0 { 0 } else { drawn as u8 + 1 };
         self.begin_phase(phase, now);
@@ -362,7 +364,7 @@ impl Bbr {
     /// BBRHandleProbeRTT.
     fn probe_round_trip(&mut self, heard: &Acknowledgement) {
         let Mode::ProbeRoundTrip { until, has_round } = self.mode else { return };
-        // It is not the path that limits the rate now.
+        // The path does not limit the rate now.
         self.delivery.limit_by_program(heard.in_flight);
         match until {
             None if heard.in_flight <= self.window_min() => {
@@ -381,7 +383,7 @@ impl Bbr {
         }
     }
 
-    /// BBRExitProbeRTT, where it is time.
+    /// Leaves PROBE_RTT if its time is over (BBRExitProbeRTT).
     fn end_probe(&mut self, now: u64) {
         let Mode::ProbeRoundTrip { until: Some(until), .. } = self.mode else { return };
         if now <= until {
@@ -395,7 +397,7 @@ impl Bbr {
         }
     }
 
-    /// Those of the rate and of the window.
+    /// Returns the pacing gain and the window gain.
     fn gains(&self) -> (u64, u64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -407,7 +409,8 @@ impl Bbr {
         }
     }
 
-    /// BBRSetPacingRate. A hundredth below the bandwidth, as in Linux, so that no queue is left.
+    /// Sets the pacing rate (BBRSetPacingRate): 1 % below the bandwidth, as in Linux, so that
+    /// queues drain.
     fn set_pacing_rate(&mut self, gain: u64) {
         let rate =
             u128::from(self.bandwidth.get()) * u128::from(gain * 99) / u128::from(UNIT * 100);
@@ -417,7 +420,7 @@ impl Bbr {
         }
     }
 
-    /// BBRInflight: what fits the path times a gain, and what is on its way to be sent and heard.
+    /// BBRInflight: the BDP times a gain, plus headroom for segments being sent and acknowledged.
     fn inflight(&self, gain: u64) -> u32 {
         let Some(round_trip) = self.least_round_trip else { return self.initial_window };
         let product = bytes_in(self.bandwidth.get(), round_trip.into());
@@ -450,10 +453,10 @@ impl Bbr {
         }
     }
 
-    /// BBRModulateCwndForRecovery; returns whether the window is what a repair makes it.
+    /// Applies BBRModulateCwndForRecovery. Returns whether the recovery determines the window.
     fn follow_repair(&mut self, heard: &Acknowledgement) -> bool {
         let before = self.repair;
-        // What else is recovered from, such as a mark of the network, is none to BBR.
+        // BBR ignores recoveries for other reasons, such as an ECN mark.
         self.repair = match heard.repair {
             Repair::Timeout if before == Repair::None => Repair::None,
             repair => repair,
@@ -487,7 +490,7 @@ mod tests {
     use alloc::vec::Vec;
 
     const SEGMENT: u16 = 1_000;
-    /// 10 MB/s over 20 ms are 200 segments.
+    /// 10 MB/s over 20 ms: a BDP of 200 segments.
     const RATE: u64 = 10_000_000;
     const ROUND_TRIP: u32 = 20_000;
     const FITS: u32 = 200_000;
@@ -498,7 +501,7 @@ mod tests {
         bbr
     }
 
-    /// One acknowledgement for a round, over a path of a rate; returns when that was.
+    /// Sends one acknowledgement for a round over a path with a rate; returns its time.
     fn round(bbr: &mut Bbr, now: u64, rate: u64, in_flight: u32) -> u64 {
         let now = now + u64::from(ROUND_TRIP) + 1;
         let bytes = bytes_in(rate, ROUND_TRIP.into());
@@ -531,14 +534,14 @@ mod tests {
         bbr.on_acknowledged(&heard);
     }
 
-    /// The program, or a probe, was the limit.
+    /// Marks the sample as application-limited.
     fn limited(heard: &mut Acknowledgement) {
         if let Some(sample) = &mut heard.delivered.sample {
             sample.is_app_limited = true;
         }
     }
 
-    /// One that knows its path, at the beginning of a phase that asks for neither more nor less.
+    /// Returns a state with a known path, at the start of a phase with gain 1.
     fn steady() -> (Bbr, u64) {
         let (mut bbr, mut now) = (bbr(), 1_000_000);
         for _ in 0..6 {
@@ -552,13 +555,13 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_as_fast_as_the_first_window_in_a_round_trip_allows() {
+    fn initial_rate_sends_the_initial_window_in_a_round_trip() {
         // 10 segments in 20 ms, times 2.89.
         assert!((1_443_000..1_444_000).contains(&bbr().pacing.rate()), "{:?}", bbr().pacing);
     }
 
     #[test]
-    fn it_starts_until_the_bandwidth_has_not_grown_for_three_rounds_and_drains() {
+    fn startup_ends_after_three_rounds_without_growth_and_drains() {
         let (mut bbr, mut now) = (bbr(), 1_000_000);
         for doubled in [RATE / 8, RATE / 4, RATE / 2, RATE] {
             now = round(&mut bbr, now, doubled, FITS);
@@ -579,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_sends_little_does_not_end_the_start() {
+    fn application_limited_samples_do_not_end_startup() {
         let (mut bbr, mut now) = (bbr(), 1_000_000);
         now = round(&mut bbr, now, RATE, 0);
         for _ in 0..20 {
@@ -587,30 +590,30 @@ mod tests {
             hear(&mut bbr, now, 5_000, 0, limited);
         }
         assert_eq!((bbr.mode, bbr.bandwidth.get()), (Mode::Startup, RATE));
-        // More than was known of the path counts whoever limits it.
+        // A higher rate counts even if it is application-limited.
         hear(&mut bbr, now, 400_000, 0, limited);
         assert_eq!(bbr.bandwidth.get(), 2 * RATE);
     }
 
     #[test]
-    fn a_cycle_asks_for_more_gives_it_back_and_stays_for_six_round_trips() {
+    fn probe_cycle_probes_drains_and_cruises_for_six_round_trips() {
         let (mut bbr, mut now) = steady();
         let mut rates = Vec::new();
         for _ in 0..16 {
             rates.push(bbr.pacing.rate() * 100 / RATE);
-            // What it asks for is in flight, and what is given back is not.
+            // The flight follows the gain: larger while probing, empty while draining.
             let in_flight = if bbr.gains().0 > UNIT { FITS * 5 / 4 } else { 0 };
             now = round(&mut bbr, now, RATE, in_flight);
         }
         let cycle = [99, 99, 99, 99, 99, 99, 123, 74];
         assert_eq!(rates, [cycle, cycle].concat());
-        // What fits the path twice, and what is about to be sent and heard.
+        // Twice the BDP, plus headroom.
         let window = bbr.window.bytes;
         assert!((2 * FITS..2 * FITS + 250_000).contains(&window), "{window}");
     }
 
     #[test]
-    fn more_is_asked_for_until_it_is_in_flight_or_lost() {
+    fn probing_phase_ends_when_the_flight_has_grown_or_a_loss_occurs() {
         let at_more = || {
             let (mut bbr, mut now) = steady();
             while bbr.gains().0 != 320 {
@@ -633,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_path_was_ten_rounds_ago_is_forgotten() {
+    fn bandwidth_samples_expire_after_ten_rounds() {
         let (mut bbr, mut now) = steady();
         let known = bbr.rounds;
         for _ in 0..9 {
@@ -647,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn after_ten_seconds_next_to_nothing_is_in_flight_for_200_ms_and_a_round() {
+    fn probe_rtt_follows_ten_seconds_and_lasts_200_ms_and_a_round() {
         let (mut bbr, mut now) = steady();
         let before = bbr.window.bytes;
         let longer = |heard: &mut Acknowledgement| {
@@ -674,21 +677,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_made_up_for_by_what_arrives_for_a_round_and_then_forgotten() {
+    fn recovery_conserves_packets_for_a_round_and_then_restores_the_window() {
         let (mut bbr, now) = steady();
         let before = bbr.window.bytes;
         bbr.on_loss();
         let repairs = |heard: &mut Acknowledgement| heard.repair = Repair::Recovery;
         hear(&mut bbr, now + 10, 1_000, 150_000, repairs);
         assert_eq!(bbr.window.bytes, 151_000);
-        // Within the round nothing more is in flight than was.
+        // In the first round the flight does not grow.
         let within = |heard: &mut Acknowledgement| {
             heard.repair = Repair::Recovery;
             heard.delivered.sample = None;
         };
         hear(&mut bbr, now + 20, 1_000, 150_000, within);
         assert_eq!(bbr.window.bytes, 151_000);
-        // Behind it the window is what the path holds, and the rate was at no time less.
+        // After it, the window is the BDP; the pacing rate never dropped.
         hear(&mut bbr, now + 30, 1_000, 150_000, repairs);
         assert_eq!(bbr.window.bytes, 152_000);
         assert!(bbr.pacing.rate() > RATE * 98 / 100);
@@ -697,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_timeout_the_window_grows_from_one_segment_to_what_it_was() {
+    fn window_regrows_from_one_segment_after_a_timeout() {
         let (mut bbr, now) = steady();
         let before = bbr.window.bytes;
         bbr.on_timeout();
@@ -712,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_the_network_is_no_timeout() {
+    fn ecn_mark_is_not_a_timeout() {
         let (mut bbr, now) = steady();
         bbr.prior_window = 900_000;
         let marked = |heard: &mut Acknowledgement| heard.repair = Repair::Timeout;

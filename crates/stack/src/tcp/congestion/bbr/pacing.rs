@@ -1,28 +1,28 @@
-//! Segments leave at a rate, not as fast as the window lets them.
+//! Pacing: segments leave at a rate instead of as fast as the window allows.
 //!
-//! Timers have ticks of 1 ms. So what leaves at a time is what the rate is in a millisecond, as with
-//! Linux's `tcp_tso_autosize`, two segments at least; and what a timer was late is made up for, as
-//! long as that is no more than two of its ticks, so that the rate is kept on average.
+//! Timers have ticks of 1 ms. Therefore a burst holds what the rate sends in a millisecond, as in
+//! `tcp_tso_autosize` of Linux, and at least two segments. Pacing catches up with late timers, up
+//! to two ticks, so that the average rate is exact.
 
 use crate::tcp::connection::Now;
 
-/// What a rate is in a millisecond leaves at a time.
+/// Number of bursts per second.
 const QUANTA_PER_SECOND: u64 = 1_000;
-/// At least so many segments do.
+/// Minimum burst in segments.
 const SEGMENTS_MIN: u32 = 2;
-/// And at most so many bytes.
+/// Maximum burst in bytes.
 const QUANTUM_MAX: u64 = 64 << 10;
-/// How late it may be and be made up for, in nanoseconds.
+/// Maximum lateness of a timer that pacing makes up for, in nanoseconds.
 const LATENESS_MAX: u64 = 2_000_000;
-/// However low the rate is, no longer is waited, in nanoseconds.
+/// Maximum delay of a segment in nanoseconds, however low the rate is.
 const WAIT_MAX: u64 = 1_000_000_000;
 
-/// When the next segment may leave.
+/// Departure time of the next segment.
 #[derive(Clone, Debug, Default)]
 pub(in crate::tcp) struct Pacing {
-    /// Bytes a second.
+    /// Rate in bytes per second.
     rate: u64,
-    /// In nanoseconds of the clock.
+    /// Departure time in nanoseconds of the clock.
     next_at: u64,
 }
 
@@ -35,23 +35,23 @@ impl Pacing {
         self.rate = rate;
     }
 
-    /// send_quantum: how many bytes leave at a time.
+    /// send_quantum: burst size in bytes.
     pub(in crate::tcp) fn quantum(&self, segment: u32) -> u32 {
         let bytes = (self.rate / QUANTA_PER_SECOND).min(QUANTUM_MAX) as u32;
         bytes.max(SEGMENTS_MIN * segment)
     }
 
-    /// Whether something may leave now.
+    /// Whether a segment may leave now.
     pub(in crate::tcp) const fn is_due(&self, now: Now) -> bool {
         self.next_at <= now.micros * 1_000
     }
 
-    /// The tick at which it may, in ms.
+    /// Tick of the next departure, in ms.
     pub(in crate::tcp) const fn due_at(&self) -> u32 {
         self.next_at.div_ceil(1_000_000) as u32
     }
 
-    /// So many bytes leave.
+    /// Records the departure of `bytes` and schedules the next one.
     pub(in crate::tcp) fn note_sent(&mut self, bytes: u32, now: Now) {
         let takes = u64::from(bytes) * 1_000_000_000 / self.rate.max(1);
         let from = self.next_at.max((now.micros * 1_000).saturating_sub(LATENESS_MAX));
@@ -63,8 +63,8 @@ impl Pacing {
 mod tests {
     use super::*;
 
-    /// What leaves in 10 s where a timer calls at the tick that is asked for, late by what `late`
-    /// says of it, in microseconds.
+    /// Returns the bytes that leave in 10 s, and the largest burst, if the timer of a tick is late
+    /// by `late(tick)` microseconds.
     fn sent(rate: u64, late: impl Fn(u64) -> u64) -> (u64, u64) {
         const SEGMENT: u32 = 1_448;
         let mut pacing = Pacing::default();
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_by_timers_of_a_millisecond() {
+    fn timers_of_one_millisecond_keep_the_rate() {
         for rate in [50_000, 1_000_000, 12_500_000, 60_000_000] {
             for late in [0, 400, 900] {
                 let (bytes, most) = sent(rate, |tick| tick * 7 % (late + 1));
                 let share = bytes as f64 / rate as f64;
-                // At low rates one quantum is a part of ten seconds that is told.
+                // At low rates, one burst is a visible part of ten seconds.
                 assert!((0.995..1.01).contains(&share), "{rate}, {late}: {share}");
-                // What two ticks are, and what was begun.
+                // Two ticks of lateness, and the segment in progress.
                 let quantum = (rate / 1_000).max(2 * 1_448);
                 assert!(most <= 3 * quantum + 2 * 1_448, "{rate}, {late}: {most}");
             }
@@ -100,15 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_late_for_long_is_not_made_up_for() {
-        // Every tenth call is 50 ms late.
+    fn long_lateness_is_not_made_up_for() {
+        // Every tenth timer is 50 ms late.
         let (bytes, most) = sent(1_000_000, |tick| if tick % 10 == 0 { 50_000 } else { 0 });
         assert!(bytes < 700_000, "{bytes}");
         assert!(most <= 3 * 2_896, "{most}");
     }
 
     #[test]
-    fn no_rate_stops_a_flow() {
+    fn lowest_rate_does_not_stop_a_flow() {
         let mut pacing = Pacing::default();
         pacing.set_rate(1);
         let now = Now::from_micros(5_000_000);

@@ -1,13 +1,13 @@
-//! The greatest of what was measured of late.
+//! Windowed maximum filter.
 
 use alloc::vec::Vec;
 
-/// The greatest value of so many rounds, the present one included. Time passes with what is noted:
-/// where nothing is, nothing is forgotten.
+/// Maximum of the values of the last `rounds` rounds, including the current one. Values expire only
+/// when a new one is added.
 #[derive(Clone, Debug)]
 pub(super) struct WindowedMax {
     rounds: u32,
-    /// Each is of a later round than the one before it, and less.
+    /// Rounds increase and values decrease.
     held: Vec<(u32, u64)>,
 }
 
@@ -24,7 +24,7 @@ impl WindowedMax {
         while self.held.pop_if(|(_, held)| *held <= value).is_some() {}
         self.held.push((round, value));
         let is_of_late = |held: &(u32, u64)| round.wrapping_sub(held.0) < self.rounds;
-        // Of one round there is one at most, since the later one is not greater.
+        // At most one entry per round; the later one is not greater.
         self.held.dedup_by_key(|held| held.0);
         let first = self.held.iter().position(is_of_late).unwrap_or(0);
         self.held.drain(..first);
@@ -38,7 +38,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_greatest_of_so_many_rounds(
+        fn maximum_covers_the_last_rounds(
             values in prop::collection::vec((0..4_u32, 0..20_u64), 1..80),
             begin in prop_oneof![Just(0_u32), Just(u32::MAX - 10)],
         ) {
