@@ -1,6 +1,6 @@
 #!/bin/sh
-# What ./demo, ./test and ./bench share: Rust and the Debian packages that the build itself
-# needs, then cargo xtask. Works from any directory and without a terminal.
+# Common part of ./demo, ./test and ./bench: checks Rust, installs the Debian packages for the
+# build, then runs cargo xtask. Works from any directory and without a terminal.
 set -eu
 
 root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)

@@ -1,4 +1,4 @@
-//! Compiles every `bpf/*.bpf.c` to an object in `OUT_DIR`, where the loader includes it from.
+//! Compiles every `bpf/*.bpf.c` to an object in `OUT_DIR`, from where the crate includes it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,8 +43,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     sources
 }
 
-/// Debian keeps `asm/types.h` in a folder for each architecture, which clang looks into only
-/// when it compiles for that architecture and not for BPF.
+/// Debian keeps `asm/types.h` in a folder for each architecture. clang does not search that folder
+/// when it compiles for BPF.
 fn system_include_arguments() -> Vec<String> {
     let architecture = std::env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let folder = format!("/usr/include/{architecture}-linux-gnu");

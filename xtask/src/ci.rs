@@ -1,4 +1,4 @@
-//! Everything that has to pass, in the order in which a failure is found soonest.
+//! All checks and tests, ordered so that failures show early.
 
 use std::fmt::Write;
 use std::process::{Command, ExitCode};
@@ -12,23 +12,23 @@ use crate::setup::{NIGHTLY, Purpose};
 use crate::workspace::{cargo, cargo_of};
 use crate::{Fallible, directions, docs, setup, table, workspace};
 
-/// How long each fuzz target runs, two of them at a time: 60 seconds of the 15 targets in all.
+/// Run time of each fuzz target in seconds; two run at a time. 15 targets take about 30 seconds.
 const FUZZ_SECONDS: u32 = 4;
-/// The same with `--long`.
+/// Same as [`FUZZ_SECONDS`], with `--long`.
 const FUZZ_SECONDS_LONG: u32 = 60;
-/// Environment variable that names the command to test, instead of one that is built for it.
+/// Environment variable with the path of the binary under test, to avoid a build.
 const BINARY: &str = workspace::BINARY;
-/// Set for tests that do more with `--long`.
+/// Environment variable that `--long` sets, so that tests do more.
 const LONG: &str = "WIRESTORM_LONG";
-/// The tests that need the Python package of TRex's profiles.
+/// Tests that need the Python package for TRex profiles.
 const WITH_PYTHON: [&str; 2] = [
     "streams::trex_profiles_are_simulated_as_they_are",
-    "documents::every_command_with_a_profile_runs",
+    "documents::all_commands_with_a_trex_profile_run",
 ];
-/// The most that is repeated of the reasons why tests skipped themselves.
+/// Highest number of skip reasons that are printed.
 const SKIPPED_LINES_MAX: usize = 40;
 
-/// A step that did not fail.
+/// Result of a step that did not fail.
 enum Pass {
     Done,
     Skipped(String),
@@ -39,12 +39,12 @@ struct Step {
     run: fn(Extent) -> Fallible<Pass>,
 }
 
-/// How much a step does.
+/// Amount of work of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// What fits into the time of a run for every change.
+    /// Suitable for every change.
     Usual,
-    /// Longer fuzzing, with the sanitizer, and scripts that build what they build for users.
+    /// Longer fuzzing with the sanitizer, and scripts with release builds.
     Long,
 }
 
@@ -61,7 +61,7 @@ const STEPS: [Step; 10] = [
     Step { name: "fuzz", run: fuzz },
 ];
 
-/// The chore.
+/// Runs the command `ci`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut only, mut keep_going, mut extent) = (Vec::new(), false, Extent::Usual);
     while let Some(argument) = arguments.next()? {
@@ -73,7 +73,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
             lexopt::Arg::Long("only") => {
                 let name = arguments.value()?.to_string_lossy().into_owned();
                 if !STEPS.iter().any(|step| step.name == name) {
-                    return Err(format!("there is no step {name:?}; --list names them").into());
+                    return Err(format!("unknown step {name:?}; --list shows all").into());
                 }
                 only.push(name);
             }
@@ -141,7 +141,7 @@ fn check_directions(_: Extent) -> Fallible<Pass> {
     if wrong.is_empty() { Ok(Pass::Done) } else { Err(wrong.join("\n").into()) }
 }
 
-/// The documents: generated pages, links, and the site that mdBook makes of them.
+/// Checks generated pages and links, and builds the site with mdBook.
 fn book(_: Extent) -> Fallible<Pass> {
     let wrong = docs::wrong()?;
     if !wrong.is_empty() {
@@ -173,7 +173,7 @@ fn doc(_: Extent) -> Fallible<Pass> {
 
 fn test(extent: Extent) -> Fallible<Pass> {
     if !is_root() {
-        println!("not root: tests that need network namespaces will skip themselves");
+        println!("not root: skipping tests that need network namespaces");
     }
     let scratch = Scratch::new()?;
     let log = scratch.file("skipped");
@@ -183,11 +183,11 @@ fn test(extent: Extent) -> Fallible<Pass> {
         command.env(LONG, "1");
     }
     let outcome = done(&mut command);
-    // No file: nothing was skipped.
+    // Without skipped tests there is no file.
     let skipped = std::fs::read_to_string(&log).unwrap_or_default();
     if !skipped.is_empty() {
         let count = skipped.lines().count();
-        let mut text = format!("\n{count} tests skipped themselves:\n");
+        let mut text = format!("\n{count} tests were skipped:\n");
         for line in skipped.lines().take(SKIPPED_LINES_MAX) {
             writeln!(text, "  {line}")?;
         }
@@ -197,8 +197,8 @@ fn test(extent: Extent) -> Fallible<Pass> {
     outcome.and(examples)
 }
 
-/// The tests of the workspace, without the examples in its documentation. cargo-nextest runs them
-/// where it can be had: many of them wait, and it lets tests of several binaries wait at once.
+/// The workspace's tests without doc tests. Uses cargo-nextest if available: many tests wait, and
+/// nextest runs tests of several binaries at the same time.
 fn all_tests() -> Fallible<Command> {
     let mut command = match setup::ensure_nextest() {
         Ok(nextest) => {
@@ -213,7 +213,7 @@ fn all_tests() -> Fallible<Command> {
             command
         }
     };
-    // The tests of the command have it built, so that the end-to-end tests need not build it.
+    // Tests of the binary's package build it, so the end-to-end tests need not build it.
     command.arg("--workspace");
     if std::env::var_os(BINARY).is_none() {
         command.env(BINARY, workspace::in_target("debug/wirestorm")?);
@@ -221,8 +221,8 @@ fn all_tests() -> Fallible<Command> {
     Ok(command)
 }
 
-/// The Python packages, in an environment of their own beside the build, and the command with
-/// that of TRex's profiles.
+/// Tests the Python packages in a virtual environment in `target`, and the binary with the package
+/// for TRex profiles.
 fn python(_: Extent) -> Fallible<Pass> {
     let package = |name: &str| workspace::root().join("python").join(name);
     let python = setup::python()?;
@@ -232,7 +232,7 @@ fn python(_: Extent) -> Fallible<Pass> {
     let install = |what: &[&str]| {
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        // Built by the environment's own maturin, as the tests are, of which most is built already.
+        // Use the environment's maturin and the dev profile: the Rust tests have built most of it.
         install.env("MATURIN_PEP517_ARGS", "--profile=dev").env("PATH", &path).args(what);
         done(&mut install)
     };
@@ -243,21 +243,21 @@ fn python(_: Extent) -> Fallible<Pass> {
     let mut with_command = all_tests()?;
     with_command.arg("--").args(WITH_PYTHON);
     done(with_command.env("WIRESTORM_PYTHON", &python))?;
-    // These tests have built the command that profiles are run with.
+    // The tests above have built the binary that runs profiles.
     let binary = workspace::in_target("debug/wirestorm")?;
     for name in ["wirestorm", "trex"] {
         let mut test = Command::new(&python);
         test.env(BINARY, &binary).current_dir(package(name));
-        // With the reasons of tests that skip themselves.
+        // `-rs` prints the reasons of skipped tests.
         done(test.args(["-m", "pytest", "--quiet", "-rs"]))?;
     }
     Ok(Pass::Done)
 }
 
-/// The other two scripts that the README names: the demo, and one benchmark in its shortest form.
+/// Runs the other two scripts of the README: the demo, and one benchmark in its shortest form.
 ///
-/// They run with the command that the tests have built; with `--long` they build it for speed, as
-/// they do for users.
+/// They use the binary that the tests have built. With `--long` they make a release build, as for
+/// users.
 fn scripts(extent: Extent) -> Fallible<Pass> {
     if !is_root() {
         return Ok(Pass::Skipped("not root: no network namespaces".into()));
@@ -282,8 +282,8 @@ fn scripts(extent: Extent) -> Fallible<Pass> {
     }
 }
 
-/// Every fuzz target for a short time, from its corpus. What it finds stays beside the build, so
-/// that the committed corpus grows only on purpose.
+/// Runs every fuzz target for a short time, starting from its corpus. New inputs go to
+/// `fuzz/target`, so that the committed corpus grows only on purpose.
 fn fuzz(extent: Extent) -> Fallible<Pass> {
     if let Err(reason) = setup::ensure_cargo_fuzz() {
         return Ok(Pass::Skipped(reason.to_string()));
@@ -292,8 +292,8 @@ fn fuzz(extent: Extent) -> Fallible<Pass> {
         let mut command = cargo_of(NIGHTLY);
         command.args(["fuzz", verb]);
         if extent == Extent::Usual && verb != "list" {
-            // An optimized build takes more than twice the time. The sanitizer finds errors of
-            // unsafe code: the targets reach none of this workspace.
+            // An optimized build takes more than twice the time. The address sanitizer finds errors
+            // in unsafe code, which the targets do not reach in this workspace.
             command.args(["--dev", "--sanitizer", "none"]);
         }
         command
@@ -353,7 +353,7 @@ mod tests {
     static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
     #[test]
-    fn the_first_failure_ends_the_run_unless_told_to_keep_going() {
+    fn first_failure_ends_the_run_without_keep_going() {
         let runs = || RUNS.load(std::sync::atomic::Ordering::Relaxed);
         let steps = [Step { name: "a", run: fails }, Step { name: "b", run: counts_itself }];
         assert_eq!(run_steps(steps.iter(), false, Extent::Usual), ExitCode::FAILURE);

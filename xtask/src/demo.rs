@@ -1,4 +1,4 @@
-//! A replay from one network namespace to another, as fast as it goes and at a set rate.
+//! Demo: a replay between two network namespaces, at full speed and at a set rate.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -12,13 +12,13 @@ use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 use crate::setup::Purpose;
 use crate::{Fallible, setup, workspace};
 
-/// How long each of the two runs lasts.
+/// Duration of each run in seconds.
 const SECONDS: &str = "5";
 
-/// The exit status of a run that finished short of what was asked.
+/// Exit status of a run that completed below its targets.
 const SHORT_OF_ASKED: i32 = 3;
 
-/// The chore.
+/// Runs the command `demo`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut conversations, mut pps) = (3_000_u32, 100_000_u32);
     while let Some(argument) = arguments.next()? {
@@ -36,7 +36,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     setup::ensure(&[Purpose::Build, Purpose::Lab])?;
     let wirestorm = workspace::build_wirestorm()?;
 
-    // A receiver with GRO polls, and only then does a veth take frames from the in-kernel sender.
+    // A veth accepts frames of the in-kernel sender only if its peer polls, which GRO enables.
     let lab = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() })?;
     println!("link:    {} -> {}", lab.a.port(), lab.b.port());
     let scratch = Scratch::new()?;
@@ -51,7 +51,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
         written.span as f64 / 1e9
     );
 
-    println!("\nAs fast as it goes:");
+    println!("\nAt full speed:");
     replay(&wirestorm, &lab, &["--topspeed"], &sample)?;
     println!("\nAt {pps} packets a second:");
     replay(&wirestorm, &lab, &["--pps", &pps.to_string()], &sample)?;
@@ -71,7 +71,7 @@ fn replay(wirestorm: &Path, lab: &Lab, pace: &[&str], capture: &Path) -> Fallibl
     match status.code() {
         Some(0) => Ok(()),
         Some(SHORT_OF_ASKED) => {
-            println!("Exit status 3: the run finished, but short of what was asked; see above.");
+            println!("Exit status 3: the run completed below its targets; see above.");
             Ok(())
         }
         _ => Err(format!("wirestorm replay: {status}; see above").into()),

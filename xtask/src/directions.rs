@@ -1,10 +1,10 @@
-//! Which crate may use which, and which of them are pure. ARCHITECTURE.md says why.
+//! Allowed dependencies between crates, and purity checks. See ARCHITECTURE.md.
 
 use serde_json::Value;
 
 use crate::{Fallible, workspace};
 
-/// Each package, and the packages of the workspace that it may use.
+/// Packages of the workspace with their allowed dependencies within the workspace.
 const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("wirestorm-base", &[]),
     ("wirestorm-wire", &["wirestorm-base"]),
@@ -41,11 +41,11 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
 
 const ANYTHING: &[&str] = &["*"];
 
-/// What a test needs and nothing that is shipped.
+/// Packages for tests only, which no shipped package may use.
 const FOR_TESTS_ONLY: [&str; 4] =
     ["wirestorm-testkit", "wirestorm-e2e", "wirestorm-fuzz-targets", "xtask"];
 
-/// What the simulator stands on.
+/// Dependencies of the simulator.
 const PURE: &[&str] = &[
     "wirestorm-base",
     "wirestorm-wire",
@@ -55,19 +55,19 @@ const PURE: &[&str] = &[
     "wirestorm-stack",
 ];
 
-/// Crates whose purity the compiler proves.
+/// Crates whose purity the compiler enforces with `no_std`.
 const NO_STD: [&str; 5] = ["base", "wire", "model", "engine", "stack"];
-/// Crates whose purity a list of banned calls holds up.
+/// Crates whose purity clippy enforces with a list of banned calls.
 const BANS: [&str; 2] = ["plan", "sim"];
 
-/// Checks the checkout; each sentence names one thing that is wrong.
+/// Checks the checkout; each line describes one violation.
 pub(crate) fn check() -> Fallible<Vec<String>> {
     let mut wrong = wrong_edges(&edges(&workspace::metadata()?));
     wrong.extend(impure_crates()?);
     Ok(wrong)
 }
 
-/// One package uses another; `for_tests` where only its tests do.
+/// A dependency of one package on another; `for_tests` for a dev-dependency.
 #[derive(Debug)]
 struct Edge {
     from: String,
@@ -75,8 +75,8 @@ struct Edge {
     for_tests: bool,
 }
 
-/// The dependencies between the workspace's own packages, each with an edge to itself so that
-/// one without dependencies is known too.
+/// Lists the dependencies between the workspace's packages. Each package also has an edge to
+/// itself, so that packages without dependencies are checked too.
 fn edges(metadata: &Value) -> Vec<Edge> {
     let list = |value: &Value, key: &str| -> Vec<Value> {
         value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
@@ -100,13 +100,13 @@ fn edges(metadata: &Value) -> Vec<Edge> {
     edges
 }
 
-/// Tests may use anything, and so one package's dev-dependencies point anywhere.
+/// Describes forbidden dependencies. Dev-dependencies may point to any package.
 fn wrong_edges(edges: &[Edge]) -> Vec<String> {
     let sentence = |Edge { from, to, for_tests }: &Edge| {
         let Some((_, allowed)) = DIRECTIONS.iter().find(|(name, _)| name == from) else {
             return Some(format!(
-                "{from} is in the workspace but not in the list of directions \
-                 (xtask/src/directions.rs): add it with what it may use"
+                "{from} is in the workspace but not in DIRECTIONS \
+                 (xtask/src/directions.rs): add it with its allowed dependencies"
             ));
         };
         if from == to || *for_tests || *allowed == ANYTHING || allowed.contains(&to.as_str()) {
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn the_checkout_keeps_its_directions_and_its_purity() {
+    fn checkout_has_no_violations() {
         assert_eq!(check().unwrap(), Vec::<String>::new());
     }
 
     #[test]
-    fn an_edge_against_the_direction_is_named() {
+    fn forbidden_dependency_is_reported() {
         for kind in ["", "build"] {
             let wrong = sentences("wirestorm-wire", "wirestorm-io", kind);
             assert_eq!(
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn the_test_kit_is_for_tests_alone() {
+    fn test_kit_is_allowed_only_as_dev_dependency() {
         assert_eq!(sentences("wirestorm-io", "wirestorm-testkit", "dev"), Vec::<String>::new());
         let wrong = sentences("wirestorm-io", "wirestorm-testkit", "");
         assert!(wrong[0].contains("make it a dev-dependency"), "{wrong:?}");
     }
 
     #[test]
-    fn a_package_that_is_not_listed_is_named() {
+    fn unlisted_package_is_reported() {
         let wrong = sentences("wirestorm-new", "wirestorm-base", "");
         assert!(wrong[0].starts_with("wirestorm-new is in the workspace but not"), "{wrong:?}");
     }

@@ -1,4 +1,4 @@
-//! The project's own chores. `./demo`, `./test` and `./bench` come here.
+//! Developer commands of the project. `./demo`, `./test` and `./bench` run them.
 
 #![forbid(unsafe_code)]
 
@@ -15,43 +15,43 @@ mod workspace;
 
 use std::process::ExitCode;
 
-/// What a chore gives; the error is printed as it is.
+/// Result of a command; `main` prints the error.
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-Usage: cargo xtask CHORE [options]
+Usage: cargo xtask COMMAND [options]
 
-  setup                 install the Debian packages that build, tests, demo and benchmarks need
-  ci                    everything that has to pass: ./test
-      --list            name the steps
-      --only STEP       run this step alone; may be repeated
-      --keep-going      do not stop at the first step that fails
-      --long            longer fuzzing, with the address sanitizer; scripts built for speed
+  setup                 install the Debian packages for build, tests, demo and benchmarks
+  ci                    run all checks and tests: ./test
+      --list            list the steps
+      --only STEP       run only this step; may be repeated
+      --keep-going      do not stop at the first failure
+      --long            longer fuzzing with the address sanitizer; release builds for scripts
   demo                  replay a sample capture between two network namespaces: ./demo
       --flows N         conversations in the capture (3000)
-      --pps N           the set rate of the second run (100000)
+      --pps N           rate of the second run (100000)
   bench [NAME ...]      measure speed and memory against tcpreplay: ./bench
-      --list            name the benchmarks
-      --json FILE       write the results as JSON as well
+      --list            list the benchmarks
+      --json FILE       also write the results as JSON
       --binary PATH     measure this wirestorm instead of building one
-      --rounds N        how often the contenders take turns (3)
-      --seconds N       how long a run at full speed lasts (3)
-  docs                  write the reference pages below docs/reference from the schemas
-      --check           write nothing; fail if a page is outdated, or a link of the documents broken
-  sample OUT.pcap       write a capture of made-up traffic
-      --flows N         conversations, or with a fixed size different 5-tuples (2000)
-      --seconds N       time over which they spread (10)
-      --seed N          another capture for each number (1)
-      --size SIZE       mixed, or frames of one size: small (60 bytes), large (1514) (mixed)
-      --packets N       how many packets (mixed: until the last conversation ends; else 100000)
-      --nanoseconds     time stamps in nanoseconds
-  corpus record DIR     record what a corpus of runs sends, prints and returns
-      --binary PATH     run this binary (target/release/wirestorm, else that of target/debug)
-      --only NAME       record the runs with this in their names alone; may be repeated
-      --input NAME=DIR  find captures, trex-streams, trex-profiles or trex-scripts there
-      --list            name the runs
-  corpus compare BEFORE AFTER   compare two recordings; exit status 1 where anything differs
-      --only NAME       compare the runs with this in their names alone; may be repeated
+      --rounds N        number of rounds (3)
+      --seconds N       duration of a run at full speed (3)
+  docs                  generate the pages in docs/reference from the schemas
+      --check           only check: fail on an outdated page or a broken link
+  sample OUT.pcap       write a capture of synthetic traffic
+      --flows N         conversations; with a fixed size, different 5-tuples (2000)
+      --seconds N       duration in which they start (10)
+      --seed N          seed of the random numbers (1)
+      --size SIZE       mixed, small (60 bytes) or large (1514 bytes) (mixed)
+      --packets N       number of packets (mixed: until all conversations end; else 100000)
+      --nanoseconds     nanosecond time stamps
+  corpus record DIR     record frames, output and exit status of a corpus of runs
+      --binary PATH     run this binary (target/release/wirestorm, else target/debug)
+      --only NAME       record only runs whose name contains this; may be repeated
+      --input NAME=DIR  folder of captures, trex-streams, trex-profiles or trex-scripts
+      --list            list the runs
+  corpus compare BEFORE AFTER   compare two recordings; exit status 1 on a difference
+      --only NAME       compare only runs whose name contains this; may be repeated
       --all             print all differences of each run
 ";
 
@@ -76,15 +76,15 @@ fn run() -> Fallible<ExitCode> {
             "docs" => docs::run(arguments),
             "sample" => sample::run(arguments),
             "corpus" => corpus::run(arguments),
-            other => Err(format!("there is no chore {other:?}\n\n{USAGE}").into()),
+            other => Err(format!("unknown command {other:?}\n\n{USAGE}").into()),
         },
         Some(lexopt::Arg::Long("help") | lexopt::Arg::Short('h')) => Ok(help()),
-        None => Err(format!("which chore?\n\n{USAGE}").into()),
+        None => Err(format!("missing COMMAND\n\n{USAGE}").into()),
         Some(other) => Err(other.unexpected().into()),
     }
 }
 
-/// Prints the usage, which is what was asked for.
+/// Prints the usage.
 fn help() -> ExitCode {
     print!("{USAGE}");
     ExitCode::SUCCESS

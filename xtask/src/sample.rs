@@ -1,4 +1,4 @@
-//! Captures of made-up traffic, from the command line.
+//! The command `sample`: captures of synthetic traffic.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use crate::Fallible;
 
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
-/// Packets of one size when no number is given.
+/// Default number of packets of one size.
 const FIXED_PACKETS: u64 = 100_000;
 
-/// The chore.
+/// Runs the command `sample`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut path, mut size, mut packets) = (None::<PathBuf>, "mixed".to_owned(), None);
     let (mut flows, mut seconds, mut seed) = (2_000_u32, 10.0_f64, 1_u64);
@@ -32,7 +32,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let path = path.ok_or("sample: which file is to be written?")?;
+    let path = path.ok_or("sample: missing OUT.pcap")?;
     if flows == 0 || !seconds.is_finite() || seconds <= 0.0 {
         return Err("sample: --flows and --seconds must be greater than zero".into());
     }

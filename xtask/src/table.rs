@@ -1,7 +1,7 @@
-//! Tables in plain text.
+//! Plain text tables.
 
-/// Columns as wide as their widest cell, two spaces apart; the first is flush left, the others
-/// right where they start with a digit. Rows may be shorter than the heading.
+/// Prints columns as wide as their widest cell, two spaces apart. Columns with a number are aligned
+/// right, except the first. Rows may be shorter than the heading.
 pub(crate) fn print(heading: &[&str], rows: &[Vec<String>]) {
     print!("{}", render(heading, rows));
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_below_each_other() {
+    fn numbers_are_aligned_right() {
         let rows = [vec!["a".into(), "1.5".into(), "x".into()], vec!["bcd".into(), "100".into()]];
         let expected = "     figure  what\n-----------------\na       1.5  x\nbcd     100\n";
         assert_eq!(render(&["", "figure", "what"], &rows), expected);

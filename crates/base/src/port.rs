@@ -240,7 +240,8 @@ pub trait Transmit {
     /// The caller must not send a frame that [`Capabilities::accepts`] rejects. The port may count
     /// such a frame as failed.
     ///
-    /// # Panics If `length` is zero or greater than `frame_length_max`.
+    /// # Panics
+    /// If `length` is zero or greater than `frame_length_max`.
     fn send(&mut self, frame: FrameId, length: usize, departure: Instant);
 
     /// As [`Transmit::send`], for a frame that ends in its departure time. These eight bytes are
@@ -260,7 +261,8 @@ pub trait Transmit {
     /// As [`Transmit::send`], for the frame at `range` of the stored bytes. The port ignores the
     /// contents of the buffer that `frame` names.
     ///
-    /// # Panics If the range is outside the stored bytes, empty or longer than `frame_length_max`,
+    /// # Panics
+    /// If the range is outside the stored bytes, empty or longer than `frame_length_max`,
     /// or if the port stores nothing.
     fn send_stored(
         &mut self,
@@ -281,7 +283,8 @@ pub trait Transmit {
     /// As [`Transmit::send`], for a long TCP frame that the port cuts into segments. It counts as
     /// one frame.
     ///
-    /// # Panics If `length` is greater than [`Transmit::segmented_length_max`].
+    /// # Panics
+    /// If `length` is greater than [`Transmit::segmented_length_max`].
     fn send_segments(
         &mut self,
         _frame: FrameId,
@@ -298,7 +301,8 @@ pub trait Transmit {
     /// Hands queued frames to the interface and collects the buffers of sent ones. Never blocks:
     /// frames that do not fit stay queued.
     ///
-    /// # Errors If the interface no longer works. Counters stay valid.
+    /// # Errors
+    /// If the interface no longer works. Counters stay valid.
     fn flush(&mut self) -> Result<(), PortError>;
 
     /// Returns the number of frames passed to `send` that have not left yet.
@@ -364,7 +368,8 @@ pub trait Receive {
     /// Appends at most `room` received frames and returns how many. Frames of one queue are in
     /// order of arrival.
     ///
-    /// # Errors If the interface no longer works. Counters stay valid.
+    /// # Errors
+    /// If the interface no longer works. Counters stay valid.
     fn receive(&mut self, room: usize, batch: &mut Vec<Received>) -> Result<usize, PortError>;
 
     /// Returns the bytes of a received frame.

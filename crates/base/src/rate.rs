@@ -65,7 +65,8 @@ pub enum RateError {
 impl Rate {
     /// Creates the rate of `units` in each `span`.
     ///
-    /// # Errors [`RateError::Zero`] if either is zero, [`RateError::OutOfRange`] beyond 10^18.
+    /// # Errors
+    /// [`RateError::Zero`] if either is zero, [`RateError::OutOfRange`] beyond 10^18.
     pub const fn new(units: u64, span: Duration) -> Result<Self, RateError> {
         let nanoseconds = span.as_nanos();
         if units == 0 || nanoseconds == 0 {
@@ -115,7 +116,8 @@ impl Rate {
 
     /// Returns this rate times `numerator / denominator`.
     ///
-    /// # Errors As [`Rate::new`], if the exact result is out of range.
+    /// # Errors
+    /// As [`Rate::new`], if the exact result is out of range.
     pub const fn scaled(self, numerator: u64, denominator: u64) -> Result<Self, RateError> {
         if numerator == 0 || denominator == 0 {
             return Err(RateError::Zero);

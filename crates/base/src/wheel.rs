@@ -79,7 +79,8 @@ impl Wheel {
     /// next [`Self::expire`]. A tick further ahead than [`Self::AHEAD_MAX`] is limited to that.
     /// Allocates only if `timer` exceeds all earlier numbers and the reserved ones.
     ///
-    /// # Panics If `timer` is `u32::MAX`, which is not a timer number.
+    /// # Panics
+    /// If `timer` is `u32::MAX`, which is not a timer number.
     #[inline]
     pub fn set(&mut self, timer: u32, tick: u64) {
         if timer as usize >= self.timers.len() {

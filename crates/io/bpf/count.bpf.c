@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The counting receiver: the end of the line for all frames but those by which hosts find each
- * other (ARP, and ICMPv6 neighbour discovery) and pings, which the kernel also gets to see, so
- * that a device under test can resolve the addresses of this interface and ask whether it is there.
+ * The counting receiver: counts and drops frames. It passes ARP, ICMPv6 neighbour discovery and
+ * pings to the kernel as well. So a device under test can resolve the addresses of this interface
+ * and ping it.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -10,7 +10,7 @@
 #include "histogram.h"
 #include "neighbour.h"
 
-/* Set before loading: whether every arrival is timed, or one in 32. */
+/* Set before loading: 1 to time every arrival, 0 to time one in 32. */
 const volatile __u32 times_all = 0;
 
 struct arrivals {

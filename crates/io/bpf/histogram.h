@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The layout of wirestorm_base::histogram.
+ * Same bucket layout as wirestorm_base::histogram.
  */
 #ifndef WIRESTORM_HISTOGRAM_H
 #define WIRESTORM_HISTOGRAM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Puts what arrives on an interface into a ring that a process reads: short frames whole, of long
- * ones the beginning. It runs where the sender of a virtual cable delivers them, or where the driver
- * hands them over: nobody is woken for a frame while another one waits to be read.
+ * Copies frames that arrive on an interface into a ring that a process reads: short frames whole,
+ * long frames only the beginning. It runs where the veth's sender or the driver delivers frames.
+ * The reader is not woken for a frame while another one waits.
  */
 #include <stddef.h>
 #include <linux/bpf.h>
@@ -10,10 +10,10 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* Set before loading: how long frames may be that are put in whole. */
+/* Set before loading: longest frame that is copied whole. */
 const volatile __u32 whole_max = 1518;
-/* Set before loading: whether segments and datagrams end here. The host has no address on this
- * interface, so nobody behind it could want them. */
+/* Set before loading: 1 to drop TCP and UDP after copying. The host then has no address on this
+ * interface, so no socket could receive them. */
 const volatile __u32 ends_here = 0;
 
 enum {
@@ -27,18 +27,18 @@ enum {
 	CHECKSUM_NONE = 0,
 };
 
-/* What becomes of a frame (`enum tcx_action_base`, which headers before Linux 6.6 do not have). */
+/* Return codes of the program (`enum tcx_action_base`, which headers before Linux 6.6 lack). */
 enum { PASSES_ON = -1, ENDS = 2 };
 
-/* What is put in of a longer frame: all of its headers. Most frames are as short as that. */
+/* Bytes copied of a longer frame, enough for all headers. Most frames are no longer than this. */
 enum { BEGINNING_BYTES = 240 };
 
-/* Stands before each frame; `Arrival` in src/af_packet/offload/ingress.rs. */
+/* Header of each frame in the ring; `Arrived` in src/af_packet/offload/ingress.rs. */
 struct arrival {
 	__u32 length;
-	__u16 present; /* bytes of it that follow */
+	__u16 present; /* bytes of the frame that follow */
 	__u16 segment_data;
-	__u16 tag_kind; /* of the VLAN tag that the kernel took out; 0: none */
+	__u16 tag_kind; /* TPID of the VLAN tag that the kernel removed; 0: none */
 	__u16 tag;
 	__u8 is_verified;
 	__u8 padding[3];
@@ -49,18 +49,18 @@ struct short_record {
 	__u8 frame[BEGINNING_BYTES];
 };
 
-/* As much of the kernel's buffer as is looked at. */
+/* The only field that this program reads of the kernel's struct. */
 struct sk_buff {
 	__u8 ip_summed : 2;
 } __attribute__((preserve_access_index));
 
-/* As large as it is to be, set before loading. */
+/* The process sets the size before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 22);
 } arrivals SEC(".maps");
 
-/* Frames that found no room. */
+/* Frames that did not fit into the ring. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * The frames by which hosts find each other and ask whether they are there: ARP, ICMPv6 neighbour
- * discovery, and pings, in VLANs or not. A receiver of test traffic leaves them to the kernel.
+ * Recognizes ARP, ICMPv6 neighbour discovery and pings, with or without VLAN tags. A receiver of
+ * test traffic passes these frames to the kernel.
  */
 #ifndef WIRESTORM_NEIGHBOUR_H
 #define WIRESTORM_NEIGHBOUR_H
@@ -25,18 +25,18 @@ enum {
 	ROUTER_SOLICITATION = 133,
 	REDIRECT = 137,
 	TAGS_MAX = 2,
-	/* Behind the beginning of the frame. */
+	/* Offset of the EtherType in the frame. */
 	TYPE_OFFSET = 12,
-	/* Behind the type that the last tag has, or the frame. */
+	/* Offset of the packet behind the EtherType of the frame or of its last tag. */
 	TYPE_BYTES = 2,
 	TAG_BYTES = 4,
-	/* Behind that, in a packet. */
+	/* Offsets within a packet. */
 	HOP_LIMIT_OFFSET = 7,
 	NEXT_HEADER_OFFSET = 6,
 	IPV6_HEADER_BYTES = 40,
 	PROTOCOL_OFFSET = 9,
 	FRAGMENT_OFFSET = 6,
-	/* More fragments, and the upper bits of where this one begins (RFC 791 section 3.1). */
+	/* More fragments, and the upper bits of the fragment offset (RFC 791 section 3.1). */
 	FRAGMENT_BITS = 0x3f,
 	IPV4_HEADER_BYTES = 20,
 	SIGNATURE_BYTES = 18,
@@ -44,9 +44,9 @@ enum {
 };
 
 /*
- * The type of what a frame carries and where that begins, behind its tags of VLANs, two at most; 0
- * where the frame ends before. The first tag stands beside the frame where the interface has taken it
- * out, or where the sender's kernel hands it over a virtual cable: then there is one less to skip.
+ * Returns the EtherType of a frame behind at most two VLAN tags, and sets `packet` to what follows
+ * it. Returns 0 if the frame is too short. VLAN offload and a veth move the first tag out of the
+ * frame; then there is one tag less to skip.
  */
 static __always_inline __u16 carried(struct xdp_md *context, __u8 **packet)
 {
@@ -79,15 +79,16 @@ static __always_inline int is_for_neighbours(struct xdp_md *context)
 		return 1;
 	if (type != ETHERTYPE_IPV6 || packet + IPV6_HEADER_BYTES + 1 > end)
 		return 0;
-	/* RFC 4861 section 7.1: a hop limit of 255 says that no router has forwarded it. */
+	/* RFC 4861 section 7.1: a hop limit of 255 proves that no router has forwarded the packet.
+	 * */
 	return packet[NEXT_HEADER_OFFSET] == ICMPV6 && packet[HOP_LIMIT_OFFSET] == 255 &&
 	       packet[IPV6_HEADER_BYTES] >= ROUTER_SOLICITATION &&
 	       packet[IPV6_HEADER_BYTES] <= REDIRECT;
 }
 
 /*
- * Echo requests and replies that carry no signature: those of others, or of this host. Of fragments
- * nobody knows here what they are part of: all of ICMP are left to the kernel.
+ * Recognizes echo requests and replies without a signature: those of other hosts, or of this host.
+ * The message type of a fragment is unknown, so all ICMP fragments count.
  */
 static __always_inline int is_ping(struct xdp_md *context)
 {
@@ -101,7 +102,7 @@ static __always_inline int is_ping(struct xdp_md *context)
 			return 0;
 		if ((packet[FRAGMENT_OFFSET] & FRAGMENT_BITS) | packet[FRAGMENT_OFFSET + 1])
 			return 1;
-		/* RFC 791 section 3.1: the header's length is in words of four bytes. */
+		/* RFC 791 section 3.1: the header length is in words of four bytes. */
 		icmp = packet + (packet[0] & 0x0f) * 4;
 		if (icmp + 1 > end || (*icmp != ECHO_REQUEST && *icmp != ECHO_REPLY))
 			return 0;
@@ -109,7 +110,7 @@ static __always_inline int is_ping(struct xdp_md *context)
 		icmp = packet + IPV6_HEADER_BYTES;
 		if (icmp + 1 > end)
 			return 0;
-		/* RFC 8200 section 4.5: the header of a fragment begins with the next one's number. */
+		/* RFC 8200 section 4.5: the fragment header starts with the next header number. */
 		if (packet[NEXT_HEADER_OFFSET] == FRAGMENT_V6)
 			return *icmp == ICMPV6;
 		if (packet[NEXT_HEADER_OFFSET] != ICMPV6 ||

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Hands the frames of a receive queue to the AF_XDP socket bound to it, each with its time of
- * arrival in front. Frames of queues without a socket go on to the kernel's network stack, and
- * so do, where that is asked for, those of neighbour discovery and pings.
+ * Redirects the frames of a receive queue to the AF_XDP socket bound to it, each preceded by its
+ * arrival time. Frames of queues without a socket pass to the network stack, and so do neighbour
+ * discovery and pings if `passes_neighbours` is set.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #include "neighbour.h"
 
-/* Set before loading: whether the kernel gets the frames by which hosts find out where to send, and
- * ask each other whether they are there. */
+/* Set before loading: 1 to pass ARP, neighbour discovery and pings to the kernel. */
 const volatile __u32 passes_neighbours = 0;
 
-/* Receive queues of one interface. */
+/* Highest number of receive queues of an interface. */
 enum { QUEUES_MAX = 1024 };
 
-/* What stands right before a frame: nanoseconds of CLOCK_MONOTONIC. */
+/* Header directly before a frame: nanoseconds of CLOCK_MONOTONIC. */
 struct arrival {
 	__u64 nanoseconds;
 };
@@ -33,7 +32,7 @@ int receive(struct xdp_md *context)
 {
 	__u32 queue = context->rx_queue_index;
 
-	/* Asked first, so that a frame for the network stack is left exactly as it came. */
+	/* Look up the socket first: a frame for the network stack must stay unmodified. */
 	if (!bpf_map_lookup_elem(&sockets, &queue))
 		return XDP_PASS;
 	if (passes_neighbours && (is_for_neighbours(context) || is_ping(context)))

@@ -3,9 +3,9 @@
  * The memory that a process and an XDP program share: one value of one memory-mapped array.
  * `src/xdp/layout.rs` holds the same layout; a test compares the two by size and offset.
  *
- * Each side writes cache lines of its own: the process `user`, descriptors and buffers, the
- * program `kernel` and the histograms. Beside it is the store, an array of slabs: frames that
- * the process writes there once and sends any number of times.
+ * Each side writes its own cache lines: the process writes `user`, descriptors and buffers, the
+ * program writes `kernel` and the histograms. The store is a separate array of slabs, for frames
+ * that the process writes once and sends any number of times.
  */
 #ifndef WIRESTORM_RING_H
 #define WIRESTORM_RING_H
@@ -17,15 +17,14 @@
 /* A power of two. There are never more buffers than descriptors, so the ring cannot overflow. */
 #define RING_DESCRIPTORS 16384
 
-/* As many buffers as fit here at the distance that the process asks for before loading. */
+/* Space for the frame buffers; the process sets their distance before loading. */
 #define BUFFERS_BYTES (24 << 20)
 
-/* A live frame has to fit one page with its headroom, its bookkeeping and the shared info at its
- * end. */
+/* A live frame has to fit in one page with headroom, bookkeeping and the shared info. */
 #define FRAME_BYTES_MAX 3400
 
-/* Stored frames lie whole in one slab; their starts are below SLAB_BYTES. The room behind that
- * lets the program read whole words and lines there. */
+/* Each stored frame lies within one slab and starts below SLAB_BYTES. The padding lets the program
+ * read whole words and cache lines at the end. */
 #define SLAB_SHIFT 20
 #define SLAB_BYTES (1 << SLAB_SHIFT)
 #define SLAB_DISTANCE (SLAB_BYTES + 4096)
@@ -41,14 +40,14 @@ struct descriptor {
 	__u16 length;    /* | STAMPED: the frame ends in the time of its departure */
 };
 
-/* Written by the process. */
+/* Fields written by the process. */
 struct user_side {
 	__u64 produced;
-	__u64 abort; /* not 0: consume without sending, count as unsent */
+	__u64 abort; /* nonzero: consume frames without sending, count them as unsent */
 	__u64 reserved[6];
 };
 
-/* Written by the program. */
+/* Fields written by the sending program. */
 struct kernel_side {
 	__u64 consumed;
 	__u64 redirected;
@@ -58,7 +57,7 @@ struct kernel_side {
 	__u64 idle_turns;
 	__u64 start_delay;
 	__u64 regained;
-	/* Departures, as wirestorm_base::departure::DepartureRecord. */
+	/* Departure statistics, same as wirestorm_base::departure::DepartureRecord. */
 	__u64 timed;
 	__u64 first;
 	__u64 last;
@@ -69,7 +68,7 @@ struct kernel_side {
 	__u64 gap_error_max;
 };
 
-/* Written by the program on the device's transmit tracepoint. */
+/* Fields written by the program on the device's transmit tracepoint. */
 struct device_side {
 	__u64 sent;
 	__u64 dropped;
@@ -84,7 +83,8 @@ struct ring {
 	struct descriptor descriptors[RING_DESCRIPTORS];
 	__u64 gaps[HISTOGRAM_BUCKETS];
 	__u64 gap_errors[HISTOGRAM_BUCKETS];
-	/* The room behind lets the program read on from the start of any buffer. */
+	/* The padding at the end lets the program read a whole frame from the start of any buffer.
+	 * */
 	__u8 buffers[BUFFERS_BYTES + FRAME_BYTES_MAX];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
  * The in-kernel sender. It runs inside one long BPF_PROG_TEST_RUN with live frames: the kernel
- * hands it recycled frames as fast as it returns them, and each turn either fills one from the
- * ring and redirects it to the interface, or gives it back with XDP_DROP because nothing is due.
+ * passes it recycled frames as fast as it returns them. Each iteration fills a frame from the ring
+ * and redirects it to the interface, or returns it with XDP_DROP if no frame is due.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -23,7 +23,7 @@ const volatile __u32 template_bytes = 0;
 const volatile __u32 catch_up = BOUNDED;
 const volatile __u64 backlog = 1000000;
 const volatile __u32 sender_thread = 0;
-/* From the start of one buffer to that of the next. */
+/* Distance in bytes between the starts of two buffers. */
 const volatile __u32 buffer_distance = 0;
 
 struct {
@@ -34,7 +34,7 @@ struct {
 	__type(value, struct ring);
 } ring_map SEC(".maps");
 
-/* As many slabs as the process asks for before loading. */
+/* The process sets the number of slabs before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -74,7 +74,7 @@ static __always_inline void departed(struct ring *ring, __u64 now, __u64 due, __
 
 enum admission { SEND, WAIT, LEAVE_OUT };
 
-/* wirestorm_base::departure::gap_part. */
+/* Same as wirestorm_base::departure::gap_part. */
 static __always_inline __u64 gap_part(__u64 gap, __u64 delay)
 {
 	__u64 share = delay;
@@ -91,7 +91,7 @@ static __always_inline __u64 gap_part(__u64 gap, __u64 delay)
 	return part < delay ? part : delay;
 }
 
-/* wirestorm_base::departure::Departures::admit, line by line. */
+/* Same as wirestorm_base::departure::Departures::admit, line by line. */
 static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 scheduled)
 {
 	struct kernel_side *kernel = &ring->kernel;
@@ -138,7 +138,7 @@ static __always_inline enum admission admit(struct ring *ring, __u64 now, __u64 
 
 enum { PREFETCH_FRAMES = 16, DESCRIPTORS_PER_LINE = 4, STAMP_BYTES = 8 };
 
-/* Where a descriptor's frame is; FRAME_BYTES_MAX bytes can be read there. */
+/* Returns the address of a descriptor's frame; FRAME_BYTES_MAX bytes are readable there. */
 static __always_inline const __u8 *source_of(struct ring *ring, const struct descriptor *descriptor)
 {
 	__u32 source = descriptor->source;
@@ -149,7 +149,8 @@ static __always_inline const __u8 *source_of(struct ring *ring, const struct des
 
 		if (!bytes)
 			return 0;
-		/* Keeps the compiler from adding before it has checked, which the verifier minds. */
+		/* Keeps the compiler from adding before the check, which the verifier would reject.
+		 * */
 		asm volatile("" : "+r"(bytes));
 		return bytes + (source & (SLAB_BYTES - 1));
 	}
@@ -162,10 +163,9 @@ static __always_inline const __u8 *source_of(struct ring *ring, const struct des
 	return ring->buffers + start;
 }
 
-/* Reads the first words of the frames from a position on, and those of the descriptors behind
- * theirs, so that the cache lines, which the process wrote on another core, are here when it is
- * their turn. Lines that are asked for one right after the other come at the same time; asked for
- * in a turn each, every turn waits for one. The values are of no interest. */
+/* Prefetches the first words of the frames from a position on, and of the descriptors behind
+ * theirs. The process wrote these cache lines on another core. Loads issued back to back overlap;
+ * with one load an iteration, every iteration would wait for its own. The values are not used. */
 static __always_inline void prefetch(struct ring *ring, __u64 position)
 {
 	for (int ahead = 0; ahead < PREFETCH_FRAMES; ahead += DESCRIPTORS_PER_LINE) {
@@ -184,8 +184,8 @@ static __always_inline void prefetch(struct ring *ring, __u64 position)
 	}
 }
 
-/* Copies a frame to the page. The page is longer than any frame at this point, so short frames
- * are copied in whole cache lines, which is several times as fast as asking the kernel to. */
+/* Copies a frame into the page. The page is longer than any frame at this point. So short frames
+ * are copied in whole cache lines, several times as fast as by the helper. */
 static __always_inline int fill(struct xdp_md *context, const __u8 *buffer, __u32 length)
 {
 	__u64 *to = (__u64 *)(long)context->data;
@@ -205,9 +205,9 @@ static __always_inline int fill(struct xdp_md *context, const __u8 *buffer, __u3
 	return 0;
 }
 
-/* Writes the time of departure into the end of a frame: 48 bits, and a word that brings the sum
- * back to what it was (RFC 1624), in whichever order the bytes of a word are added. The page is
- * still longer than the frame. */
+/* Writes the departure time into the last 8 bytes of a frame: 48 bits, then a word that keeps the
+ * checksum unchanged (RFC 1624), whatever the byte order of the sum. The page is still longer than
+ * the frame. */
 static __always_inline void stamp(struct xdp_md *context, __u32 length)
 {
 	__u8 *data = (__u8 *)(long)context->data;
@@ -222,7 +222,8 @@ static __always_inline void stamp(struct xdp_md *context, __u32 length)
 
 	if ((__u8 *)(words + STAMP_BYTES / 2) > end)
 		return;
-	/* What the words before the last one were is added to it, what they are is taken off. */
+	/* Add the old values of the first three words to the last word, and subtract the new
+	 * values. */
 	sum = (__u32)words[3] + words[0] + words[1] + words[2];
 	sum += (__u16)~high + (__u16)~middle + (__u16)~low;
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -299,8 +300,8 @@ consume:
 	return action;
 }
 
-/* What the interface's driver did with the frames redirected to it: in the sender's own thread,
- * once for each bulk of at most 16. Arguments: from_dev, to_dev, sent, drops, err. */
+/* Counts what the interface's driver did with redirected frames. It runs in the sender's own
+ * thread, once for each bulk of at most 16. Arguments: from_dev, to_dev, sent, drops, err. */
 SEC("raw_tp/xdp_devmap_xmit")
 int device_transmit(struct bpf_raw_tracepoint_args *context)
 {

@@ -1,4 +1,4 @@
-//! Ports on real interfaces, and what it takes to open them.
+//! Ports on network interfaces and capture files, and the system calls that they need.
 
 pub mod af_packet;
 pub mod af_xdp;

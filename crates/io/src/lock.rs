@@ -1,4 +1,4 @@
-//! Who transmits on an interface: one process by itself, or several by packet sockets.
+//! Transmit lock of an interface: one exclusive process, or several with packet sockets.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -7,66 +7,66 @@ use crate::link::{Link, LinkError};
 use crate::namespace::{InterfaceName, NamespaceError};
 use crate::system::socket::{Plain, Socket};
 
-/// How many others can learn who holds the lock.
+/// Backlog of the lock socket: number of processes that can read the holder's process ID.
 const CONNECTIONS_MAX: i32 = 1024;
 
-/// Shared holders of an interface at most, each of which has a name with a number.
+/// Highest number of shared holders of an interface. Each one binds a numbered name.
 const SHARED_MAX: u32 = 64;
 
-/// Who else may transmit on an interface.
+/// Access that a process needs to transmit on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Others that share it, as packet sockets do.
+    /// Other processes may transmit too, as with packet sockets.
     Shared,
-    /// Nobody.
+    /// No other process may transmit.
     Exclusive,
 }
 
 /// The right to transmit on an interface, held until dropped.
 ///
-/// It is a Unix socket with an abstract name, bound in the interface's own network namespace:
-/// abstract names belong to a namespace, need no file system, and end with the process however
-/// that ends. There is one name for the exclusive holder and a numbered one for each shared
-/// holder. A process binds its name first and then looks for the names that exclude it. If two that
-/// exclude each other come at the same time, at least one sees the other.
+/// The lock is a Unix socket with an abstract name in the interface's network namespace. Abstract
+/// names belong to a namespace, need no file system, and disappear when the process ends for any
+/// reason. The exclusive holder binds one name, and each shared holder binds a numbered name. A
+/// process binds its own name first and then looks for names that conflict with it. If two
+/// conflicting processes start at the same time, at least one sees the other.
 #[derive(Debug)]
 pub struct InterfaceLock {
-    /// Held for its name only.
+    /// Keeps the name bound; not read.
     _socket: Socket,
 }
 
-/// Why an interface could not be locked.
+/// Reason why an interface could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another Wirestorm transmits on it.
+    /// Another Wirestorm process holds a conflicting lock.
     #[error(
         "interface {interface} is in use by another Wirestorm, {holder}; wait for it to end{}",
         .holder.or_end_it()
     )]
     Held {
-        /// Interface to send on.
+        /// Interface to transmit on.
         interface: InterfaceName,
-        /// Which process.
+        /// Process that holds the lock.
         holder: Holder,
     },
-    /// As many share it as can.
+    /// 64 processes already share the interface.
     #[error("interface {interface} is in use by {SHARED_MAX} others; wait for one to end")]
     Crowded {
-        /// Interface to send on.
+        /// Interface to transmit on.
         interface: InterfaceName,
     },
-    /// The interface could not be looked up.
+    /// The interface lookup failed.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Its namespace could not be entered.
+    /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// Anything else the operating system said.
+    /// Another system call failed.
     #[error("locking interface {interface} failed: {reason}")]
     System {
-        /// Interface to send on.
+        /// Interface to transmit on.
         interface: InterfaceName,
-        /// What the system answered.
+        /// Error of the system call.
         reason: io::Error,
     },
 }
@@ -74,8 +74,8 @@ pub enum LockError {
 /// The process that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number; `None` where it lives in a PID namespace that this process cannot see, or
-    /// ended just now.
+    /// Process ID; `None` if the process is in a PID namespace that is not visible here, or has
+    /// just ended.
     pub process: Option<u32>,
 }
 
@@ -95,11 +95,11 @@ impl std::fmt::Display for Holder {
 }
 
 impl InterfaceLock {
-    /// Takes the lock of an interface.
+    /// Acquires the lock of an interface.
     ///
     /// # Errors
-    /// [`LockError::Held`] where somebody has it who excludes `access`; the holder's number is in
-    /// it.
+    /// [`LockError::Held`] with the holder's process ID if another process holds a lock that
+    /// conflicts with `access`.
     pub fn acquire(interface: &InterfaceName, access: Access) -> Result<Self, LockError> {
         let index = Link::open_without_routes(interface)?.index;
         interface.namespace.enter(|| acquire_here(interface, index, access))?
@@ -146,15 +146,15 @@ fn acquire_here(
     }
 }
 
-/// What became of a name.
+/// Result of an attempt to bind a name.
 enum Taken {
-    /// This process has it.
+    /// This process bound the name.
     Here(Socket),
-    /// Another socket has it, of that process where it tells.
+    /// Another process holds the name; its process ID if known.
     ByOther(Option<u32>),
 }
 
-/// Takes a name.
+/// Binds an abstract name and listens on it.
 fn take(name: &str) -> io::Result<Taken> {
     let (address, length) = abstract_address(name);
     let socket = Socket::open(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
@@ -164,22 +164,22 @@ fn take(name: &str) -> io::Result<Taken> {
         }
         Err(error) => Err(error),
         Ok(()) => {
-            // Listening lets others connect, and so learn who holds the lock. Connections are
-            // never accepted: whoever tries after the backlog is full is not told the process.
+            // A listening socket lets other processes connect and so read the holder's process ID.
+            // Connections are never accepted: if the backlog is full, the process ID is unknown.
             socket.listen(CONNECTIONS_MAX)?;
             Ok(Taken::Here(socket))
         }
     }
 }
 
-/// Who has taken a name and listens, as the kernel noted when it began to (`SO_PEERCRED`); `None`
-/// where nobody does, and no number where the process cannot be told.
+/// Finds the process that listens on a name, as recorded by the kernel at `listen` (`SO_PEERCRED`).
+/// Returns `None` if no process listens, and `Some(None)` if its process ID is unknown.
 fn holder(name: &str) -> Option<Option<u32>> {
     let (address, length) = abstract_address(name);
     let socket = Socket::open(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0).ok()?;
     match socket.connect(&address, length) {
         Ok(()) => {}
-        // Its backlog is full.
+        // The holder's backlog is full.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(None),
         Err(_) => return None,
     }
@@ -188,7 +188,7 @@ fn holder(name: &str) -> Option<Option<u32>> {
     Some(process.filter(|process| *process != 0))
 }
 
-/// An abstract address begins with a zero byte and is as long as it says.
+/// Builds an abstract address: a zero byte, then the name. The length marks its end.
 fn abstract_address(name: &str) -> (libc::sockaddr_un, usize) {
     let mut address = libc::sockaddr_un::zeroed();
     address.sun_family = libc::AF_UNIX as u16;

@@ -1,4 +1,4 @@
-//! Names of interfaces and of the network namespaces they live in.
+//! Interface names and network namespaces.
 
 use std::fmt;
 use std::fs::File;
@@ -11,7 +11,7 @@ use wirestorm_base::port::PortError;
 
 use crate::system::checked;
 
-/// Where `ip netns add` keeps the namespaces it made.
+/// Folder where `ip netns add` keeps the namespaces that it creates.
 pub(crate) const NAMED_NAMESPACES: &str = "/var/run/netns";
 
 /// Longest interface name, in bytes (`IFNAMSIZ` without the terminator).
@@ -20,82 +20,83 @@ const INTERFACE_NAME_MAX: usize = 15;
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Namespace {
-    /// The one this process is in.
+    /// The namespace of this process.
     #[default]
     Current,
-    /// One made with `ip netns add NAME`.
+    /// A namespace created with `ip netns add NAME`.
     Named(String),
-    /// One reached through a file such as `/proc/PID/ns/net`.
+    /// A namespace opened through a file such as `/proc/PID/ns/net`.
     Path(PathBuf),
 }
 
-/// An interface and the namespace it is in.
+/// An interface name together with its network namespace.
 ///
-/// Written `veth0`, `netns/NAME:veth0`, or `netns//proc/PID/ns/net:veth0` with an absolute path.
+/// Text forms: `veth0`, `netns/NAME:veth0`, or `netns//proc/PID/ns/net:veth0` with an absolute
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceName {
-    /// Its namespace.
+    /// Network namespace of the interface.
     pub namespace: Namespace,
-    /// Its name there: 1 to 15 bytes without `/`, `:` or white space.
+    /// Interface name: 1 to 15 bytes without `/`, `:` or white space.
     name: String,
 }
 
-/// Why a text is not the name of an interface.
+/// Reason why a text is not a valid interface name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceNameError {
-    /// The kernel would refuse such a name.
+    /// The kernel does not accept this interface name.
     #[error(
         "{0:?} is no interface name: expected 1 to 15 bytes without '/', ':' or white space, \
          or netns/NAMESPACE:INTERFACE; `ip link` lists the interfaces"
     )]
     Interface(String),
-    /// `netns/` is there, but nothing usable follows.
+    /// The text starts with `netns/`, but no valid namespace follows.
     #[error("{0:?} names no namespace: expected netns/NAMESPACE:INTERFACE")]
     Namespace(String),
 }
 
-/// Why a namespace could not be entered.
+/// Reason why a thread could not enter a namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
-    /// There is none of that name.
+    /// The namespace does not exist.
     #[error("there is no network namespace {namespace} ({path} does not exist); {remedy}", path = .path.display())]
     Missing {
-        /// File name.
+        /// Namespace that was requested.
         namespace: Namespace,
-        /// The file that was looked for.
+        /// Path that does not exist.
         path: PathBuf,
-        /// What to do about it.
+        /// Suggestion for the user.
         remedy: &'static str,
     },
-    /// This process may not.
+    /// The process lacks `CAP_SYS_ADMIN`.
     #[error(
         "no privilege to enter network namespace {namespace}: it needs CAP_SYS_ADMIN; \
          run as root, or: setcap cap_sys_admin,cap_net_admin,cap_net_raw,cap_bpf=ep on the program"
     )]
     Privilege {
-        /// File name.
+        /// Namespace that was requested.
         namespace: Namespace,
     },
-    /// The file exists, but is something else.
+    /// The file exists, but it is not a network namespace.
     #[error("{path} is not a network namespace", path = .0.display())]
     NotANamespace(PathBuf),
-    /// Anything else the operating system said.
+    /// Another system call failed.
     #[error("network namespace {namespace}: {operation} failed: {reason}")]
     System {
-        /// File name.
+        /// Namespace that was requested.
         namespace: Namespace,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system answered.
+        /// Error of the system call.
         reason: io::Error,
     },
 }
 
 impl InterfaceName {
-    /// The interface `name` of `namespace`.
+    /// Creates the name of interface `name` in `namespace`.
     ///
     /// # Errors
-    /// [`InterfaceNameError::Interface`] where the kernel would refuse such a name.
+    /// [`InterfaceNameError::Interface`] if the kernel does not accept the name.
     pub fn new(namespace: Namespace, name: &str) -> Result<Self, InterfaceNameError> {
         let valid = (1..=INTERFACE_NAME_MAX).contains(&name.len())
             && name != "."
@@ -109,31 +110,31 @@ impl InterfaceName {
         Ok(Self { namespace, name: name.to_owned() })
     }
 
-    /// The name within the namespace.
+    /// Interface name without the namespace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The command that brings it up.
+    /// Returns the shell command that brings the interface up.
     pub fn up_command(&self) -> String {
         self.namespace.command(&format!("ip link set {} up", self.name))
     }
 
-    /// It went down while a port was open on it.
+    /// Returns the error for an interface that went down while a port was open on it.
     pub fn went_down(&self) -> PortError {
         PortError::Down { interface: self.to_string(), command: self.up_command() }
     }
 
-    /// It was removed while a port was open on it.
+    /// Returns the error for an interface that was removed while a port was open on it.
     pub fn is_gone(&self) -> PortError {
         PortError::Gone { interface: self.to_string() }
     }
 
-    /// What an error of a socket in use means.
+    /// Maps the error of a system call on an open socket to a port error.
     pub(crate) fn port_error(&self, operation: &'static str, reason: &io::Error) -> PortError {
         match reason.raw_os_error() {
             Some(libc::ENETDOWN) => self.went_down(),
-            // A socket whose interface was removed is bound to none.
+            // The socket is no longer bound after its interface was removed.
             Some(libc::ENXIO | libc::ENODEV) => self.is_gone(),
             _ => PortError::System {
                 interface: self.to_string(),
@@ -151,7 +152,7 @@ impl FromStr for InterfaceName {
         let Some(rest) = text.strip_prefix("netns/") else {
             return Self::new(Namespace::Current, text);
         };
-        // The last colon: a path may have others, an interface name has none.
+        // Split at the last colon: a path may contain colons, an interface name may not.
         let Some((namespace, name)) = rest.rsplit_once(':') else {
             return Err(InterfaceNameError::Namespace(text.to_owned()));
         };
@@ -176,7 +177,7 @@ impl fmt::Display for InterfaceName {
 }
 
 impl fmt::Display for Namespace {
-    /// As it stands in an interface's name; the current one is `(current)`.
+    /// Writes the namespace as in an interface name; the current namespace is `(current)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Current => f.write_str("(current)"),
@@ -186,11 +187,11 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// More named namespaces than this are not gone through.
+/// Highest number of named namespaces that [`Namespace::all`] lists.
 const NAMESPACES_MAX: usize = 4096;
 
 impl Namespace {
-    /// That of this process, and those that `ip netns` knows, by name.
+    /// Returns the current namespace, then those that `ip netns` lists, sorted by name.
     pub fn all() -> Vec<Self> {
         let entries = std::fs::read_dir(NAMED_NAMESPACES).into_iter().flatten().flatten();
         let names = entries.filter_map(|it| it.file_name().into_string().ok());
@@ -199,8 +200,8 @@ impl Namespace {
         std::iter::once(Self::Current).chain(names.into_iter().map(Self::Named)).collect()
     }
 
-    /// A command, to be typed where this process was started, that does in the namespace what
-    /// `command` does in the current one.
+    /// Rewrites a shell command so that it runs inside this namespace. The user types the result in
+    /// the namespace of this process.
     pub fn command(&self, command: &str) -> String {
         match (self, command.strip_prefix("ip ")) {
             (Self::Current, _) => command.to_owned(),
@@ -212,13 +213,13 @@ impl Namespace {
 
     /// Runs `work` inside the namespace and returns what it returns.
     ///
-    /// The work runs on a thread of its own that has joined the namespace and ends with it, so
-    /// the caller's thread stays where it was; for the current namespace it simply runs.
-    /// Sockets, BPF links and child processes that are made inside keep belonging to the
-    /// namespace. A panic inside is continued outside.
+    /// The work runs on a new thread that joins the namespace and then ends, so the calling thread
+    /// keeps its namespace. For the current namespace, the work runs on the calling thread.
+    /// Sockets, BPF links and child processes created inside stay in the namespace. A panic of the
+    /// work continues in the caller.
     ///
     /// # Errors
-    /// Where there is no such namespace, or the process lacks `CAP_SYS_ADMIN`.
+    /// Fails if the namespace does not exist or the process lacks `CAP_SYS_ADMIN`.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         let path = match self {
             Self::Current => return Ok(work()),
@@ -248,8 +249,8 @@ impl Namespace {
 
     /// Moves the calling thread into the namespace.
     fn join(&self, file: &File, path: &Path) -> Result<(), NamespaceError> {
-        // SAFETY: takes integers only; it changes nothing but the calling thread's namespace,
-        // and that thread was started for this and ends afterwards.
+        // SAFETY: `setns` takes integers only. It changes only the namespace of the calling thread,
+        // which was started for this purpose and ends afterwards.
         let joined = checked(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) });
         let Err(reason) = joined else { return Ok(()) };
         Err(match reason.raw_os_error() {
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_is_in_the_current_namespace() {
+    fn plain_name_refers_to_the_current_namespace() {
         let interface = parse("veth0").unwrap();
         assert_eq!(interface.namespace, Namespace::Current);
         assert_eq!(interface.name(), "veth0");
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_a_name_or_an_absolute_path() {
+    fn namespace_may_be_a_name_or_an_absolute_path() {
         let named = parse("netns/left:veth0").unwrap();
         assert_eq!(named.namespace, Namespace::Named("left".into()));
         assert_eq!(named.to_string(), "netns/left:veth0");
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_refused_here() {
+    fn names_that_the_kernel_rejects_do_not_parse() {
         for text in ["", ".", "..", "a/b", "eth0:1", "a b", "a\tb", "sixteen-bytes-xx", "netns/n:"]
         {
             assert!(matches!(parse(text), Err(InterfaceNameError::Interface(_))), "{text:?}");
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_for_another_namespace_enter_it() {
+    fn commands_for_another_namespace_use_ip_n_or_nsenter() {
         for (interface, command) in [
             ("v", "ip link set v up"),
             ("netns/a:v", "ip -n a link set v up"),
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_namespace_says_how_to_make_one() {
+    fn missing_namespace_error_suggests_ip_netns_add() {
         let missing = Namespace::Named("wirestorm-no-such".into());
         let error = missing.enter(|| ()).unwrap_err();
         assert!(matches!(error, NamespaceError::Missing { .. }));
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_namespace_is_told_from_one() {
+    fn entering_a_file_that_is_not_a_namespace_fails() {
         let error = Namespace::Path("/proc/self/status".into()).enter(|| ()).unwrap_err();
         assert!(
             matches!(error, NamespaceError::NotANamespace(_) | NamespaceError::Privilege { .. }),

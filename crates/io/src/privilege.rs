@@ -1,32 +1,32 @@
-//! The privileges (`capabilities(7)`) that ports need, and those that this process has.
+//! Privileges (`capabilities(7)`) that ports need, and those of this process.
 
 use std::fmt;
 use std::fs;
 
-/// A privilege of a process. Its number is the kernel's (`linux/capability.h`).
+/// A Linux capability. The value is the kernel's number (`linux/capability.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
-    /// Changing interfaces; attaching XDP programs.
+    /// Change interfaces; attach XDP programs.
     NetAdmin = 12,
-    /// Packet and AF_XDP sockets.
+    /// Open packet and AF_XDP sockets.
     NetRaw = 13,
-    /// Locking any amount of memory.
+    /// Lock any amount of memory.
     IpcLock = 14,
-    /// Entering namespaces; it stands for `Perfmon` and `Bpf` too, as it did before there were any.
+    /// Enter namespaces. It includes `Perfmon` and `Bpf`, which older kernels do not have.
     SysAdmin = 21,
-    /// BPF programs on tracepoints.
+    /// Attach BPF programs to tracepoints.
     Perfmon = 38,
-    /// BPF maps and programs.
+    /// Create BPF maps and load BPF programs.
     Bpf = 39,
 }
 
-/// What packet sockets need.
+/// Capabilities for packet sockets.
 pub const AF_PACKET: &[Capability] = &[Capability::NetRaw];
-/// What AF_XDP sockets need.
+/// Capabilities for AF_XDP sockets.
 pub const AF_XDP: &[Capability] = &[Capability::NetRaw, Capability::NetAdmin, Capability::Bpf];
-/// What the in-kernel sender and the counting receiver need.
+/// Capabilities for the in-kernel sender and the counting receiver.
 pub const XDP: &[Capability] = &[Capability::NetAdmin, Capability::Bpf, Capability::Perfmon];
-/// What all ports in all namespaces need.
+/// Capabilities for all kinds of ports in all namespaces.
 pub const ALL: &[Capability] = &[
     Capability::NetRaw,
     Capability::NetAdmin,
@@ -48,49 +48,49 @@ impl fmt::Display for Capability {
     }
 }
 
-/// The privileges of a process.
+/// Set of capabilities of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities(u64);
 
 impl Capabilities {
-    /// Those that this process can use.
+    /// Returns the effective capabilities of this process.
     pub fn effective() -> Self {
         Self::parse(&fs::read_to_string("/proc/self/status").unwrap_or_default())
     }
 
-    /// From the lines of `/proc/PID/status`; none where that does not tell.
+    /// Parses the text of `/proc/PID/status`. The set is empty if the line `CapEff` is missing.
     pub fn parse(status: &str) -> Self {
         let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         Self(line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0))
     }
 
-    /// Whether it is one of them.
+    /// Returns whether the set contains a capability. `SysAdmin` implies `Perfmon` and `Bpf`.
     pub const fn has(self, capability: Capability) -> bool {
         let implied = matches!(capability, Capability::Bpf | Capability::Perfmon)
             && self.0 & (1 << Capability::SysAdmin as u32) != 0;
         self.0 & (1 << capability as u32) != 0 || implied
     }
 
-    /// Those of `needed` that are not.
+    /// Returns the capabilities in `needed` that the set lacks.
     pub fn lacking(self, needed: &[Capability]) -> Vec<Capability> {
         needed.iter().copied().filter(|capability| !self.has(*capability)).collect()
     }
 }
 
-/// Their names in one line.
+/// Formats capability names as a comma-separated list.
 pub fn names(capabilities: &[Capability]) -> String {
     let names: Vec<String> = capabilities.iter().map(ToString::to_string).collect();
     names.join(", ")
 }
 
-/// The command that gives the program privileges which it then has without root.
+/// Returns the `setcap` command that grants capabilities to the program.
 pub fn grant(capabilities: &[Capability]) -> String {
     let names = names(capabilities).to_lowercase().replace(' ', "");
     format!("setcap {names}=ep $(command -v wirestorm)")
 }
 
-/// What this process lacks after the system refused it something for which `needed` suffices,
-/// and what to do about it.
+/// Explains a permission error: the capabilities in `needed` that the process lacks, and the
+/// command that grants them.
 pub(crate) fn refused(needed: &[Capability]) -> String {
     let lacking = Capabilities::effective().lacking(needed);
     let found = if lacking.is_empty() {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacking_is_named() {
+    fn lacking_lists_the_missing_capabilities() {
         let nobody = Capabilities::parse("CapEff:\t0000000000000000\n");
         assert_eq!(names(&nobody.lacking(AF_XDP)), "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF");
         let raw = Capabilities::parse("Name:\tx\nCapEff:\t0000000000002000\n");
@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn an_older_privilege_stands_for_those_of_bpf() {
+    fn sys_admin_implies_bpf_and_perfmon() {
         let administrator = Capabilities::parse("CapEff:\t0000000000200000\n");
         assert_eq!(names(&administrator.lacking(XDP)), "CAP_NET_ADMIN");
     }
 
     #[test]
-    fn the_command_gives_what_is_needed() {
+    fn grant_command_lists_the_needed_capabilities() {
         assert_eq!(
             grant(XDP),
             "setcap cap_net_admin,cap_bpf,cap_perfmon=ep $(command -v wirestorm)"

@@ -1,8 +1,8 @@
-//! What this process has made on the machine and must not leave behind.
+//! Cleanup of namespaces and scratch folders that this process created.
 //!
-//! Namespaces and scratch folders carry the process in their name, `ws-PID-N...`. Dropping
-//! removes them, a panic included. A signal that ends the process removes them first. What a
-//! killed process could not remove is swept by the next one that makes something.
+//! Names of namespaces and scratch folders contain the process ID, `ws-PID-N...`. They are removed
+//! on drop, also during a panic, and before a signal ends the process. A new process removes what a
+//! killed one left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Where `ip netns` keeps the names.
+/// Folder where `ip netns` keeps the namespaces.
 const NAMESPACES: &str = "/run/netns";
 const PREFIX: &str = "ws-";
 
-/// How long a signal waits for a foreground program, which got it too, to print its result.
+/// Time that a foreground program, which gets the signal too, has to print its result.
 const FOREGROUND_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ impl Leftover {
 static REGISTERED: Mutex<BTreeSet<Leftover>> = Mutex::new(BTreeSet::new());
 static FOREGROUND: AtomicUsize = AtomicUsize::new(0);
 
-/// A name that no other process and no other call has: `ws-PID-N`.
+/// Returns a name unique among processes and calls: `ws-PID-N`.
 pub(crate) fn unique_name() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     static PREPARE: Once = Once::new();
@@ -50,18 +50,18 @@ pub(crate) fn unique_name() -> String {
     format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Notes what is about to be made, before it is: a signal in between must find it.
+/// Registers an item before it is created, so that a signal in between removes it too.
 pub(crate) fn register(leftover: Leftover) {
     registered().insert(leftover);
 }
 
-/// Removes something that was registered.
+/// Removes a registered item.
 pub(crate) fn remove(leftover: &Leftover) {
     leftover.remove();
     registered().remove(leftover);
 }
 
-/// Counts a program that prints to the user, for as long as the guard lives.
+/// Counts a foreground program as long as the guard lives.
 pub(crate) fn foreground() -> impl Drop {
     struct Foreground;
     impl Drop for Foreground {
@@ -93,7 +93,7 @@ fn remove_on_signal() {
     drop(std::thread::Builder::new().name("leftovers".into()).spawn(watch));
 }
 
-/// Removes what processes that no longer exist have left.
+/// Removes items of processes that no longer exist.
 fn sweep() {
     for name in names_in(Path::new(NAMESPACES)).filter(|name| is_orphan(name)) {
         remove_namespace(&name);
@@ -112,7 +112,7 @@ fn names_in(directory: &Path) -> impl Iterator<Item = String> {
         .filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Whether the name is one of ours and the process in it is gone.
+/// Whether the name has our format and its process no longer exists.
 fn is_orphan(name: &str) -> bool {
     let Some((pid, _)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
         return false;
@@ -120,19 +120,19 @@ fn is_orphan(name: &str) -> bool {
     pid.parse::<u32>().is_ok_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// Ends the processes in the namespace, then removes it and what is in it.
+/// Kills the processes in the namespace, then removes it.
 fn remove_namespace(name: &str) {
     let own = std::process::id().to_string();
     if let Ok(pids) = Command::new("ip").args(["netns", "pids", name]).output() {
         let pids = String::from_utf8_lossy(&pids.stdout).into_owned();
         for pid in pids.split_whitespace().filter(|pid| *pid != own) {
             if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
-                // It may have ended meanwhile, which is what is wanted.
+                // The process may have exited meanwhile, so ignore errors.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
     }
-    // What it says when there is no such namespace is of no interest.
+    // Ignore the error output if the namespace does not exist.
     drop(Command::new("ip").args(["netns", "del", name]).output());
 }
 
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_processes_that_are_gone_are_orphans() {
+    fn only_names_of_exited_processes_are_orphans() {
         let own = std::process::id();
         assert!(!is_orphan(&format!("ws-{own}-0-a")));
-        // Beyond the kernel's largest process id.
+        // Above the kernel's largest process ID.
         assert!(is_orphan("ws-4194305-0-a"));
         for foreign in ["ws-", "ws-x-1", "other", "ws-4194305", "wsx-4194305-0"] {
             assert!(!is_orphan(foreign), "{foreign}");

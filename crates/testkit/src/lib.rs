@@ -1,13 +1,13 @@
-//! What Wirestorm's tests, benchmarks and demo stand on, none of it Wirestorm's own code.
+//! Basis of Wirestorm's tests, benchmarks and demo, independent of Wirestorm's own code.
 //!
 //! - [`net`]: network namespaces joined by veth pairs, tcpdump, interface counters.
-//! - [`sample`]: captures of realistic traffic, the same bytes for the same seed.
-//! - [`pcap`]: the smallest writer and reader of capture files that the two need.
-//! - [`tshark`]: fields of a capture as an independent dissector sees them.
-//! - [`require`]: what a test needs of the machine, or the word that it was skipped.
+//! - [`sample`]: captures of realistic traffic, reproducible from a seed.
+//! - [`pcap`]: a minimal writer and reader of capture files.
+//! - [`tshark`]: packet fields of a capture as decoded by tshark.
+//! - [`require`]: requirements of a test on the machine; prints `skipped` if they are not met.
 //!
-//! It depends on no other crate of the workspace, so what it says about a frame is a second
-//! opinion. Nothing but tests and chores may depend on it.
+//! The crate depends on no other crate of the workspace, so it checks frames independently. Only
+//! tests and developer commands may depend on it.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,7 @@
-//! The smallest writer and reader of capture files that the test kit needs: classic pcap,
-//! this machine's byte order, Ethernet, microseconds or nanoseconds.
+//! Minimal writer and reader of capture files for the test kit: classic pcap in native byte order,
+//! Ethernet, microseconds or nanoseconds.
 //!
-//! It shares nothing with the codec that it helps to test. Format:
-//! draft-ietf-opsawg-pcap, sections 4 and 5.
+//! It shares no code with the codec under test. Format: draft-ietf-opsawg-pcap, sections 4 and 5.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -16,10 +15,10 @@ const FILE_HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The unit of the time stamps in a file.
+/// Unit of the time stamps in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
-    /// Microseconds, what most tools write.
+    /// Microseconds, as most tools write.
     #[default]
     Microseconds,
     /// Nanoseconds.
@@ -34,7 +33,7 @@ impl Resolution {
         }
     }
 
-    /// Nanoseconds in one unit.
+    /// Number of nanoseconds in one unit.
     const fn nanoseconds(self) -> u64 {
         match self {
             Self::Microseconds => 1_000,
@@ -43,7 +42,7 @@ impl Resolution {
     }
 }
 
-/// A frame and when it was seen.
+/// A frame and its arrival time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Nanoseconds since the Unix epoch.
@@ -52,7 +51,7 @@ pub struct Packet {
     pub frame: Vec<u8>,
 }
 
-/// Writes a capture file packet by packet; nothing is kept.
+/// Writes a capture file packet by packet without buffering packets.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
@@ -63,7 +62,7 @@ impl<W: Write> Writer<W> {
     /// Writes the file header.
     ///
     /// # Errors
-    /// What the writer said.
+    /// The error of the writer.
     pub fn new(mut to: W, resolution: Resolution) -> io::Result<Self> {
         let mut header = [0; FILE_HEADER_BYTES];
         header[0..4].copy_from_slice(&resolution.magic().to_ne_bytes());
@@ -75,10 +74,10 @@ impl<W: Write> Writer<W> {
         Ok(Self { to, resolution })
     }
 
-    /// Writes one frame. Its time is cut to the file's resolution.
+    /// Writes one frame. The time is truncated to the file's resolution.
     ///
     /// # Errors
-    /// What the writer said; `InvalidInput` for a time or a length beyond 32 bits.
+    /// The error of the writer; `InvalidInput` for a time or length above 32 bits.
     pub fn write(&mut self, time: u64, frame: &[u8]) -> io::Result<()> {
         let beyond = |_| io::Error::new(io::ErrorKind::InvalidInput, "beyond a pcap's 32 bits");
         let seconds = u32::try_from(time / NANOSECONDS_PER_SECOND).map_err(beyond)?;
@@ -93,35 +92,35 @@ impl<W: Write> Writer<W> {
         self.to.write_all(frame)
     }
 
-    /// Flushes, and gives back what was written to.
+    /// Flushes and returns the writer.
     ///
     /// # Errors
-    /// What the writer said.
+    /// The error of the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.flush()?;
         Ok(self.to)
     }
 }
 
-/// Why a file could not be read.
+/// Reason why a file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system's answer.
+    /// A system call failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// Not a classic pcap of this machine's byte order with whole frames.
+    /// The file is not a classic pcap in native byte order with complete frames.
     #[error("{}: packet {packet}: {reason}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Number of the packet, from 1; 0 is the file header.
+        /// Number of the packet from 1; 0 for the file header.
         packet: u64,
-        /// Finding.
+        /// Description of the error.
         reason: String,
     },
 }
@@ -129,8 +128,8 @@ pub enum ReadError {
 /// Reads a whole capture file into memory.
 ///
 /// # Errors
-/// When the file cannot be read, is no Ethernet pcap of this machine's byte order, or cuts a
-/// frame short: a test that compares frames needs them whole.
+/// Fails if the file cannot be read, is not an Ethernet pcap in native byte order, or contains a
+/// truncated frame: tests compare whole frames.
 pub fn read(path: &Path) -> Result<Vec<Packet>, ReadError> {
     let io_error = |source| ReadError::Io { path: path.to_owned(), source };
     let format = |packet, reason: String| ReadError::Format { path: path.into(), packet, reason };
@@ -162,7 +161,7 @@ pub fn read(path: &Path) -> Result<Vec<Packet>, ReadError> {
     Ok(packets)
 }
 
-/// Fills the buffer; `false` at a clean end of the file.
+/// Fills the buffer; returns `false` at a clean end of the file.
 fn read_whole(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_packets_are_read_back() {
         let scratch = Scratch::new().unwrap();
         let packets = [packet(1_700_000_000_123_456_789, 60), packet(1_700_000_001_000_000_001, 1)];
         let path = scratch.file("nano.pcap");
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_within_a_packet_is_an_error() {
+    fn file_that_ends_within_a_packet_is_an_error() {
         let scratch = Scratch::new().unwrap();
         let whole = written(Resolution::Nanoseconds, &[packet(0, 60)]);
         let path = scratch.file("cut.pcap");

@@ -1,17 +1,17 @@
-//! What a test needs of the machine it runs on.
+//! Requirements of a test on the machine.
 //!
-//! Each function says whether it is there. Where it is not, it prints `skipped: ...` and the
-//! test returns; a chore that runs the tests can have those words collected in a file, since
-//! the test harness hides what a passing test prints.
+//! Each function returns whether a requirement is met. If not, it prints `skipped: ...` and the
+//! test returns. [`SKIPPED_LOG`] collects these lines in a file, since the test harness hides the
+//! output of passing tests.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Environment variable that names a file to which every skipped test adds a line.
+/// Environment variable with the path of a file to which each skipped test appends a line.
 pub const SKIPPED_LOG: &str = "WIRESTORM_SKIPPED_LOG";
 
-/// Whether this process is root, which network namespaces and raw sockets need.
+/// Returns whether this process is root; network namespaces and raw sockets need it.
 #[must_use = "a test without root has to return"]
 pub fn require_root() -> bool {
     let root = is_root();
@@ -21,12 +21,12 @@ pub fn require_root() -> bool {
     root
 }
 
-/// [`require_root`] without the word.
+/// Same as [`require_root`], but prints nothing.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether `tool` can be run, found by PATH or in the system's directories.
+/// Returns whether `tool` is installed, in PATH or in the system's directories.
 #[must_use = "a test without its tool has to return"]
 pub fn require_tool(tool: &str) -> bool {
     let found = find_tool(tool).is_some();
@@ -36,7 +36,7 @@ pub fn require_tool(tool: &str) -> bool {
     found
 }
 
-/// Where `tool` is, by PATH and then the directories that a user's PATH leaves out.
+/// Finds `tool` in PATH and in the directories that a user's PATH lacks.
 pub fn find_tool(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -45,7 +45,7 @@ pub fn find_tool(tool: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// The folder of captures from real networks that may lie beside the checkout.
+/// Folder of captures from real networks, which may exist beside the checkout.
 #[must_use = "a test without captures has to return"]
 pub fn require_shared_captures() -> Option<PathBuf> {
     let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");
@@ -56,13 +56,13 @@ pub fn require_shared_captures() -> Option<PathBuf> {
     None
 }
 
-/// Says that the current test is skipped, and why.
+/// Prints that the current test is skipped, and the reason.
 pub fn skip(reason: &str) {
     println!("skipped: {reason}");
     let Some(log) = std::env::var_os(SKIPPED_LOG) else { return };
     let thread = std::thread::current();
     let line = format!("{}: {reason}\n", thread.name().unwrap_or("a test"));
-    // One write of one line: tests of several processes append to the same file.
+    // One write for each line: tests of several processes append to the same file.
     let written = OpenOptions::new()
         .create(true)
         .append(true)
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_outside_a_users_path_are_found() {
+    fn find_tool_also_searches_the_sbin_directories() {
         assert!(find_tool("sh").is_some());
         assert!(find_tool("no-such-tool-anywhere").is_none());
     }

@@ -1,21 +1,21 @@
-//! A folder for the files of one test.
+//! Scratch folder for the files of one test.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::leftovers::{self, Leftover};
 
-/// A folder of its own under the system's temporary directory, removed when dropped.
+/// A unique folder in the system's temporary directory, removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of `mkdir(2)`.
     pub fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(leftovers::unique_name());
         leftovers::register(Leftover::Folder(path.clone()));
@@ -24,12 +24,12 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// The folder.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A file in it.
+    /// Path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_and_its_files_go_with_the_value() {
+    fn drop_removes_the_folder_and_its_files() {
         let scratch = Scratch::new().unwrap();
         let file = scratch.file("a");
         std::fs::write(&file, "x").unwrap();

@@ -1,34 +1,33 @@
-//! What an independent dissector sees in a capture file.
+//! Packet fields of a capture file as decoded by tshark.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Why tshark had nothing to tell.
+/// Reason why tshark failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TsharkError {
-    /// It could not be started.
+    /// tshark could not be started.
     #[error("tshark cannot be run: {0}; cargo xtask setup installs it")]
     Start(#[from] std::io::Error),
-    /// It could not read the file, or did not understand the filter or a field.
+    /// tshark could not read the file, or rejected the filter or a field.
     #[error("tshark on {}: {message}", path.display())]
     Failed {
-        /// The capture file.
+        /// Path of the capture file.
         path: PathBuf,
-        /// Its own words.
+        /// Error output of tshark.
         message: String,
     },
 }
 
-/// The values of `fields` for every packet of `capture` that `filter` (a display filter; empty
-/// for all) lets through, a row a packet.
+/// Returns the values of `fields` for each packet of `capture` that matches `filter`, one row a
+/// packet. `filter` is a display filter; empty matches all packets.
 ///
-/// A field that a packet does not have is an empty string; the occurrences of one that it has
-/// several times are joined by commas. Names and values are tshark's. Checksums are verified,
-/// so that `ip.checksum.status`, `tcp.checksum.status`, `udp.checksum.status` and
-/// `sctp.checksum.status` are 1 where good.
+/// A field that a packet lacks is an empty string; multiple occurrences are joined by commas. Names
+/// and values are tshark's. tshark verifies checksums: `ip.checksum.status`, `tcp.checksum.status`,
+/// `udp.checksum.status` and `sctp.checksum.status` are 1 for a good checksum.
 ///
 /// # Errors
-/// When tshark cannot be run or does not accept what it was given.
+/// Fails if tshark cannot be run or rejects an argument.
 pub fn fields(
     capture: &Path,
     filter: &str,
@@ -46,10 +45,10 @@ pub fn fields(
     Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// How many packets of `capture` the display filter lets through.
+/// Returns the number of packets of `capture` that match the display filter.
 ///
 /// # Errors
-/// As [`fields`].
+/// Same as [`fields`].
 pub fn count(capture: &Path, filter: &str) -> Result<usize, TsharkError> {
     fields(capture, filter, &["frame.number"]).map(|rows| rows.len())
 }

@@ -22,7 +22,8 @@ impl Pattern {
 
     /// Compiles an expression in the syntax of the crate `regex`.
     ///
-    /// # Errors The message of `regex` if the expression is invalid or too large.
+    /// # Errors
+    /// The message of `regex` if the expression is invalid or too large.
     pub fn new(text: &str) -> Result<Self, String> {
         let mut builder = RegexBuilder::new(text);
         builder.unicode(false).size_limit(Self::SIZE_MAX).dfa_size_limit(Self::SIZE_MAX);

@@ -6,18 +6,18 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// Environment variable that names another binary to test, an installed one for example.
+/// Environment variable with the path of another binary to test, such as an installed one.
 const BINARY: &str = "WIRESTORM_BINARY";
 
-/// The command `wirestorm`.
+/// Path of the `wirestorm` binary.
 ///
-/// Cargo tells the path of a binary only to the tests of its own package. So each process of
-/// tests has Cargo build it once, with the profile that the tests were built with, and reads
-/// the path from Cargo's messages; when it is up to date that takes a fraction of a second.
-/// `WIRESTORM_BINARY` names another one instead.
+/// Cargo reports the path of a binary only to tests of the same package. So each test process runs
+/// `cargo build` once with its own profile, and reads the path from Cargo's messages. If the binary
+/// is up to date, this takes a fraction of a second. `WIRESTORM_BINARY` selects another binary
+/// instead.
 ///
 /// # Panics
-/// When it does not build.
+/// Panics if the build fails.
 pub fn wirestorm() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| std::env::var_os(BINARY).map_or_else(build, PathBuf::from))
@@ -39,7 +39,7 @@ fn build() -> PathBuf {
     executable.expect("cargo names the executable that it has built")
 }
 
-/// The profile of this process, by the folder that it lies in: `target/debug/deps/replay-...`.
+/// Profile of this process, from its folder: `target/debug/deps/replay-...`.
 fn profile() -> String {
     let executable = std::env::current_exe().expect("a process knows its executable");
     let folder = executable.ancestors().nth(2).and_then(Path::file_name).unwrap_or_default();

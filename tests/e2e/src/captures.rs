@@ -1,4 +1,4 @@
-//! Captures to replay.
+//! Captures for replay tests.
 
 use std::path::{Path, PathBuf};
 
@@ -9,30 +9,30 @@ use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 /// Link type of Ethernet.
 pub const LINKTYPE_ETHERNET: u32 = 1;
 
-/// Which end of a number comes first in a file.
+/// Byte order of a capture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The least significant byte.
+    /// Least significant byte first.
     Little,
-    /// The most significant byte.
+    /// Most significant byte first.
     Big,
 }
 
-/// What a classic pcap looks like besides its packets.
+/// Format of a classic pcap file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileForm {
-    /// Of the numbers in its headers.
+    /// Byte order of the headers.
     pub order: ByteOrder,
-    /// Of its time stamps.
+    /// Resolution of the time stamps.
     pub resolution: Resolution,
-    /// What its packets begin with.
+    /// Link type of the packets.
     pub link_type: u32,
-    /// The longest packet that the header promises, in bytes.
+    /// Snapshot length in the file header, in bytes.
     pub snapshot_length: u32,
 }
 
 impl Default for FileForm {
-    /// Little-endian microseconds of whole Ethernet frames, the most common.
+    /// Returns the most common format: little-endian, microseconds, whole Ethernet frames.
     fn default() -> Self {
         Self {
             order: ByteOrder::Little,
@@ -43,10 +43,10 @@ impl Default for FileForm {
     }
 }
 
-/// A classic pcap in memory (draft-ietf-opsawg-pcap sections 4 and 5).
+/// Encodes a classic pcap file (draft-ietf-opsawg-pcap sections 4 and 5).
 ///
 /// # Panics
-/// With a time or a length beyond 32 bits.
+/// Panics if a time or a length exceeds 32 bits.
 pub fn encode(form: FileForm, packets: &[Packet]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let word = |bytes: &mut Vec<u8>, value: u32| match form.order {
@@ -76,17 +76,17 @@ pub fn encode(form: FileForm, packets: &[Packet]) -> Vec<u8> {
     bytes
 }
 
-/// Packets of this many conversations within a tenth of a second, the same for the same seed.
+/// Generates packets of conversations that start within 100 ms, reproducible from the seed.
 pub fn traffic(conversations: u64, seed: u64) -> Vec<Packet> {
     let options =
         TrafficOptions { conversations, seed, duration: 100_000_000, ..TrafficOptions::default() };
     Traffic::new(options).collect()
 }
 
-/// Writes packets to a file of this name, with nanoseconds; returns where it is.
+/// Writes packets to a file with nanosecond time stamps; returns its path.
 ///
 /// # Panics
-/// When it cannot be written.
+/// Panics if the file cannot be written.
 pub fn write_capture(scratch: &Scratch, name: &str, packets: &[Packet]) -> PathBuf {
     let path = scratch.file(name);
     write_to(&path, packets);

@@ -1,8 +1,8 @@
-//! What the end-to-end tests share: the binary, its runs and the captures they are given.
+//! Common code of the end-to-end tests: the binary, its runs and captures.
 //!
-//! The tests know Wirestorm by its command line, its exit status and its JSON result alone. What
-//! they compare with comes from the kernel, tcpdump and tshark; `wirestorm-testkit` is the only
-//! package of the workspace that they use.
+//! The tests use only Wirestorm's command line, exit status and JSON result. Reference data comes
+//! from the kernel, tcpdump and tshark. `wirestorm-testkit` is the only workspace package that they
+//! use.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ pub use run::{Outcome, Running, replay, run_command, start_command, start_replay
 use wirestorm_testkit::pcap::Packet;
 use wirestorm_testkit::require::{require_root, require_tool};
 
-/// Whether labs can be made and captured in, with these tools besides; says what is missing.
+/// Whether labs and captures work and `tools` are installed; prints the missing requirement.
 #[must_use = "a test without its lab has to return"]
 pub fn can_run(tools: &[&str]) -> bool {
     require_root()
@@ -29,7 +29,7 @@ pub fn can_run(tools: &[&str]) -> bool {
 /// Compares frames byte by byte and in order.
 ///
 /// # Panics
-/// With the first frame that differs.
+/// Panics with the first frame that differs.
 pub fn assert_same_frames<'a>(
     what: &str,
     expected: impl IntoIterator<Item = &'a [u8]>,
@@ -50,7 +50,7 @@ pub fn assert_same_frames<'a>(
     assert_eq!(expected.len(), found.len(), "{what}: number of frames");
 }
 
-/// The frames of packets.
+/// Iterates over the frames of packets.
 pub fn frames(packets: &[Packet]) -> impl Iterator<Item = &[u8]> {
     packets.iter().map(|packet| packet.frame.as_slice())
 }

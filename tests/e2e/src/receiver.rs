@@ -1,24 +1,24 @@
-//! A capture at an interface that any backend can send to.
+//! A capture on an interface that accepts frames from any backend.
 
 use wirestorm_testkit::net::{Capture, CaptureOptions, Captured, End, NetError, PollingSink};
 
-/// An interface that takes redirected XDP frames, and tcpdump there. It shows frames in the order
-/// in which they arrived, whatever protocol they are of.
+/// tcpdump on an interface that accepts redirected XDP frames. It records frames in order of
+/// arrival, whatever their protocol.
 #[derive(Debug)]
 pub struct Receiver {
     capture: Capture,
-    /// When frames arrive in a bunch, the kernel hands those of a protocol that it does not know
-    /// to the oldest packet socket of an interface only after the frame behind them
-    /// (`__netif_receive_skb_list_core`). So the oldest is this one, which nobody reads.
+    /// If frames arrive in a burst, the kernel delays frames of unknown protocols for the oldest
+    /// packet socket of an interface until the next frame (`__netif_receive_skb_list_core`). So
+    /// this capture, which is never read, is the oldest one.
     _oldest_socket: Capture,
     _polling: PollingSink,
 }
 
 impl Receiver {
-    /// Returns when the kernel is capturing.
+    /// Starts the capture; returns once the kernel captures.
     ///
     /// # Errors
-    /// When clang, ip, ethtool or tcpdump fail.
+    /// Fails if clang, ip, ethtool or tcpdump fails.
     pub fn start(end: &End) -> Result<Self, NetError> {
         let polling = end.polling_sink()?;
         let nothing = CaptureOptions { filter: "less 1".into(), ..CaptureOptions::default() };
@@ -27,10 +27,10 @@ impl Receiver {
         Ok(Self { capture, _oldest_socket: oldest_socket, _polling: polling })
     }
 
-    /// Ends the capture, as [`Capture::finish`] does.
+    /// Ends the capture, see [`Capture::finish`].
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`Capture::finish`].
     pub fn finish(self, expected: u64) -> Result<Captured, NetError> {
         self.capture.finish(expected)
     }

@@ -1,4 +1,4 @@
-//! Runs of the binary, each with a bound on its time.
+//! Runs of the binary with a timeout.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use crate::wirestorm;
 
-/// A run that takes longer hangs.
+/// Timeout of a run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a run has left.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The command line.
+    /// Command line.
     pub command: String,
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
     /// Standard output.
     pub output: String,
@@ -31,25 +31,25 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The JSON result; null where there is none.
+    /// The JSON result; null if there is none.
     pub fn result(&self) -> &Value {
         &self.result
     }
 
-    /// The run itself, once its exit status is the one expected.
+    /// Checks the exit status and returns the outcome.
     ///
     /// # Panics
-    /// With everything it has printed, where it is not.
+    /// Panics with the complete output if the exit status differs.
     #[track_caller]
     pub fn expect(self, status: i32) -> Self {
         assert_eq!(self.status.code(), Some(status), "exit status\n{self}");
         self
     }
 
-    /// A number of the result, by its JSON pointer: `/flows/count`.
+    /// Returns a number of the result by its JSON pointer, such as `/flows/count`.
     ///
     /// # Panics
-    /// With everything it has printed, where there is none.
+    /// Panics with the complete output if there is none.
     #[track_caller]
     pub fn number(&self, pointer: &str) -> u64 {
         match self.result.pointer(pointer).and_then(Value::as_u64) {
@@ -58,10 +58,10 @@ impl Outcome {
         }
     }
 
-    /// A number with decimals of the result.
+    /// Returns a decimal number of the result by its JSON pointer.
     ///
     /// # Panics
-    /// As [`number`](Self::number).
+    /// Same as [`number`](Self::number).
     #[track_caller]
     pub fn decimal(&self, pointer: &str) -> f64 {
         match self.result.pointer(pointer).and_then(Value::as_f64) {
@@ -70,10 +70,10 @@ impl Outcome {
         }
     }
 
-    /// A text of the result.
+    /// Returns a string of the result by its JSON pointer.
     ///
     /// # Panics
-    /// As [`number`](Self::number).
+    /// Same as [`number`](Self::number).
     #[track_caller]
     pub fn text(&self, pointer: &str) -> &str {
         match self.result.pointer(pointer).and_then(Value::as_str) {
@@ -82,17 +82,17 @@ impl Outcome {
         }
     }
 
-    /// What went wrong, or what one should know, as one text: `/errors`, `/notes`.
+    /// Joins a list of messages of the result: `/errors` or `/notes`.
     pub fn lines(&self, pointer: &str) -> String {
         let lines = self.result.pointer(pointer).and_then(Value::as_array);
         let lines = lines.into_iter().flatten().filter_map(Value::as_str);
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Checks that it ended with this status and said each of these words on standard error.
+    /// Checks the exit status, and that standard error contains each of `words`.
     ///
     /// # Panics
-    /// With everything it has printed, where it did not.
+    /// Panics with the complete output if a check fails.
     #[track_caller]
     pub fn refused(self, status: i32, words: &[&str]) {
         let outcome = self.expect(status);
@@ -102,10 +102,10 @@ impl Outcome {
         outcome.assert_calm();
     }
 
-    /// Checks that it did not panic.
+    /// Checks that the run did not panic and no signal ended it.
     ///
     /// # Panics
-    /// With everything it has printed, where it did.
+    /// Panics with the complete output if a check fails.
     #[track_caller]
     pub fn assert_calm(&self) {
         assert!(!self.messages.contains("panicked") && self.status.signal().is_none(), "{self}");
@@ -119,7 +119,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// A run under way. Dropping it ends it.
+/// A run in progress. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -130,29 +130,29 @@ pub struct Running {
 }
 
 impl Running {
-    /// Sends it a signal.
+    /// Sends a signal to the process.
     ///
     /// # Panics
-    /// When it has ended and was waited for.
+    /// Panics if the process has ended and was waited for.
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a child has a process id"), signal).expect("the run goes on");
     }
 
-    /// Sends a signal to its process group, as a terminal does; it has to lead one.
+    /// Sends a signal to its process group like a terminal; the process must be the group leader.
     ///
     /// # Panics
-    /// When it has ended and was waited for.
+    /// Panics if the process has ended and was waited for.
     pub fn signal_group(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let group = pid.expect("a child has a process id");
         kill_process_group(group, signal).expect("the run goes on");
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     ///
     /// # Panics
-    /// When it does not end within a minute.
+    /// Panics if the process does not end within a minute.
     #[track_caller]
     pub fn wait(mut self) -> Outcome {
         let in_time = self.ended.recv_timeout(PATIENCE).is_ok();
@@ -180,38 +180,38 @@ impl Drop for Running {
     }
 }
 
-/// Starts `wirestorm replay --json -` with arguments.
+/// Starts `wirestorm replay --json -` with these arguments.
 ///
 /// # Panics
-/// When the binary cannot be run.
+/// Panics if the binary cannot be run.
 pub fn start_replay<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Running {
     let mut command = Command::new(wirestorm());
     command.args(["replay", "--json", "-"]).args(arguments);
     start_command(command.stdin(Stdio::null()))
 }
 
-/// Runs `wirestorm replay --json -` with arguments.
+/// Runs `wirestorm replay --json -` with these arguments.
 ///
 /// # Panics
-/// As [`start_replay`] and [`Running::wait`].
+/// Same as [`start_replay`] and [`Running::wait`].
 #[track_caller]
 pub fn replay<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Outcome {
     start_replay(arguments).wait()
 }
 
-/// Runs a command that the test has put together.
+/// Runs a command to its end.
 ///
 /// # Panics
-/// As [`start_replay`] and [`Running::wait`].
+/// Same as [`start_command`] and [`Running::wait`].
 #[track_caller]
 pub fn run_command(command: &mut Command) -> Outcome {
     start_command(command).wait()
 }
 
-/// Starts a command that the test has put together.
+/// Starts a command.
 ///
 /// # Panics
-/// When it cannot be run.
+/// Panics if the command cannot be run.
 pub fn start_command(command: &mut Command) -> Running {
     let line = format!("{command:?}");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -222,7 +222,7 @@ pub fn start_command(command: &mut Command) -> Running {
     Running { child, command: line, output, messages, ended }
 }
 
-/// Reads a pipe to its end, which is the end of the process, and says so.
+/// Reads a pipe to its end, then signals the end of the process.
 fn read_in_thread(
     mut pipe: impl Read + Send + 'static,
     end: Option<mpsc::Sender<()>>,
@@ -230,7 +230,7 @@ fn read_in_thread(
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         drop(pipe.read_to_end(&mut bytes));
-        // Nobody listens any more where the test has failed meanwhile.
+        // Ignore errors: the receiver is gone if the test has failed meanwhile.
         let _ = end.map(|end| end.send(()));
         String::from_utf8_lossy(&bytes).into_owned()
     })

@@ -1,11 +1,11 @@
-//! Any bytes in any pieces: no panic, progress in every step, and the same records as in one
-//! piece.
+//! Decodes arbitrary bytes in arbitrary pieces. There must be no panic, progress in every step, and
+//! the same records as from one piece.
 
 use wirestorm_wire::capture::{CaptureError, Decoder, RecordHeader, Step};
 
-/// The property, for one input.
+/// Checks one input.
 ///
-/// The first byte is the number of piece sizes that follow; then come the sizes, then the file.
+/// The first byte is the number of piece sizes that follow. Then come the sizes and the file.
 pub fn run(input: &[u8]) {
     let Some((&count, rest)) = input.split_first() else { return };
     let (sizes, file) = rest.split_at(usize::from(count % 8).min(rest.len()));
@@ -45,7 +45,7 @@ fn decode(file: &[u8], sizes: &[usize]) -> (Records, Option<CaptureError>, u64) 
             }
             Ok(Step::End) => break,
             Err(error) => {
-                // An error is final, and can be told.
+                // An error is final and has a message.
                 assert_eq!(decoder.step(input, end_of_input), Err(error));
                 assert!(!error.to_string().is_empty());
                 fault = Some(error);
@@ -55,7 +55,8 @@ fn decode(file: &[u8], sizes: &[usize]) -> (Records, Option<CaptureError>, u64) 
         assert_eq!(decoder.position(), start as u64);
         assert_eq!(decoder.records(), records.len() as u64);
     }
-    // Of a block that is passed over and then cut short, more was passed over in smaller pieces.
+    // After an error, the position depends on the pieces: smaller ones skip more of a truncated
+    // block.
     let position = if fault.is_none() { decoder.position() } else { 0 };
     (records, fault, position)
 }

@@ -1,5 +1,5 @@
-//! Any segments and frames as a capture: each flow is a conversation or an error that can be told,
-//! nothing is said that was in no packet, and what is kept is bounded.
+//! Arbitrary segments and frames as a capture. Each flow becomes a conversation or an error with a
+//! message. No data comes from outside the packets, and memory is bounded.
 
 use arbitrary::Arbitrary;
 use wirestorm_base::time::Instant;
@@ -12,14 +12,14 @@ const BOUNDS: Bounds = Bounds { flows: 8, bytes: 20_000, segments: 16 };
 
 #[derive(Arbitrary, Debug)]
 struct Packet {
-    /// Not always later than the one before.
+    /// Time stamp in microseconds; may be earlier than the previous one.
     time_us: u32,
     body: Body,
 }
 
 #[derive(Arbitrary, Debug)]
 enum Body {
-    /// Between two ends, with numbers that are near to each other, around zero.
+    /// A segment between two ends with sequence numbers near zero.
     Segment {
         is_answer: bool,
         flags: u8,
@@ -27,7 +27,7 @@ enum Body {
         acknowledgement: i8,
         payload: Vec<u8>,
     },
-    /// Whatever is behind an IP header.
+    /// Arbitrary bytes after an IP header.
     Packet(Vec<u8>),
     Frame(Vec<u8>),
 }
@@ -60,7 +60,7 @@ impl Body {
     }
 }
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(packets) = drawn::<Vec<Packet>>(input) else { return };
     let mut importer = Importer::new(BOUNDS);

@@ -1,4 +1,5 @@
-//! Any frame through any edits: no panic, no byte beyond the buffer, the same result each time.
+//! An arbitrary frame with arbitrary edits: no panic, no byte outside the buffer, and a
+//! deterministic result.
 
 use arbitrary::Arbitrary;
 use wirestorm_engine::edit::{
@@ -11,7 +12,7 @@ use wirestorm_wire::packet::MacAddress;
 
 use crate::drawn;
 
-/// Room behind a frame at most; a capture's lengths are bounded by its reader.
+/// Highest number of bytes after a frame in the buffer; a capture's reader bounds the lengths.
 const GROWTH_MAX: usize = 2_048;
 
 #[derive(Arbitrary, Debug)]
@@ -19,9 +20,9 @@ struct Input {
     edits: Edits,
     secondary: bool,
     number: u64,
-    /// Bytes that were on the wire beyond those captured.
+    /// Bytes of the original frame that were not captured.
     beyond: u16,
-    /// Bytes of the buffer behind the frame.
+    /// Bytes in the buffer after the frame.
     room: u16,
     frame: Vec<u8>,
 }
@@ -139,7 +140,7 @@ impl Edits {
     }
 }
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(input) = drawn::<Input>(input) else { return };
     for link in [LinkType::RAW, LinkType::LINUX_SLL, LinkType::LINUX_SLL2, LinkType::NULL] {
@@ -163,11 +164,11 @@ pub fn run(input: &[u8]) {
             Edited::Drop => None,
         }
     };
-    // What was in the buffer before does not show.
+    // The previous contents of the buffer must not affect the result.
     assert_eq!(edit(0), edit(0xa5));
 }
 
-/// What a capture's index tells an editor of an Ethernet frame.
+/// Facts that a capture's index provides about an Ethernet frame.
 fn facts_of(frame: &[u8]) -> FrameFacts {
     let dissection = dissect(LinkType::EN10MB, frame);
     assert!(usize::from(dissection.network_offset) <= frame.len());

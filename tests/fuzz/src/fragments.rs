@@ -1,5 +1,5 @@
-//! Fragments of a packet in any order and number, among invalid ones of other packets. The packet
-//! comes out as it was cut, as soon as all of it is there, and the buffered data is bounded.
+//! Fragments of a packet in any order and number, among invalid ones of other packets. Reassembly
+//! returns the original packet as soon as all fragments are there, and memory is bounded.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::drawn;
 
 const BOUNDS: Bounds = Bounds { packets: 6, bytes: 200_000, time: Duration::from_secs(60) };
 
-/// Tags of the packet and of others.
+/// Tags of the test's packet and of other packets.
 const OURS: u64 = 1;
 const OTHERS: u64 = 0;
 
@@ -26,9 +26,9 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    /// A fragment of the packet.
+    /// A fragment of the test's packet.
     Piece(u8),
-    /// Fragments of others, from anywhere, with anything behind their headers.
+    /// A fragment of another packet with arbitrary source, offset and contents.
     Other {
         is_ipv4: bool,
         source: u8,
@@ -36,7 +36,7 @@ enum Step {
         identification: u8,
         behind: Vec<u8>,
     },
-    /// No packet at all, most likely.
+    /// Arbitrary bytes, most likely not a packet.
     Bytes(Vec<u8>),
     Seconds(u8),
 }
@@ -61,7 +61,7 @@ fn ipv6(source: u8, next: u8, behind: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(input) = drawn::<Input>(input) else { return };
     let data: Vec<u8> =
@@ -81,7 +81,7 @@ pub fn run(input: &[u8]) {
     let mut reassembler = Reassembler::new(BOUNDS);
     let mut now = Instant::ZERO;
     let mut arrived = vec![false; pieces.len()];
-    // Why it was given up, if it was.
+    // Reason why reassembly gave up on the packet.
     let lost = Cell::new(None);
     let hear = |it: GivenUp| {
         if it.tag == OURS {
@@ -97,7 +97,7 @@ pub fn run(input: &[u8]) {
             }
             Step::Bytes(bytes) => bytes,
             Step::Other { is_ipv4, source, place, identification, behind } => {
-                // Not from where the packet is.
+                // Use other sources than that of the test's packet.
                 let source = source.max(2);
                 if is_ipv4 {
                     ipv4(source, place, identification.into(), &behind)
@@ -113,7 +113,7 @@ pub fn run(input: &[u8]) {
                 arrived[place] = true;
                 match lost.take() {
                     None => {}
-                    // What had come before was, and this is the first piece of another one.
+                    // The earlier fragments timed out; this one starts a new reassembly.
                     Some(Cause::Time) => {
                         arrived.fill(false);
                         arrived[place] = true;

@@ -1,4 +1,4 @@
-//! Any frame to a host: no panic, and what it answers is a frame that another host understands.
+//! An arbitrary frame to a host: no panic, and an answer that another host parses.
 
 use wirestorm_stack::{Heard, Host};
 use wirestorm_wire::packet::MacAddress;
@@ -6,7 +6,7 @@ use wirestorm_wire::prefix::Prefix;
 
 const FRAME_LENGTH_MAX: usize = 9_018;
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(frame: &[u8]) {
     let prefix = |text: &str, length| Prefix { address: text.parse().expect("an address"), length };
     let host = Host {
@@ -22,8 +22,8 @@ pub fn run(frame: &[u8]) {
     for host in [host, tagged] {
         if let Heard::Question(answer) = host.hear(frame) {
             assert!(answer.len() >= 14 && answer.len() <= frame.len().max(60) + 40);
-            assert_eq!(answer[6..12], host.mac.0, "it speaks for itself");
-            assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer asks nothing");
+            assert_eq!(answer[6..12], host.mac.0, "the source is the host's MAC address");
+            assert!(!matches!(host.hear(&answer), Heard::Question(_)), "an answer needs no answer");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Any bytes of a peer to either end of HTTP/2, while its program speaks: nothing panics, and what
-//! is sent and heard has a bound.
+//! Arbitrary bytes from a peer to either end of HTTP/2 while its program sends. There must be no
+//! panic, and sent and received data are bounded.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +13,7 @@ const REQUESTS: &[u8] = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n\
     POST /b HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\n123456789";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 
-/// The property, for one input.
+/// Checks one input.
 ///
 /// The first byte selects the end, the second the length of segments.
 pub fn run(input: &[u8]) {
@@ -28,7 +28,7 @@ pub fn run(input: &[u8]) {
     let preface = if is_client || which & 2 != 0 { &[][..] } else { PREFACE };
     for part in [preface].into_iter().chain(said.chunks(usize::from(*segment) + 1)) {
         session.hear(part, &mut |bytes| heard += bytes.len());
-        // As a program would: only where it is heard, and a server once it is asked.
+        // Send like a program: when the session is open, and as a server only after a request.
         if session.state() == SessionState::Open && (is_client || heard > 0) {
             let taken = session.say(unsaid);
             unsaid = &unsaid[taken..];
@@ -37,7 +37,7 @@ pub fn run(input: &[u8]) {
     }
     session.close();
     session.depart(&mut sent);
-    // Headers of HPACK are up to 64 KiB of text out of a few bytes, and each frame has one answer.
+    // HPACK expands a few bytes to at most 64 KiB of headers, and each frame has one answer.
     assert!(heard <= (said.len() + 1) * (64 << 10), "{heard}");
     assert!(sent.len() <= 1_000 + said.len() * 16, "{}", sent.len());
 }

@@ -1,5 +1,5 @@
-//! Any bytes as a capture, indexed in pieces and replayed onto wires in memory: no panic, and
-//! every record that was indexed is sent or counted.
+//! Arbitrary bytes as a capture, indexed in pieces and replayed to wires in memory. There must be
+//! no panic, and every indexed record is sent or counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use wirestorm_sim::memory::{WireOptions, wire};
 
 const PASSES: usize = 2;
 
-/// Hands out the chunks, once for each pass.
+/// Feeds all chunks once for each pass.
 struct Chunks {
     chunks: Vec<Arc<Chunk>>,
     left: VecDeque<Option<Arc<Chunk>>>,
@@ -50,9 +50,9 @@ impl Feed for Chunks {
     }
 }
 
-/// The property, for one input.
+/// Checks one input.
 ///
-/// The first bytes say how the rest, the capture, is replayed.
+/// The first bytes select the replay options; the rest is the capture.
 pub fn run(input: &[u8]) {
     let [choice, piece, file @ ..] = input else { return };
     let chunks = index(file, usize::from(*piece).max(1) * 16, choice & 1 != 0);
@@ -113,7 +113,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(accounted, records, "{counters:?}");
 }
 
-/// Indexes a file that comes in pieces, as far as it makes sense.
+/// Indexes a file in pieces up to its end or an error.
 fn index(file: &[u8], piece: usize, sides: bool) -> Vec<Arc<Chunk>> {
     let mut indexer = Indexer::new(IndexerOptions {
         workers: 1,
@@ -135,7 +135,7 @@ fn index(file: &[u8], piece: usize, sides: bool) -> Vec<Arc<Chunk>> {
         let filled = chunk.bytes.len();
         let outcome = indexer.index(&mut chunk, filled, end == file.len());
         for record in &chunk.records {
-            // It lies whole in its chunk.
+            // Each record lies within its chunk.
             assert_eq!(chunk.data(record).len(), record.captured_length as usize);
         }
         chunks.push(Arc::new(chunk));

@@ -1,5 +1,5 @@
-//! What must hold for any input. The targets in `fuzz/` draw inputs with libFuzzer; a test of this
-//! crate replays the inputs in `fuzz/corpus`.
+//! Properties that hold for any input. The targets in `fuzz/` generate inputs with libFuzzer; a
+//! test of this crate replays the inputs in `fuzz/corpus`.
 
 pub mod capture_decoder;
 pub mod conversations;
@@ -19,10 +19,10 @@ pub mod tcpprep_cache;
 
 use arbitrary::{Arbitrary, Unstructured};
 
-/// Runs one input.
+/// Checks one input.
 pub type Target = fn(&[u8]);
 
-/// Each target with the name of its folder in `fuzz/corpus`.
+/// Targets with the names of their folders in `fuzz/corpus`.
 pub const TARGETS: [(&str, Target); 15] = [
     ("capture_decoder", capture_decoder::run),
     ("conversations", conversations::run),
@@ -41,7 +41,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("tcpprep_cache", tcpprep_cache::run),
 ];
 
-/// The value that libFuzzer's macro makes of an input; none of an input that is too short.
+/// Builds a value from an input like libFuzzer's macro; `None` if the input is too short.
 fn drawn<'a, T: Arbitrary<'a>>(input: &'a [u8]) -> Option<T> {
     if input.len() < T::size_hint(0).0 {
         return None;

@@ -1,5 +1,5 @@
-//! Any bytes of a peer to programs that take, compare and extract: each flow ends, with the same
-//! outcome however the bytes are cut into segments.
+//! Arbitrary data from a peer to programs that receive, compare and extract. Each flow ends, with
+//! the same outcome for any segmentation of the data.
 
 use std::net::IpAddr;
 
@@ -24,10 +24,10 @@ use wirestorm_stack::program::{
 use wirestorm_wire::pattern::Pattern;
 
 const FRAME_LENGTH_MAX: usize = 1_514;
-/// Both sides breathe so often at most; more is a flow without end.
+/// Highest number of iterations of both sides; more means that a flow does not end.
 const BREATHS_MAX: usize = 100_000;
 
-/// The property, for one input.
+/// Checks one input.
 ///
 /// The first bytes select the steps of the program, the rest is the peer's data.
 pub fn run(input: &[u8]) {
@@ -37,7 +37,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What the client's program found.
+/// Returns the failures of the client's program.
 fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Failure)> {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(said, 0, &[]));
@@ -107,7 +107,7 @@ fn outcome(steps: [u8; 4], said: &[u8], mss: u16) -> Vec<(u16, &'static str, Fai
     failures
 }
 
-/// A program of these steps.
+/// Builds a program with these steps.
 fn looks(steps: [u8; 4]) -> Program {
     let text = TextVariable::new(0).expect("one of several");
     let pattern = |text| Pattern::new(text).expect("a pattern");

@@ -1,5 +1,5 @@
-//! A script for the kernel's packet generator, and any text to its files: whatever is taken can be
-//! shown and sent, or refused with a reason.
+//! A script for the kernel's packet generator, and arbitrary text for its files. Accepted commands
+//! can be shown and sent; others fail with a message.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use wirestorm_plan::pktgen::{Action, Link, Pktgen, Script};
 
 use crate::drawn;
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
     let link = Link { is_up: true, ..Link::default() };
@@ -44,7 +44,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Whatever went wrong can be told.
+/// Checks that an error has a message.
 fn told<T, E: std::fmt::Display>(outcome: Result<T, E>) {
     if let Err(error) = outcome {
         assert!(!error.to_string().is_empty());

@@ -1,5 +1,5 @@
-//! Any text as a plan of clients and servers: errors that can be told, or programs of which a few
-//! flows are run against each other.
+//! Arbitrary text as a plan of clients and servers: errors with messages, or programs of which a
+//! few flows run against each other.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use wirestorm_plan::emulation::EmulationPlan;
 
 use crate::drawn;
 
-/// Flows of each template.
+/// Number of flows of each template.
 const FLOWS: u64 = 4;
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
     let plan = match EmulationPlan::parse(text) {
@@ -25,7 +25,7 @@ pub fn run(input: &[u8]) {
             return;
         }
     };
-    // Keys and certificates take long to make, and may be files.
+    // Skip TLS: keys and certificates take long to generate, and may be files.
     if plan.templates.iter().any(|template| template.tls.is_some()) {
         return;
     }

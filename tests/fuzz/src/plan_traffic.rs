@@ -1,5 +1,5 @@
-//! Any text as a plan of flows: errors that can be told, or frames that can be sent. The name of a
-//! capture is its frame, in hexadecimal digits.
+//! Arbitrary text as a plan of flows: errors with messages, or valid frames. The file name of a
+//! capture is its frame in hexadecimal digits.
 
 use std::num::NonZeroU64;
 
@@ -12,14 +12,14 @@ use wirestorm_wire::layout::Kind;
 
 use crate::drawn;
 
-/// Frames that are sent of each port.
+/// Number of frames that each port sends.
 const FRAMES: u64 = 50;
-/// Ports that are tried: what many ports have in common is not sent many times.
+/// Number of ports to simulate.
 const PORTS: usize = 4;
-/// The shortest frame that leaves: an Ethernet header.
+/// Shortest valid frame: an Ethernet header.
 const LENGTH_MIN: usize = 14;
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
     let load = |file: &str, _| Kind::parse_bytes(file).map_err(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Any text as the value of any option: a meaning or an error that can be told, never a panic.
+//! Arbitrary text as the value of each option: a result or an error with a message, never a panic.
 
 use wirestorm_base::rate::Rate;
 use wirestorm_plan::edit::EditWords;
@@ -10,7 +10,7 @@ use wirestorm_plan::trex::{LowerOptions, lower};
 
 use crate::drawn;
 
-/// The property, for one input.
+/// Checks one input.
 pub fn run(input: &[u8]) {
     let Some(text) = drawn::<&str>(input) else { return };
     told(parse_side_rule(text));
@@ -69,7 +69,7 @@ pub fn run(input: &[u8]) {
     });
 }
 
-/// Whatever went wrong can be told.
+/// Checks that an error has a message.
 fn told<T, E: std::fmt::Display>(outcome: Result<T, E>) {
     if let Err(error) = outcome {
         assert!(!error.to_string().is_empty());

@@ -1,4 +1,4 @@
-//! Any frames at any times to a receiver: no panic, and every frame is counted in one place.
+//! Arbitrary frames at arbitrary times to a receiver: no panic, and each frame counts once.
 
 use wirestorm_base::port::Transmit;
 use wirestorm_base::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use wirestorm_sim::memory::{WireOptions, wire};
 const STREAMS: u32 = 3;
 const LENGTH_MAX: usize = 256;
 
-/// The property, for one input.
+/// Checks one input.
 ///
-/// The first bytes say how it is measured. Then, for each frame: how long it is and what kind, when
-/// it arrives after the one before, and its bytes, to which a signature may be put.
+/// The first bytes select the measurement options. Each frame then has a length, a kind, the time
+/// since the previous frame, and its bytes, with an optional signature.
 pub fn run(input: &[u8]) {
     let Some(([choice, window], mut rest)) = input.split_first_chunk() else { return };
     let options = MeasureOptions {
@@ -75,7 +75,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(counted, sent);
 }
 
-/// A signature that follows from bytes: near others, or anywhere.
+/// Derives a signature from bytes, with a sequence number near others or arbitrary.
 fn signature(body: &[u8], kind: u8) -> Signature {
     let mut bytes = [0; 16];
     let length = body.len().min(16);

@@ -1,5 +1,5 @@
-//! Any segments, calls and times to a connection, and any frames to an endpoint: no panic, windows
-//! and states that make sense, and counters that agree.
+//! Arbitrary segments, calls and times for a connection, and arbitrary frames for an endpoint.
+//! There must be no panic; windows and states are valid, and counters agree.
 
 use std::net::IpAddr;
 
@@ -24,13 +24,14 @@ use wirestorm_stack::tcp::ranges::SequenceRange;
 use wirestorm_stack::tcp::segment::{Ecn, SACK_BLOCKS_MAX, Segment};
 use wirestorm_stack::tcp::sequence::SequenceNumber;
 
-/// Departures at one time; more is a loop without end.
+/// Highest number of departures at one time; more means an endless loop.
 const DEPARTURES_MAX: usize = 1 << 16;
 const FRAME_LENGTH_MAX: usize = 2_048;
 
-/// The property, for one input.
+/// Checks one input.
 ///
-/// The first byte selects the receiver of the rest, the second the settings of TCP.
+/// The first byte selects connection or endpoint and some settings; the second selects more TCP
+/// settings.
 pub fn run(input: &[u8]) {
     let [whom, choice, rest @ ..] = input else { return };
     let is_on = |bit: u8| choice & 1 << bit != 0;
@@ -67,14 +68,14 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// A connection, its clock and what it counted.
+/// A connection with its clock and counters.
 struct Talk {
     settings: Settings,
     connection: Connection,
     counters: TcpCounters,
-    /// Microseconds.
+    /// Time in microseconds.
     at: u64,
-    /// What was handed over, and received in order.
+    /// Bytes queued by the program, and bytes received in order.
     queued: u64,
     received: u64,
     is_closed: bool,
@@ -103,8 +104,8 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
         is_closed: false,
         segments: 0,
     };
-    // Numbers near those of a connection reach more code: the first byte of a step selects its kind,
-    // the second its length.
+    // Sequence numbers near those of the connection reach more code. The first byte of a step
+    // selects its kind, the second its length.
     let mut theirs = SequenceNumber(0);
     talk.depart();
     while let Some(([kind, value], behind)) = rest.split_first_chunk() {
@@ -125,7 +126,7 @@ fn talk(settings: Settings, is_active: bool, mut rest: &[u8]) {
             _ => {
                 let mut bytes = take(&mut rest, usize::from(*value)).to_vec();
                 if kind & 16 != 0 && bytes.len() >= 20 {
-                    // Numbers relative to where both ends are.
+                    // Make the numbers relative to the current state of both ends.
                     let at = |place: usize| {
                         SequenceNumber(u32::from(u16::from_be_bytes([
                             bytes[place + 2],
@@ -156,7 +157,7 @@ impl Talk {
         self.connection.expire(&self.settings, now, &mut self.counters);
     }
 
-    /// Returns what the connection may wait for next.
+    /// Passes a segment to the connection; returns the sequence number that follows it.
     fn arrive(&mut self, bytes: &[u8], traffic_class: u8) -> Option<SequenceNumber> {
         let (segment, _) = Segment::parse(bytes, Ecn::of(traffic_class)).ok()?;
         let now = self.now();
@@ -165,9 +166,9 @@ impl Talk {
         let arrival = self.connection.arrive(&segment, &self.settings, now, &mut self.counters);
         self.segments += 1;
         self.received += u64::from(arrival.data);
-        assert!(!was_over || arrival == Default::default(), "nothing is left to arrive at");
+        assert!(!was_over || arrival == Default::default(), "a closed connection ignores segments");
         let moved = self.connection.unacknowledged().distance_from(unacknowledged);
-        assert!(moved >= 0, "what was acknowledged stays so");
+        assert!(moved >= 0, "acknowledged data stays acknowledged");
         assert!(arrival.acknowledged <= moved.unsigned_abs());
         Some(segment.end())
     }
@@ -182,23 +183,23 @@ impl Talk {
             outgoing.write_header(1, 2, &sack, &[], &mut bytes);
             assert!(outgoing.length <= u32::from(self.settings.maximum_segment_size));
             let end = outgoing.sequence + outgoing.length;
-            assert!(end.distance_from(self.connection.queued()) <= 1, "more than was handed over");
+            assert!(end.distance_from(self.connection.queued()) <= 1, "more than was queued");
             sent += 1;
-            assert!(sent < DEPARTURES_MAX, "it sends without end");
+            assert!(sent < DEPARTURES_MAX, "endless transmission");
         }
         if let Some(at) = self.connection.deadline(&self.settings, now) {
-            // A deadline that has passed is one that nobody has called it for.
+            // A deadline may have passed without a call of `expire`.
             self.connection.expire(&self.settings, now, &mut self.counters);
             let next = self.connection.deadline(&self.settings, now);
             let is_over = |at: u32| at.wrapping_sub(now.millis).cast_signed() <= 0;
-            assert!(!next.is_some_and(is_over), "{at} is due for ever");
+            assert!(!next.is_some_and(is_over), "deadline {at} stays due");
         }
     }
 
     fn check(&self) {
         let (connection, counters) = (&self.connection, &self.counters);
         assert_eq!(connection.end().is_some(), connection.state() == State::Closed);
-        // What it was accepted with, and what came then.
+        // The segment that opened it and all later ones.
         assert_eq!(counters.rcvtotal, counters.accepts + self.segments);
         assert_eq!(counters.rcvbyte, self.received);
         assert_eq!(counters.sndbyte, self.queued);
@@ -211,7 +212,7 @@ impl Talk {
     }
 }
 
-/// An endpoint that connects once and waits at a port.
+/// An endpoint that connects and listens.
 fn serve(tcp: Settings, mut rest: &[u8]) {
     let mut buffers = Buffers::default();
     let buffer = buffers.push(Buffer::new(b"hello", 5_000, &[]));
@@ -307,13 +308,13 @@ fn serve(tcp: Settings, mut rest: &[u8]) {
             + strays.damaged
             + strays.other_protocol;
         let taken = tcp.rcvtotal + udp.rcvpkt;
-        // What was put together of fragments counts beside them.
+        // Reassembled packets count in addition to their fragments.
         let heard = heard + strays.reassembled;
         assert!(apart + taken <= heard, "a frame counts once: {strays:?} {tcp:?} {udp:?}");
     }
 }
 
-/// The peer's side of the wire: whatever came is a frame.
+/// Receives at the peer's side of the wire: each frame is valid.
 fn drain(receive: &mut impl Receive, batch: &mut Vec<Received>) {
     receive.receive(64, batch).expect("memory does not fail");
     for received in batch.drain(..) {
@@ -322,7 +323,7 @@ fn drain(receive: &mut impl Receive, batch: &mut Vec<Received>) {
     }
 }
 
-/// Up to so many bytes off the front.
+/// Removes up to `length` bytes from the front.
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> &'a [u8] {
     let (front, behind) = rest.split_at(length.min(rest.len()));
     *rest = behind;

@@ -1,4 +1,4 @@
-//! The inputs of the corpora, replayed.
+//! Replays the inputs of the corpora.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn replay(name: &str) {
     let inputs = entries(&corpus().join(name));
     assert!(!inputs.is_empty(), "the corpus of {name} is empty");
     for input in inputs {
-        // The harness shows this where the input fails.
+        // The test harness shows this if the input fails.
         println!("{}", input.display());
         run(&std::fs::read(&input).expect("a readable input"));
     }
@@ -45,7 +45,7 @@ replay! {
 }
 
 #[test]
-fn every_target_has_a_binary_and_a_corpus_that_is_replayed() {
+fn every_target_has_a_binary_and_a_replayed_corpus() {
     let set = |names: &mut dyn Iterator<Item = String>| names.collect::<BTreeSet<String>>();
     let files = |folder: &Path| {
         set(&mut entries(folder)

@@ -1,4 +1,4 @@
-//! One run of a contender, and what came of it.
+//! One run of a contender, and its result.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,37 +11,37 @@ use wirestorm_testkit::net::Lab;
 use super::Settings;
 use crate::Fallible;
 
-/// The exit status of a wirestorm that finished short of what was asked: a result like others.
+/// Exit status of a wirestorm run that completed below its targets; its result counts.
 const SHORT_OF_ASKED: i32 = 3;
 
-/// What `timeout` ends with where it had to end the program, gently or not.
+/// Exit status of `timeout` when it ended or killed the program.
 const TIMED_OUT: i32 = 124;
 const TIMED_OUT_AND_KILLED: i32 = 137;
 
-/// The longest that a run may last; the longest that is asked for is 20 s.
+/// Timeout of a run; the longest runs take 20 s.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(90);
 
-/// Who sends.
+/// A program that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contender {
     Tcpreplay,
-    /// Wirestorm with the value of its `--backend`.
+    /// Wirestorm with this value of `--backend`.
     Wirestorm(&'static str),
 }
 
-/// What a run did.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// Frames sent a second, by the contender's own word.
+    /// Frames sent per second, as the contender reports.
     pub(super) pps: f64,
-    /// Frames sent, by its own word.
+    /// Frames sent, as the contender reports.
     pub(super) packets: f64,
-    /// Flows a second, by its own word.
+    /// Flows per second, as the contender reports.
     pub(super) flows_per_second: f64,
 }
 
 impl Contender {
-    /// Sends `capture` over the link with options that both understand.
+    /// Sends `capture` over the link with options that both programs accept.
     pub(super) fn run(
         self,
         settings: &Settings,
@@ -71,7 +71,7 @@ impl Contender {
     }
 }
 
-/// Replays `capture` with wirestorm; returns its result.
+/// Replays `capture` with wirestorm; returns its result document.
 pub(super) fn wirestorm(
     settings: &Settings,
     port: &str,
@@ -83,7 +83,7 @@ pub(super) fn wirestorm(
         .map_err(|error| format!("wirestorm replay --json - printed no result: {error}").into())
 }
 
-/// The command that does so; it prints its result.
+/// Builds the replay command, which prints its result.
 pub(super) fn wirestorm_command(
     settings: &Settings,
     port: &str,
@@ -95,15 +95,15 @@ pub(super) fn wirestorm_command(
     command
 }
 
-/// The number at a place in the result.
+/// Returns the number at a JSON pointer in the result.
 pub(super) fn number(result: &Value, place: &str) -> Fallible<f64> {
     let value = result.pointer(place).and_then(Value::as_f64);
     value.ok_or_else(|| format!("wirestorm's result has no number at {place}").into())
 }
 
-/// Runs a command to its end; what it printed.
+/// Runs a command to its end; returns its standard output.
 pub(super) fn output(command: &mut Command) -> Fallible<String> {
-    // Not in a process group of its own, so that an interruption reaches it.
+    // `--foreground` keeps the process group, so that Ctrl-C reaches the program.
     let mut bounded = Command::new("timeout");
     bounded.args(["--foreground", "--kill-after=5", &TIME_LIMIT.as_secs().to_string()]);
     bounded.arg(command.get_program()).args(command.get_args()).envs(set_variables(command));
@@ -123,13 +123,13 @@ pub(super) fn output(command: &mut Command) -> Fallible<String> {
     Err(format!("{words}: {ended}: {said}").into())
 }
 
-/// The environment variables that a command sets.
+/// Environment variables that a command sets.
 pub(super) fn set_variables(command: &Command) -> Vec<(OsString, OsString)> {
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Reads the lines `Actual: N packets ...`, `Rated: ..., N pps` and `Flows: ..., N fps, ...`.
+/// Parses the lines `Actual: N packets ...`, `Rated: ..., N pps` and `Flows: ..., N fps, ...`.
 pub(super) fn parse_summary(summary: &str) -> Option<Outcome> {
     let line = |start: &str| summary.lines().find_map(|line| line.trim().strip_prefix(start));
     let before = |line: &str, unit: &str| -> Option<f64> {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcpreplays_summary_is_understood() {
+    fn tcpreplay_summary_is_parsed() {
         let summary = "Actual: 300000 packets (18000000 bytes) sent in 0.246702 seconds\n\
                        Rated: 72962521.5 Bps, 583.70 Mbps, 1216042.02 pps\n\
                        Flows: 3000 flows, 12160.42 fps, 300000 unique flow packets, 0 unique\n";

@@ -1,8 +1,8 @@
-//! Figures, what they are compared with, and what they should reach.
+//! Measured figures with their peers and targets.
 
 use serde_json::{Value, json};
 
-/// One figure for each round.
+/// Sorted figures of all rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures(Vec<f64>);
 
@@ -16,7 +16,7 @@ impl Figures {
         self.0.sort_by(f64::total_cmp);
     }
 
-    /// The middle one, or the mean of the two in the middle; zero of none.
+    /// Median; the mean of the two middle figures if their number is even, zero without figures.
     pub(super) fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         match (self.0.get(middle.wrapping_sub(1)), self.0.get(middle)) {
@@ -52,7 +52,7 @@ impl FromIterator<f64> for Figures {
     }
 }
 
-/// Three digits that matter.
+/// Formats a figure with three significant digits.
 fn short(figure: f64) -> String {
     let decimals = match figure.abs() {
         size if size >= 100.0 => 0,
@@ -62,35 +62,35 @@ fn short(figure: f64) -> String {
     format!("{figure:.decimals$}")
 }
 
-/// What a median has to be.
+/// Target for the median.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    /// This many times the peer's, or more.
+    /// At least this many times the peer's median.
     TimesPeer(f64),
-    /// This many times the peer's, or less.
+    /// At most this many times the peer's median.
     AtMostPeer(f64),
-    /// As much as the peer's, but for this share of it.
+    /// Within this share of the peer's median.
     NearPeer(f64),
     AtLeast(f64),
     AtMost(f64),
-    /// Nothing: the figure is there to be compared with its own past.
+    /// No target: for comparison with earlier results.
     Unset,
 }
 
-/// One line of the result.
+/// One row of the results.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) wirestorm: Figures,
-    /// What it is compared with: tcpreplay where the notes name no other.
+    /// Figures of the program for comparison: tcpreplay, unless the notes name another one.
     pub(super) peer: Option<Figures>,
     pub(super) target: Target,
     pub(super) notes: Vec<String>,
 }
 
 impl Row {
-    /// Wirestorm's median by its peer's.
+    /// Ratio of Wirestorm's median to the peer's median.
     fn ratio(&self) -> Option<f64> {
         let peer = self.peer.as_ref()?.median();
         (peer > 0.0).then(|| self.wirestorm.median() / peer)
@@ -113,7 +113,7 @@ impl Row {
         !matches!(self.target, Target::Unset)
     }
 
-    /// A line of the table: benchmark, unit, wirestorm, peer, ratio, target, met.
+    /// Cells of the table row: benchmark, unit, wirestorm, peer, ratio, target, met.
     pub(super) fn cells(&self) -> Vec<String> {
         let target = match self.target {
             Target::TimesPeer(times) => format!("{times}x"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn median_of_even_and_odd_counts() {
         assert_eq!(figures(&[]).median(), 0.0);
         assert_eq!(figures(&[7.0]).median(), 7.0);
         assert_eq!(figures(&[9.0, 1.0, 2.0]).median(), 2.0);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_met_by_the_median() {
+    fn median_decides_whether_a_target_is_met() {
         assert!(row(Target::TimesPeer(5.0)).is_met());
         assert!(!row(Target::TimesPeer(5.1)).is_met());
         assert!(row(Target::AtMostPeer(5.0)).is_met() && !row(Target::AtMostPeer(4.9)).is_met());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_near_the_peers_is_neither_far_above_nor_below() {
+    fn near_peer_bounds_the_ratio_on_both_sides() {
         let mut row = row(Target::NearPeer(0.1));
         for (figure, is_met) in [(0.35, false), (0.37, true), (0.43, true), (0.45, false)] {
             row.wirestorm = figures(&[figure]);
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn without_a_target_none_is_met_or_missed() {
+    fn unset_target_is_neither_met_nor_missed() {
         let row = row(Target::Unset);
         assert_eq!(row.cells()[5..], ["none", ""]);
         assert_eq!(row.to_json()["met"], Value::Null);
     }
 
     #[test]
-    fn a_line_fits_a_terminal() {
+    fn row_fits_in_80_columns() {
         let mut row = row(Target::TimesPeer(1.5));
         row.wirestorm = figures(&[23.41, 20.12, 24.5]);
         let width: usize = row.cells().iter().map(|cell| cell.len() + 2).sum();

@@ -1,8 +1,8 @@
-//! Instructions and allocations for each packet, counted by valgrind.
+//! Benchmarks of instructions and allocations for each packet, counted by valgrind.
 //!
-//! What a run needs to start and to end cancels out: a short run and a long one are counted, and
-//! the difference is divided by that in packets. Counts hardly depend on how busy the machine is:
-//! only what happens by the clock does, such as publishing counters every 20 ms.
+//! The cost of start and end cancels out: the difference between a long and a short run is divided
+//! by the difference in packets. The counts hardly depend on the load of the machine, except for
+//! periodic work, such as publishing counters every 20 ms.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,35 +17,35 @@ use super::contender::{output, parse_summary, set_variables, wirestorm_command};
 use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
-/// Frames of 60 bytes in the capture that is replayed again and again.
+/// Number of 60-byte frames in the capture that is replayed repeatedly.
 const PACKETS: u64 = 1_000;
-/// How often, in the short run and in the long one.
+/// Number of passes in the short and in the long run.
 const LOOPS: [u64; 2] = [100, 600];
-/// Frames in the captures that are read once, 8 MB and 46 MB: the short one already makes every
-/// chunk that the reader fills in turn.
+/// Number of frames in the captures that are read once, 8 MB and 46 MB. The short one already
+/// allocates every chunk that the reader reuses.
 const STREAMED_PACKETS: [u64; 2] = [100_000, 600_000];
 
-/// A figure of allocations is a multiple of this. Some depend on the clock and on how threads
-/// take turns; one in a thousand packets is none of a packet's own.
+/// Rounding unit of allocation figures. Some allocations depend on time and thread scheduling; one
+/// in a thousand packets is not caused by packets.
 const ALLOCATION_PART: f64 = 1e-3;
 
-/// What valgrind counts.
+/// Event that valgrind counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Instruction,
     Allocation,
 }
 
-/// What a run came to.
+/// Result of a run under valgrind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count {
     events: f64,
     packets: f64,
 }
 
-/// A way to replay from memory to memory.
+/// Options of a replay from memory to memory.
 struct Case {
-    /// The rows of instructions and of allocations.
+    /// Names of the rows for instructions and allocations.
     names: [&'static str; 2],
     options: &'static [&'static str],
 }
@@ -56,7 +56,7 @@ const CASES: [Case; 3] = [
     Case { names: ["instr --unique-ip", "alloc --unique-ip"], options: &["--unique-ip"] },
 ];
 
-/// The rows of a capture that is not kept in memory.
+/// Names of the rows for a capture that is read from the file.
 const STREAMED: [&str; 2] = ["instr streamed", "alloc streamed"];
 
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
@@ -78,14 +78,14 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
         let commands = streamed.each_ref().map(|capture| to_memory(&[], capture));
         let counts = counts(event, &scratch, &commands, of_result)?;
         let mut row = row(STREAMED[place], event, counts);
-        row.notes.push("read and indexed by a second thread, which is counted too".into());
+        row.notes.push("includes a second thread, which reads and indexes".into());
         rows.push(row);
     }
     rows.push(packet_socket(settings, &scratch, &capture)?);
     Ok(rows)
 }
 
-/// Both contenders through a packet socket.
+/// Counts the instructions of both contenders with a packet socket.
 fn packet_socket(settings: &Settings, scratch: &Scratch, capture: &Path) -> Fallible<Row> {
     let lab = Lab::new()?;
     let port = lab.a.port();
@@ -104,11 +104,11 @@ fn packet_socket(settings: &Settings, scratch: &Scratch, capture: &Path) -> Fall
     let mut row = row("instr af_packet", event, counts(event, scratch, &mine, of_result)?);
     let theirs = counts(event, scratch, &theirs, |summary| Some(parse_summary(summary)?.packets))?;
     row.peer = Some([per_packet(theirs)].into_iter().collect());
-    row.notes.push("of the programs alone; the kernel's are not counted".into());
+    row.notes.push("counts the programs only, not the kernel".into());
     Ok(row)
 }
 
-/// Writes a capture of so many frames; returns where it is.
+/// Writes a capture of `packets` frames; returns its path.
 fn write(scratch: &Scratch, packets: u64) -> Fallible<std::path::PathBuf> {
     let capture = scratch.file(&format!("{packets}.pcap"));
     let options = FixedOptions { flows: 10, packets, ..FixedOptions::default() };
@@ -116,8 +116,8 @@ fn write(scratch: &Scratch, packets: u64) -> Fallible<std::path::PathBuf> {
     Ok(capture)
 }
 
-/// Counts the short run and the long one; `packets` reads from what a command prints how many it
-/// sent.
+/// Counts events of the short and the long run. `packets` parses the number of sent packets from a
+/// command's output.
 pub(super) fn counts(
     event: Event,
     scratch: &Scratch,
@@ -140,17 +140,17 @@ fn count(
         Event::Instruction => ["--tool=callgrind", "--callgrind-out-file=/dev/null"],
         Event::Allocation => ["--tool=memcheck", "--leak-check=no"],
     });
-    // Through ip netns exec, which becomes the program.
+    // Follow ip netns exec, which executes the program.
     valgrind.arg("--trace-children=yes").arg(format!("--log-file={}", log.display()));
     valgrind.arg(command.get_program()).args(command.get_args()).envs(set_variables(command));
     let printed = output(&mut valgrind)?;
     let packets = packets(&printed).ok_or_else(|| format!("no packets in: {printed}"))?;
     let said = std::fs::read_to_string(&log)?;
-    let events = parse_log(event, &said).ok_or_else(|| format!("valgrind counted not: {said}"))?;
+    let events = parse_log(event, &said).ok_or_else(|| format!("valgrind has no count: {said}"))?;
     Ok(Count { events, packets })
 }
 
-/// Reads `==1== Collected : 123` of callgrind, or `==1==   total heap usage: 1,234 allocs, ...` of
+/// Parses `==1== Collected : 123` of callgrind, or `==1==   total heap usage: 1,234 allocs, ...` of
 /// memcheck.
 fn parse_log(event: Event, log: &str) -> Option<f64> {
     let label = match event {
@@ -161,7 +161,7 @@ fn parse_log(event: Event, log: &str) -> Option<f64> {
     rest.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
-/// Reads wirestorm's result.
+/// Parses the number of packets from wirestorm's result.
 fn of_result(result: &str) -> Option<f64> {
     serde_json::from_str::<serde_json::Value>(result).ok()?.pointer("/achieved/packets")?.as_f64()
 }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valgrinds_words_are_understood() {
+    fn valgrind_output_is_parsed() {
         let log = "==1== Events    : Ir\n==1== Collected : 11178620\n==1== \n\
                    ==1== I   refs:      11,178,620\n";
         assert_eq!(parse_log(Event::Instruction, log), Some(11_178_620.0));
@@ -212,13 +212,13 @@ mod tests {
     }
 
     #[test]
-    fn what_both_runs_need_cancels_out() {
+    fn constant_cost_cancels_out() {
         let run = |packets: f64| Count { events: 1e6 + 400.0 * packets, packets };
         assert_eq!(per_packet([run(1e5), run(6e5)]), 400.0);
     }
 
     #[test]
-    fn a_stray_allocation_is_not_a_packets_and_one_in_a_hundred_packets_is() {
+    fn only_allocations_per_packet_exceed_the_target() {
         let counts =
             |events| [Count { events: 1_000.0, packets: 1e5 }, Count { events, packets: 6e5 }];
         assert!(row("stray", Event::Allocation, counts(1_040.0)).is_met());

@@ -1,17 +1,17 @@
-//! The veth pair that everyone sends over, and what takes the frames at its far end.
+//! The veth pair between sender and receiver, and the sinks at its far end.
 
 use wirestorm_testkit::net::{DropSink, Lab, NetError};
 
-/// What takes the frames. Which of them costs a sender least depends on how it sends, so each
-/// contender meets all.
+/// A receiver that discards frames. The cheapest one depends on how a contender sends, so each
+/// contender runs with all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sink {
-    /// The kernel, which finds no use for them.
+    /// The kernel's network stack, which drops the frames.
     Plain,
-    /// The same with GRO, and so with an interface that polls, which is what a veth needs to be
-    /// sent to by XDP.
+    /// The network stack with GRO, which enables NAPI polling. A veth needs it to accept redirected
+    /// XDP frames.
     Polling,
-    /// An XDP program that drops.
+    /// An XDP program that drops all frames.
     Xdp,
 }
 
@@ -26,7 +26,7 @@ impl Sink {
         }
     }
 
-    /// Makes the lab's far end this sink for as long as the value lives.
+    /// Configures the far end of the lab as this sink until the value is dropped.
     pub(super) fn prepare(self, lab: &Lab) -> Result<Option<DropSink>, NetError> {
         lab.b.set_gro(self == Self::Polling)?;
         (self == Self::Xdp).then(|| lab.b.drop_sink()).transpose()

@@ -1,9 +1,9 @@
-//! Speed and memory, measured against Debian's tcpreplay on the same veth pair, and against others
-//! where it has no match.
+//! Speed and memory benchmarks against Debian's tcpreplay on the same veth pair, or against other
+//! programs where tcpreplay has no equivalent.
 //!
-//! The contenders take turns, so that a machine that slows down slows down all of them. Each
-//! sends to every sink of [`link::Sink`], and its best one is its figure. What counts is what
-//! arrived. An entry of [`BENCHMARKS`] is all that another benchmark needs.
+//! The contenders run round robin, so that a slowdown of the machine affects all of them. Each one
+//! sends to every sink of [`link::Sink`]; its best sink gives its figure. Only frames that arrive
+//! count. A new benchmark needs only an entry in [`BENCHMARKS`].
 
 mod contender;
 mod figures;
@@ -28,16 +28,16 @@ use serde_json::{Value, json};
 use crate::setup::Purpose;
 use crate::{Fallible, setup, table, workspace};
 
-/// The name and version of the form of the JSON document.
+/// Name and version of the JSON document.
 const SCHEMA: &str = "wirestorm.bench/1";
 
-/// What the benchmarks work with.
+/// Settings of all benchmarks.
 struct Settings {
-    /// The program under test.
+    /// Path of the program under test.
     wirestorm: PathBuf,
-    /// How often the contenders take turns.
+    /// Number of rounds.
     rounds: u32,
-    /// How long a run at full speed lasts.
+    /// Duration of a run at full speed in seconds.
     seconds: u32,
 }
 
@@ -51,12 +51,12 @@ const BENCHMARKS: [Benchmark; 24] = [
     Benchmark { name: "small", what: "60-byte frames over a veth pair", run: speed::small },
     Benchmark { name: "large", what: "1500-byte frames over a veth pair", run: speed::large },
     Benchmark { name: "flows", what: "thousands of flows, --unique-ip", run: speed::flows },
-    Benchmark { name: "workers", what: "one worker and two, on two queues", run: workers::run },
+    Benchmark { name: "workers", what: "one and two workers, on two queues", run: workers::run },
     Benchmark { name: "pace-pps", what: "100,000 packets a second, 20 s", run: pace::pps },
     Benchmark { name: "pace-bps", what: "7 Gb/s of 1500-byte frames, 20 s", run: pace::bps },
     Benchmark { name: "memory", what: "60-byte frames into memory", run: process::memory },
     Benchmark { name: "stream", what: "a capture of 4 GB into memory", run: process::stream },
-    Benchmark { name: "start", what: "from start to first packet", run: process::start },
+    Benchmark { name: "start", what: "time from start to first packet", run: process::start },
     Benchmark {
         name: "instructions",
         what: "instructions and allocations for each packet",
@@ -114,7 +114,7 @@ const BENCHMARKS: [Benchmark; 24] = [
     Benchmark { name: "stateful-nginx", what: "pages, beside nginx and wrk", run: pages::run },
 ];
 
-/// The chore.
+/// Runs the command `bench`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let (mut names, mut json, mut rounds, mut seconds) = (Vec::new(), None::<PathBuf>, 3, 3);
     let mut binary = None::<PathBuf>;
@@ -136,7 +136,7 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
             lexopt::Arg::Value(name) => {
                 let name = name.to_string_lossy().into_owned();
                 if !BENCHMARKS.iter().any(|benchmark| benchmark.name == name) {
-                    return Err(format!("no benchmark {name:?}; --list names them").into());
+                    return Err(format!("no benchmark {name:?}; --list shows all").into());
                 }
                 names.push(name);
             }
@@ -176,8 +176,8 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
 }
 
 fn print(rows: &[Row], failures: &[String]) {
-    println!("\nmedian of the rounds, and from the least to the greatest");
-    println!("peer: tcpreplay, where nothing else is said below\n");
+    println!("\nmedian of the rounds, with minimum and maximum");
+    println!("peer: tcpreplay, unless noted below\n");
     let heading = ["benchmark", "unit", "wirestorm", "peer", "ratio", "target", "met"];
     table::print(&heading, &rows.iter().map(Row::cells).collect::<Vec<_>>());
     for row in rows {
@@ -209,7 +209,7 @@ fn document(settings: &Settings, rows: &[Row], failures: &[String]) -> Value {
     })
 }
 
-/// The first line that a program prints, wherever it prints it.
+/// Returns the first line of a program's output or error output.
 fn first_line(command: &mut Command) -> String {
     let printed = command.output().map(|output| [output.stdout, output.stderr].concat());
     let printed = String::from_utf8_lossy(&printed.unwrap_or_default()).into_owned();

@@ -1,4 +1,4 @@
-//! How exactly a set rate is kept.
+//! Benchmarks of rate accuracy.
 
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{Lab, LabOptions};
@@ -11,7 +11,7 @@ use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
 const SECONDS: &str = "20";
-/// 0.001 %.
+/// 10 ppm is 0.001 %.
 const AVERAGE_ERROR_PPM_MAX: f64 = 10.0;
 const MEDIAN_GAP_ERROR_US_MAX: f64 = 2.0;
 

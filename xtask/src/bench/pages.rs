@@ -1,5 +1,5 @@
-//! What serving and fetching pages costs: emulated clients beside wrk with nginx at the other end,
-//! and emulated servers beside nginx with wrk at the other end.
+//! Benchmarks of web pages: emulated clients against wrk, both with nginx as the server, and
+//! emulated servers against nginx, both with wrk as the client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,40 +15,40 @@ use super::contender::{number, output};
 use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
-/// Bytes of a page, nginx's own header not counted.
+/// Size of a page in bytes, without nginx's header.
 const PAGE: usize = 32_000;
-/// Connections at once.
+/// Number of concurrent connections.
 const AT_ONCE: u32 = 64;
-/// Requests by which CPU time is divided.
+/// Number of requests that CPU times refer to.
 const REQUESTS: f64 = 100_000.0;
 
-/// What a port's program at the ingress took, in seconds.
+/// JSON pointer of the CPU time of a port's ingress program, in seconds.
 const INGRESS: &str = "/ports/0/ingress_cpu_s";
 
-/// Who fetches as many pages as a server can give has time: the fewer wake-ups, the less it costs.
+/// Coalescing time: with fewer wake-ups, a client at full load needs less CPU time.
 const COALESCE: &str = "400us";
 
-/// Where wrk is, and nginx and emulated servers. Emulated clients have an address of their own: at
-/// nginx the connections of wrk's are in TIME-WAIT for a minute, and their ports with them.
+/// Addresses of wrk, of nginx and emulated servers, and of emulated clients. The clients need their
+/// own address: nginx keeps wrk's connections in TIME-WAIT for a minute.
 const WRK: &str = "198.51.100.1";
 const SERVER: &str = "198.51.100.2";
 const CLIENT: &str = "198.51.100.3";
 
-/// Each side has a CPU to itself: two on one would take turns, and pay for it. What arrives at Linux's
-/// is handed to it too, as the interrupts of a card would be: on a virtual cable the sender does
-/// otherwise what is the receiver's to do. Our port has a program there instead, which does its work
-/// where the sender is; the kernel measures it, and its time is ours.
+/// Each side has its own CPU, to avoid context switches. Received frames of Linux's stack are
+/// steered to that CPU, as a card's interrupts would be; on a veth they would otherwise be
+/// processed on the sender's CPU. Our port has an ingress program instead, which runs on the
+/// sender's CPU. The kernel measures its time, which is added to ours.
 const CLIENT_CPU: usize = 0;
 const SERVER_CPU: usize = 1;
 
-/// wrk makes more connections in a run than there are ports by default, and would look for free
-/// ones for the rest of it: all may be used, and again after a second.
+/// Settings that give wrk enough ports: a run makes more connections than the default range has.
+/// All ports may be used, and reused after a second.
 const WRK_PORTS: [(&str, &str); 2] =
     [("net/ipv4/ip_local_port_range", "'1024 65535'"), ("net/ipv4/tcp_tw_reuse", "1")];
 
-/// A connection for each request, answered with a page of 32,000 bytes.
+/// One connection for each request, with a response of 32,000 bytes.
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
-    // As the kernel makes a cable: with long frames, for all of them.
+    // The kernel enables offloads on a veth by default; all contenders use them.
     let lab = Lab::with(&LabOptions { offloads: true, ..LabOptions::default() })?;
     let scratch = Scratch::new()?;
     for (key, value) in WRK_PORTS {
@@ -73,7 +73,7 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
         peer: Some(peer),
         target: Target::AtMostPeer(0.2),
         notes: vec![format!(
-            "CPU seconds for 100,000 requests, all that its CPU did and ours at the other's, \
+            "CPU seconds for 100,000 requests, with our ingress program on the peer's CPU, \
              --rx-coalesce {COALESCE}, peer: {against}, over veth"
         )],
     };
@@ -89,14 +89,14 @@ struct Bench<'a> {
     scratch: &'a Scratch,
 }
 
-/// CPU seconds for 100,000 requests at each end.
+/// CPU seconds for 100,000 requests, of each end.
 struct Costs {
     client: f64,
     server: f64,
 }
 
 impl Bench<'_> {
-    /// Linux at both ends.
+    /// Measures wrk and nginx.
     fn wrk_and_nginx(&self) -> Fallible<Costs> {
         let _client = Linux::new(self.lab, Side::Client)?;
         let _server = Linux::new(self.lab, Side::Server)?;
@@ -104,7 +104,7 @@ impl Bench<'_> {
         self.wrk()
     }
 
-    /// Emulated clients fetch from nginx; what they cost.
+    /// Measures emulated clients with nginx as the server.
     fn clients(&self) -> Fallible<f64> {
         let _server = Linux::new(self.lab, Side::Server)?;
         let _nginx = self.nginx()?;
@@ -124,20 +124,18 @@ impl Bench<'_> {
         let answered = number(&result, "/ports/0/connections/tcp/rcvbyte")? / PAGE as f64;
         let closed = number(&result, "/ports/0/connections/flows/closed")?;
         if answered < closed {
-            return Err(
-                format!("{closed} connections, but only {answered} pages of nginx's").into()
-            );
+            return Err(format!("{closed} connections, but only {answered} pages of nginx").into());
         }
         Ok(cpu / closed * REQUESTS)
     }
 
-    /// wrk fetches from emulated servers, which close as nginx does; what those cost.
+    /// Measures emulated servers with wrk as the client. They close connections like nginx.
     fn servers(&self) -> Fallible<f64> {
         let _client = Linux::new(self.lab, Side::Client)?;
         let header = format!(
             "HTTP/1.1 200 OK\\r\\nContent-Length: {PAGE}\\r\\nConnection: close\\r\\n\\r\\n"
         );
-        // What is written as an escape is one byte.
+        // Each escape sequence in the plan is one byte.
         let size = PAGE + header.len() - header.matches("\\").count();
         let plan = self.plan(
             "servers",
@@ -149,7 +147,7 @@ impl Bench<'_> {
         )?;
         let mut command = self.emulate(SERVER_CPU, &plan, &self.lab.b.port());
         let file = self.scratch.file("servers.json");
-        // Until it is told to stop: wrk decides how long it takes.
+        // The server runs until it is interrupted: wrk determines the duration.
         let server = Running::start(command.args(["--drain-timeout", "0s", "--json"]).arg(&file))?;
         let costs = self.wrk()?;
         server.interrupt()?;
@@ -173,7 +171,7 @@ impl Bench<'_> {
         command
     }
 
-    /// Starts nginx with the page; one process serves.
+    /// Starts nginx with the page, as a single process.
     fn nginx(&self) -> Fallible<Running> {
         fs::write(self.scratch.file("index.html"), vec![b'w'; PAGE])?;
         let folder = self.scratch.path().display();
@@ -192,7 +190,7 @@ impl Bench<'_> {
         Running::start(command.args(["-c", &cpu, "nginx", "-c"]).arg(&file))
     }
 
-    /// Lets wrk fetch the page, from whoever serves it. Returns what both cost.
+    /// Runs wrk against the current server. Returns the CPU time of both.
     fn wrk(&self) -> Fallible<Costs> {
         self.wait_for_server()?;
         let before = [busy_seconds(CLIENT_CPU)?, busy_seconds(SERVER_CPU)?];
@@ -227,7 +225,7 @@ impl Bench<'_> {
                 return Ok(());
             }
             if since.elapsed() > PATIENCE {
-                return Err(format!("nobody serves http://{SERVER}/").into());
+                return Err(format!("no server at http://{SERVER}/").into());
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -240,8 +238,8 @@ enum Side {
     Server,
 }
 
-/// Linux's own network stack at one end, for as long as this lives: it has an address, and a CPU that
-/// receives.
+/// Linux's network stack at one end, until the value is dropped: an address, and a CPU that
+/// processes received frames.
 struct Linux<'a> {
     lab: &'a Lab,
     side: Side,
@@ -272,12 +270,12 @@ impl<'a> Linux<'a> {
 
 impl Drop for Linux<'_> {
     fn drop(&mut self) {
-        // The namespace goes at the end in any case.
+        // Ignore errors: the namespace is removed at the end.
         let _ = self.change("delete", 0);
     }
 }
 
-/// The kernel measures what programs in it take, for as long as this lives.
+/// Enables the kernel's run time statistics of BPF programs, until the value is dropped.
 struct Measured {
     before: String,
 }
@@ -294,12 +292,12 @@ impl Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        // It costs others 20 ns a run where it stays on.
+        // Statistics cost 20 ns for each run of every BPF program, so switch them off.
         let _ = fs::write(Self::SWITCH, &self.before);
     }
 }
 
-/// A server that is ended with this value.
+/// A server process that is killed when the value is dropped.
 struct Running(Child);
 
 impl Running {
@@ -308,7 +306,7 @@ impl Running {
         Ok(Self(command.spawn()?))
     }
 
-    /// Ends it as Ctrl-C does, and waits until it has written what it has to say.
+    /// Interrupts it like Ctrl-C, and waits until it has written its result.
     fn interrupt(mut self) -> Fallible<()> {
         output(Command::new("kill").args(["-INT", &self.0.id().to_string()]))?;
         self.0.wait()?;
@@ -318,16 +316,16 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // Ignore errors: the process may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// How long a CPU has done anything since the machine began: what programs have it do, and what the
-/// kernel does there when frames arrive, whoever runs at that time.
+/// Busy time of a CPU since boot in seconds: programs, and the kernel's interrupt work in any
+/// context.
 fn busy_seconds(cpu: usize) -> Fallible<f64> {
-    /// `sysconf(_SC_CLK_TCK)` on every Linux of today.
+    /// `sysconf(_SC_CLK_TCK)` on all current Linux systems.
     const TICKS_PER_SECOND: f64 = 100.0;
     const PATH: &str = "/proc/stat";
     let text = fs::read_to_string(PATH).map_err(|error| format!("{PATH}: {error}"))?;

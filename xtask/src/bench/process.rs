@@ -1,4 +1,4 @@
-//! The program without a network, in memory and from the start.
+//! Benchmarks without a network: in memory, and the start of the program.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,10 @@ use crate::Fallible;
 
 const TO_MEMORY: [&str; 3] = ["--backend", "memory", "-t"];
 
-/// Packets that make 4 GB of mixed traffic.
+/// Number of packets that make 4 GB of mixed traffic.
 const STREAM_PACKETS: u64 = 6_400_000;
 
-/// How often a program's memory is looked at.
+/// Interval at which a program's memory is read.
 const WATCH: Duration = Duration::from_millis(20);
 
 pub(super) fn memory(settings: &Settings) -> Fallible<Vec<Row>> {
@@ -38,7 +38,7 @@ pub(super) fn memory(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![row("memory", "Mpps", figures, Target::AtLeast(20.0))])
 }
 
-/// The capture is read once before, so that it is in the page cache.
+/// Reads the capture once before each run, so that it is in the page cache.
 pub(super) fn stream(settings: &Settings) -> Fallible<Vec<Row>> {
     let scratch = Scratch::new()?;
     let capture = scratch.file("stream.pcap");
@@ -66,7 +66,8 @@ pub(super) fn stream(settings: &Settings) -> Fallible<Vec<Row>> {
     ])
 }
 
-/// From the start of the program to the kernel's time stamp of the first frame at the peer.
+/// Measures from the start of the program to the kernel's time stamp of the first frame at the
+/// peer.
 pub(super) fn start(settings: &Settings) -> Fallible<Vec<Row>> {
     let lab = Lab::new()?;
     let scratch = Scratch::new()?;
@@ -92,7 +93,7 @@ pub(super) fn start(settings: &Settings) -> Fallible<Vec<Row>> {
     let [mine, tcpreplay] = figures;
     let mut row = row("start", "ms", mine, Target::AtMost(100.0));
     row.peer = Some(tcpreplay);
-    row.notes.push("tcpreplay is started by ip netns exec, which takes its part".to_owned());
+    row.notes.push("the time of tcpreplay includes ip netns exec".to_owned());
     Ok(vec![row])
 }
 
@@ -100,7 +101,7 @@ fn row(name: &'static str, unit: &'static str, wirestorm: Figures, target: Targe
     Row { name, unit, wirestorm, peer: None, target, notes: Vec::new() }
 }
 
-/// The most memory that the program had resident until it ended, as the kernel keeps it.
+/// Peak resident memory of the program in bytes, as the kernel reports it.
 fn watch_resident_bytes(child: &mut Child) -> Fallible<u64> {
     let status = Path::new("/proc").join(child.id().to_string()).join("status");
     let deadline = Instant::now() + TIME_LIMIT;
@@ -120,7 +121,7 @@ fn watch_resident_bytes(child: &mut Child) -> Fallible<u64> {
     }
 }
 
-/// Reads the line `VmHWM:   1234 kB` (proc_pid_status(5)).
+/// Parses the line `VmHWM:   1234 kB` (proc_pid_status(5)).
 fn resident_bytes_max(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_high_water_mark_is_read() {
+    fn high_water_mark_is_parsed() {
         let status = "Name:\tsleep\nVmHWM:\t    1840 kB\nVmRSS:\t    1000 kB\n";
         assert_eq!(resident_bytes_max(status), Some(1_840 * 1_024));
         assert_eq!(resident_bytes_max("Name:\tgone\n"), None);

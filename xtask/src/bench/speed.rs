@@ -1,4 +1,4 @@
-//! As many frames a second, and flows a second, as go over a veth pair.
+//! Benchmarks of frames and flows per second over a veth pair.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::Fallible;
 const CONTENDERS: [Contender; 3] =
     [Contender::Tcpreplay, Contender::Wirestorm("auto"), Contender::Wirestorm("af_packet")];
 
-/// Frames in a capture of one size, few enough to stay in a processor's cache.
+/// Number of frames in a capture of one size, few enough for a processor's cache.
 const FIXED_PACKETS: u64 = 1_000;
 
-/// Conversations in the capture of flows, and how often it is replayed.
+/// Number of conversations in the capture of flows, and number of passes over it.
 const CONVERSATIONS: u64 = 5_000;
 const PASSES: &str = "20";
 
-/// What must have arrived of what a contender says it sent, before a note is made.
+/// Share of sent frames that must arrive; below it, the result has a note.
 const DELIVERED_MIN: f64 = 0.999;
 
 pub(super) fn small(settings: &Settings) -> Fallible<Vec<Row>> {
@@ -72,7 +72,7 @@ pub(super) fn flows(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![row("flows auto", "kflow/s", 4.0, auto, &tcpreplay), absolute])
 }
 
-/// A contender's figures at its best sink.
+/// Figures of a contender at its best sink.
 #[derive(Clone, Debug)]
 struct Best {
     figures: Figures,
@@ -98,7 +98,7 @@ fn row(name: &'static str, unit: &'static str, times: f64, mine: Best, tcpreplay
     }
 }
 
-/// Lets the contenders send in turn, round by round, to each sink.
+/// Runs the contenders round robin with each sink.
 fn take_turns(
     settings: &Settings,
     contenders: &[Contender],
@@ -116,13 +116,13 @@ fn take_turns(
                 let before = lab.b.counters()?.rx_packets;
                 let outcome = contender.run(settings, &lab, options, capture)?;
                 let arrived = lab.b.counters()?.rx_packets.saturating_sub(before) as f64;
-                // A frame that was sent and did not arrive is no frame.
+                // Count only frames that arrived.
                 let delivered = (arrived / outcome.packets.max(1.0)).min(1.0);
                 let Some(best) = results.get_mut(place) else { continue };
                 best.figures.push(figure(&outcome) * delivered);
                 if delivered < DELIVERED_MIN {
                     let percent = delivered * 100.0;
-                    best.notes.push(format!("{percent:.1} % of what was sent arrived"));
+                    best.notes.push(format!("{percent:.1} % of the sent frames arrived"));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Connections with both ends in one process, over wires in memory and over a veth pair.
+//! Benchmarks of connections with both ends in one process, in memory and over a veth pair.
 
 use std::process::Command;
 
@@ -11,31 +11,31 @@ use super::contender::{number, output};
 use super::figures::{Figures, Row, Target};
 use crate::{Fallible, workspace};
 
-/// The unit of the figure that the JSON document also has as `connections_per_s`.
+/// Unit of the figure that the JSON document also contains as `connections_per_s`.
 pub(super) const CONNECTIONS: &str = "k conn/s";
 
-/// A connection for each request of 100 bytes, which a page of 32,000 answers.
+/// Connections with one request of 100 bytes and a response of 32,000 bytes each.
 pub(super) fn page(settings: &Settings) -> Fallible<Vec<Row>> {
     let mut row = row("page memory", CONNECTIONS, Target::AtLeast(250.0));
     row.notes.push("segments of 1,460 bytes with timestamps, delayed acknowledgements".into());
     measure(settings, row, ["200000", "1", "32000"], "/connections", 1e3)
 }
 
-/// 500 requests of 100 bytes to a connection, answered by 1,024 each.
+/// Connections with 500 requests of 100 bytes and responses of 1,024 bytes each.
 pub(super) fn keepalive(settings: &Settings) -> Fallible<Vec<Row>> {
     let row = row("keep-alive memory", "M req/s", Target::AtLeast(1.5));
     measure(settings, row, ["6000", "500", "1024"], "/requests", 1e6)
 }
 
-/// Connections that say nothing, both ends in one process: how fast they are opened, what each end
-/// of one takes, and what the process takes at most.
+/// Idle connections with both ends in one process. Measures the rate of opening, the memory of each
+/// end, and the peak memory of the process.
 pub(super) fn idle(settings: &Settings) -> Fallible<Vec<Row>> {
     const CONNECTIONS: &str = "4000000";
     let mut opened = row("idle opened", "k flows/s", Target::AtLeast(500.0));
     let mut bytes = row("idle flow", "bytes", Target::AtMost(256.0));
     let mut memory = row("idle memory", "GB", Target::AtMost(2.5));
-    bytes.notes.push(format!("what {CONNECTIONS} connections add to the process, by each end"));
-    memory.notes.push(format!("the most that both ends of {CONNECTIONS} connections took"));
+    bytes.notes.push(format!("memory that each end of {CONNECTIONS} connections adds"));
+    memory.notes.push(format!("peak memory with both ends of {CONNECTIONS} connections"));
     let stateful = workspace::build_example("wirestorm-stack", "stateful")?;
     for _ in 0..settings.rounds {
         let printed = output(Command::new(&stateful).args([CONNECTIONS, "0", "1"]))?;
@@ -48,7 +48,7 @@ pub(super) fn idle(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![opened, bytes, memory])
 }
 
-/// The plan of [`over_veth`]: as many connections as go, 512 at once.
+/// Plan of [`over_veth`]: 512 concurrent connections at the highest rate.
 const VETH_PLAN: &str = r#"
 ports: [{name: clients, addresses: 10.0.0.1/16}, {name: servers, addresses: 10.0.1.1/16}]
 templates:
@@ -66,9 +66,9 @@ templates:
     tcp: {time_wait: 1ms}
 "#;
 
-/// The connections of [`page`] over a veth pair, a worker for each side.
+/// The connections of [`page`] over a veth pair, with one worker for each side.
 pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
-    // As the kernel makes a cable.
+    // The kernel enables offloads on a veth by default.
     let lab = Lab::with(&LabOptions { offloads: true, ..LabOptions::default() })?;
     let scratch = Scratch::new()?;
     let plan = scratch.file("pages.yaml");
@@ -92,14 +92,14 @@ pub(super) fn over_veth(settings: &Settings) -> Fallible<Vec<Row>> {
         }
     }
     row.notes.push(format!(
-        "{again} segments of all sent again; {:.1} us of CPU time a connection, both sides",
+        "{again} retransmitted segments; {:.1} us of CPU time a connection, both sides",
         cpu / connections * 1e6
     ));
     Ok(vec![row])
 }
 
-/// Full handshakes of TLS 1.3 on connections of their own, both ends on one CPU, and rustls's with
-/// the same settings and no connections.
+/// Full TLS 1.3 handshakes, one on each connection, with both ends on one CPU. The peer is rustls
+/// with the same settings and without connections.
 pub(super) fn tls(settings: &Settings) -> Fallible<Vec<Row>> {
     const COUNT: &str = "10000";
     let handshakes = workspace::build_example("wirestorm-tls", "handshakes")?;
@@ -114,7 +114,7 @@ pub(super) fn tls(settings: &Settings) -> Fallible<Vec<Row>> {
         }
     }
     row.peer = Some(alone);
-    row.notes.push("beside rustls alone: ECDSA P-256, X25519, AES-128-GCM, close_notify".into());
+    row.notes.push("peer: rustls alone; ECDSA P-256, X25519, AES-128-GCM, close_notify".into());
     Ok(vec![row])
 }
 

@@ -1,7 +1,7 @@
-//! One flow over a link that loses frames: Wirestorm's TCP beside Linux's.
+//! Benchmark of one TCP flow over a link with loss: Wirestorm and Linux.
 //!
-//! Both kinds of hosts take turns at the ends of the same emulated link (`wirestorm impair`), and
-//! each round has a seed of its own, by which the same frames of each direction are lost for both.
+//! Both kinds of hosts use the same emulated link (`wirestorm impair`) round robin. Each round has
+//! its own seed, so that both lose the same frames in each direction.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use super::contender::{number, output};
 use super::figures::{Figures, Row, Target};
 use crate::Fallible;
 
-/// What is lost and how long it takes, each way: a round trip of 10 ms.
+/// Loss and delay in each direction: a round trip of 10 ms.
 const LOSS: &str = "--delay 5ms --loss 1%";
 
-/// The same over a link as fast as this, which BBR fills though frames are lost.
+/// The same with a limited rate, which BBR fills despite the loss.
 const LOSS_AND_RATE: &str = "--delay 5ms --loss 1% --rate 100M-l2 --queue 250kB";
 
-/// A run is so many times as long as others: of a flow with ten segments in flight, one of a
-/// hundred of which is lost, a few seconds say little.
+/// Factor for the duration of a run. With ten segments in flight and 1 % loss, a few seconds vary
+/// too much.
 const LONGER: u32 = 5;
 
-/// What is sent for a run, in bytes: more than there is time for.
+/// Plan of the sender; it has more data than a run can send.
 const PLAN: &str = r#"
 ports: [{name: clients, addresses: 198.51.100.1/24}, {name: servers, addresses: 198.51.100.2/24}]
 templates:
@@ -43,7 +43,7 @@ templates:
     tcp: {congestion: CONGESTION, receive_buffer: 4000000, delayed_ack: 40ms}
 "#;
 
-/// Prints how many bytes arrive in so many seconds, by Linux's TCP.
+/// Python program that receives for N seconds through Linux's TCP and prints the number of bytes.
 const LINUX_RECEIVER: &str = "
 import socket, sys, time
 listener = socket.create_server(('198.51.100.2', 80))
@@ -59,7 +59,7 @@ while (left := end - time.monotonic()) > 0:
 print(total)
 ";
 
-/// Sends for longer than that, under a congestion control.
+/// Python program that sends for longer, with a selected congestion control.
 const LINUX_SENDER: &str = "
 import socket, sys, time
 for _ in range(100):
@@ -78,7 +78,7 @@ except OSError:
     pass
 ";
 
-/// The goodput of both under CUBIC, under NewReno, and under BBR.
+/// Measures the goodput of both with CUBIC, NewReno and BBR.
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
     let (hosts, scratch) = (Hosts::new()?, Scratch::new()?);
     let seconds = settings.seconds * LONGER;
@@ -115,12 +115,12 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
     }
     let _link = hosts.join(settings, &["--delay", "5ms"])?;
     let lossless = hosts.linux("cubic", settings.seconds)?;
-    let note = format!("without loss Linux's TCP has {lossless:.0} Mb/s over this link");
+    let note = format!("without loss, Linux's TCP reaches {lossless:.0} Mb/s over this link");
     rows.iter_mut().for_each(|row| row.notes.push(note.clone()));
     Ok(rows)
 }
 
-/// Two hosts, and the interfaces between them that a link joins.
+/// Two hosts, and the interfaces that a link joins.
 struct Hosts {
     a: Lab,
     b: Lab,
@@ -129,34 +129,34 @@ struct Hosts {
 impl Hosts {
     fn new() -> Fallible<Self> {
         let (a, b) = (Lab::new()?, Lab::new()?);
-        // Labs are all alike, and two hosts of one link are not.
+        // All labs use the same MAC addresses, but the two hosts need different ones.
         let other = format!("link set {} address 02:57:53:00:00:0b", b.a.interface());
         b.a.namespace().ip(&[&other])?;
         Ok(Self { a, b })
     }
 
-    /// Joins them until the value is dropped.
+    /// Joins the hosts until the value is dropped.
     fn join(&self, settings: &Settings, arguments: &[&str]) -> Fallible<Link> {
         let ends = [&self.a.b, &self.b.b];
         let mut command = punctual(&settings.wirestorm);
-        command.args(["link", "--quiet", "--backend", "af_xdp"]).args(ends.map(End::port));
+        command.args(["impair", "--quiet", "--backend", "af_xdp"]).args(ends.map(End::port));
         command.args(arguments).stdout(Stdio::null());
         let link = Link(command.spawn().map_err(|error| format!("wirestorm impair: {error}"))?);
         let deadline = Instant::now() + Duration::from_secs(20);
         while !ends.iter().all(|end| is_taken(end)) {
             if Instant::now() > deadline {
-                return Err("wirestorm impair does not begin".into());
+                return Err("wirestorm impair does not start".into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(link)
     }
 
-    /// Megabits a second between two Linux hosts.
+    /// Measures the goodput in Mbit/s between two Linux hosts.
     fn linux(&self, congestion: &str, seconds: u32) -> Fallible<f64> {
         for (end, address) in [(&self.a.a, "198.51.100.1"), (&self.b.a, "198.51.100.2")] {
             let address = format!("addr add {address}/24 dev {}", end.interface());
-            // What was learnt of the last round is no help in this one.
+            // Remove cached TCP metrics of the last round.
             end.namespace().ip(&[&address, "tcp_metrics flush"])?;
         }
         let seconds_text = seconds.to_string();
@@ -173,7 +173,7 @@ impl Hosts {
         Ok(bytes * 8.0 / f64::from(seconds) / 1e6)
     }
 
-    /// The same between two of Wirestorm's.
+    /// Measures the goodput in Mbit/s between two emulated hosts.
     fn wirestorm(
         &self,
         settings: &Settings,
@@ -191,26 +191,26 @@ impl Hosts {
     }
 }
 
-/// A command that gets its CPU at once when it has something to do, as the kernel's own TCP does:
-/// on a busy machine a process waits for milliseconds, which would be part of the round trip.
+/// Returns a command that runs with real-time priority, like the kernel's own TCP. On a busy
+/// machine a process may otherwise wait for milliseconds, which would add to the round trip.
 fn punctual(program: &std::path::Path) -> Command {
     let mut command = Command::new("chrt");
     command.args(["--fifo", "5"]).arg(program);
     command
 }
 
-/// Whether a program takes the frames of an interface.
+/// Whether a program receives from an interface through XDP.
 fn is_taken(end: &End) -> bool {
     let output = end.command("ip").args(["-d", "link", "show", end.interface()]).output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("prog/xdp"))
 }
 
-/// A process that ends with the value.
+/// A process that is killed when the value is dropped.
 struct Link(Child);
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Ignore errors: the process may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! Streams made from templates: into memory, into files and over a veth pair, and measured.
+//! Benchmarks of template streams: into memory, to files, over a veth pair, and measured.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,27 +16,27 @@ use super::instructions::{self, Event};
 use super::link::Sink;
 use crate::{Fallible, workspace};
 
-/// What the frames of a flow are, beside 64 bytes of UDP with FCS.
+/// Contents of a flow's frames: 64 bytes of UDP with FCS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// All the same.
+    /// All frames are equal.
     Constant,
-    /// One address that counts, and the two checksums over it.
+    /// One address that counts, and the two checksums that cover it.
     Field,
-    /// Addresses and ports nested, as a generator of flows has them.
+    /// Nested address and port counters, as traffic generators use them.
     Tuple,
-    /// As `Field`, with a signature.
+    /// Same as `Field`, with a signature.
     FieldSigned,
-    /// As `Tuple`, with a signature.
+    /// Same as `Tuple`, with a signature.
     TupleSigned,
 }
 
-/// The plan of so many flows on port `a`; `ends` are their lines for rate and duration.
+/// Writes a plan of `flows` flows on port `a`; `ends` has the lines for rate and duration.
 fn plan(scratch: &Scratch, kind: Kind, flows: u32, ends: &str) -> Fallible<PathBuf> {
     plan_of_each(scratch, kind, flows, |_| ends.to_owned())
 }
 
-/// As [`plan`], where the lines for rate and duration are of each flow's own.
+/// Same as [`plan`], with lines for rate and duration of each flow.
 fn plan_of_each(
     scratch: &Scratch,
     kind: Kind,
@@ -69,7 +69,7 @@ fn plan_of_each(
     Ok(path)
 }
 
-/// The command that runs a plan; it prints its result.
+/// Builds the command that runs a plan and prints its result.
 fn run_command(settings: &Settings, plan: &Path, port: &str, backend: &str) -> Command {
     let mut command = Command::new(&settings.wirestorm);
     command.arg("run").arg(plan).args(["--quiet", "--json", "-", "--backend", backend]);
@@ -83,7 +83,7 @@ fn run(command: &mut Command) -> Fallible<Value> {
         .map_err(|error| format!("wirestorm run --json - printed no result: {error}").into())
 }
 
-/// Millions of frames for each second that the run took, whatever their due times say.
+/// Millions of frames per second of run time, independent of due times.
 fn mpps(result: &Value) -> Fallible<f64> {
     Ok(number(result, "/ports/0/tx/packets")? / number(result, "/times/elapsed_s")? / 1e6)
 }
@@ -93,7 +93,7 @@ fn row(name: &'static str, target: Target) -> Row {
     Row { name, unit: "Mpps", wirestorm, peer: None, target, notes }
 }
 
-/// One flow as fast as it goes into memory, and DPDK's testpmd into its null device.
+/// One flow into memory at full speed, against DPDK's testpmd with its null device.
 pub(super) fn memory(settings: &Settings) -> Fallible<Vec<Row>> {
     let (lab, scratch) = (Lab::new()?, Scratch::new()?);
     let seconds = format!("{}s", settings.seconds);
@@ -122,13 +122,12 @@ pub(super) fn memory(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(cases.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Several rates of streams with a schedule that is faster than can be, against that of one.
+/// Many flows with a schedule above the possible rate, against one flow.
 pub(super) fn many(settings: &Settings) -> Fallible<Vec<Row>> {
-    /// Frames a second of all flows together, and how many are sent for each second of a run.
+    /// Sum of the flows' rates in frames per second, and frames sent for each second of a run.
     const ASKED: u32 = 100_000_000;
     const SENT: u32 = 10_000_000;
-    /// Short runs that alternate often: a share is told wrong where the machine is slower for the
-    /// one than for the other.
+    /// Many short, alternating runs: otherwise a slowdown of the machine would distort the ratio.
     const RUNS_A_ROUND: u32 = 3;
     let (lab, scratch) = (Lab::new()?, Scratch::new()?);
     let mut cases = Vec::new();
@@ -142,7 +141,7 @@ pub(super) fn many(settings: &Settings) -> Fallible<Vec<Row>> {
             format!("rate: {}pps\n    duration: {{fixed_packets: {packets}}}", ASKED / flows);
         cases.push((plan(&scratch, Kind::Field, flows, &ends)?, row));
     }
-    // From half of the mean rate to one and a half of it, so that no two keep their order.
+    // From 0.5 to 1.5 times the mean rate, so that the order of flows always changes.
     let flows = 1_001;
     let of_each = |flow| {
         let permille = 500 + flow;
@@ -162,13 +161,13 @@ pub(super) fn many(settings: &Settings) -> Fallible<Vec<Row>> {
     if let [one, many @ ..] = rows.as_mut_slice() {
         for row in many {
             row.peer = Some(one.wirestorm.clone());
-            row.notes.push("peer: one flow that asks for as many frames a second".into());
+            row.notes.push("peer: one flow with the same total rate".into());
         }
     }
     Ok(rows)
 }
 
-/// What arrives on a wire in memory, with all measures on.
+/// Receives from a wire in memory with all measurements on.
 pub(super) fn receive(settings: &Settings) -> Fallible<Vec<Row>> {
     const FRAMES: u64 = 10_000_000;
     let measure = workspace::build_example("wirestorm-engine", "measure")?;
@@ -188,13 +187,13 @@ pub(super) fn receive(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// A simulation, written to a file that forgets.
+/// A simulation that writes to /dev/null.
 pub(super) fn simulate(settings: &Settings) -> Fallible<Vec<Row>> {
     let scratch = Scratch::new()?;
     let plan = plan(&scratch, Kind::Field, 1, "rate: 10Mpps")?;
     let packets = 20_000_000 * u64::from(settings.seconds);
     let mut row = row("sim field", Target::AtLeast(36.0));
-    row.notes.push("from the start of the program to its end".into());
+    row.notes.push("whole run time of the program".into());
     for _ in 0..settings.rounds {
         let mut command = Command::new(&settings.wirestorm);
         command.arg("sim").arg(&plan).args(["-o", "/dev/null", "-l", &packets.to_string()]);
@@ -205,7 +204,7 @@ pub(super) fn simulate(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![row])
 }
 
-/// The frames of `Kind::Field` in trafgen's words.
+/// The frames of `Kind::Field` in the syntax of trafgen.
 const TRAFGEN_FRAME: &str = "{
     0x02, 0, 0, 0, 0, 0x02, 0x02, 0, 0, 0, 0, 0x01, c16(0x0800),
     0x45, 0, c16(46), c16(0), c16(0), 64, 17, csumip(14, 33),
@@ -214,9 +213,9 @@ const TRAFGEN_FRAME: &str = "{
 }
 ";
 
-/// One field over a veth pair, and trafgen's over the same.
+/// One flow with a counting field over a veth pair, against trafgen.
 pub(super) fn veth(settings: &Settings) -> Fallible<Vec<Row>> {
-    /// Frames that trafgen sends for each second that a run may last; it says no rate in time.
+    /// Frames that trafgen sends for each second of a run; it has no option for a duration.
     const TRAFGEN_FRAMES: u64 = 300_000;
     let (lab, scratch) = (Lab::new()?, Scratch::new()?);
     let plan = plan(&scratch, Kind::Field, 1, "rate: max")?;
@@ -248,9 +247,9 @@ pub(super) fn veth(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(vec![row])
 }
 
-/// Rates that are set, one after the other.
+/// Accuracy of several rates.
 pub(super) fn rates(settings: &Settings) -> Fallible<Vec<Row>> {
-    /// 0.01 %.
+    /// 100 ppm is 0.01 %.
     const ERROR_PPM_MAX: f64 = 100.0;
     let lab = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() })?;
     let scratch = Scratch::new()?;
@@ -287,9 +286,9 @@ pub(super) fn rates(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(rows)
 }
 
-/// Instructions and allocations for each packet, into memory.
+/// Instructions and allocations for each packet sent into memory.
 pub(super) fn counted(settings: &Settings) -> Fallible<Vec<Row>> {
-    /// Packets of the short run and of the long one.
+    /// Packets of the short and of the long run.
     const PACKETS: [u32; 2] = [200_000, 1_200_000];
     let (lab, scratch) = (Lab::new()?, Scratch::new()?);
     let mut rows = Vec::new();
@@ -323,7 +322,7 @@ pub(super) fn counted(settings: &Settings) -> Fallible<Vec<Row>> {
             let mut command = Command::new(&measure);
             command.args(["1", &packets.to_string()]);
             if event == Event::Instruction {
-                // Those of the receiving part alone.
+                // Count only the receiving part.
                 command.env("VALGRIND_OPTS", "--toggle-collect=*measured*");
             }
             command
@@ -337,15 +336,15 @@ pub(super) fn counted(settings: &Settings) -> Fallible<Vec<Row>> {
     Ok(rows)
 }
 
-/// Reads the packets of a run's result.
+/// Parses the number of packets from a run's result.
 fn of_result(result: &str) -> Option<f64> {
     let result: Value = serde_json::from_str(result).ok()?;
     result.pointer("/ports/0/tx/packets")?.as_f64()
 }
 
-/// Lets testpmd send frames of 60 bytes to its null device for so many seconds.
+/// Runs testpmd with 60-byte frames and the null device for `seconds` seconds.
 fn testpmd_mpps(seconds: u32) -> Fallible<f64> {
-    // It ends by an interruption, behind a second in which it starts.
+    // SIGINT ends testpmd, after one extra second for its start.
     let limit = (seconds + 2).to_string();
     let mut command = Command::new("timeout");
     command.args(["--signal=INT", "--preserve-status", "--kill-after=5", &limit]);
@@ -362,15 +361,15 @@ fn testpmd_mpps(seconds: u32) -> Fallible<f64> {
     Err(format!("dpdk-testpmd sent nothing: {}", complaint.trim()).into())
 }
 
-/// Reads the lines `Tx-pps:     42785900          Tx-bps:            0`, one for each second; the
-/// first one is of the time before.
+/// Parses the lines `Tx-pps:     42785900          Tx-bps:            0`, one a second. Skips the
+/// first, which covers the time before.
 fn testpmd_rates(said: &str) -> Figures {
     let lines = said.lines().filter_map(|line| line.trim().strip_prefix("Tx-pps:"));
     let rates = lines.filter_map(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     rates.skip(1).map(|rate| rate / 1e6).collect()
 }
 
-/// Reads the line `     1 sec, 234567 usec on CPU0 (300000 packets)`.
+/// Parses the line `     1 sec, 234567 usec on CPU0 (300000 packets)`.
 fn trafgen_seconds(said: &str) -> Option<f64> {
     let line = said.lines().find(|line| line.contains("usec on CPU"))?;
     let mut words = line.split_whitespace();
@@ -384,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn testpmds_rates_are_read_without_the_first() {
+    fn testpmd_rates_are_parsed_without_the_first() {
         let said = "  Tx-pps:            0          Tx-bps:            0\n\
                     Throughput (since last show)\n\
                     \x20 Rx-pps:            7          Rx-bps:            0\n\
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn trafgens_time_is_read() {
+    fn trafgen_time_is_parsed() {
         let said = "      300000 packets outgoing\n\
                     \x20          1 sec, 250000 usec on CPU0 (300000 packets)\n";
         assert_eq!(trafgen_seconds(said), Some(1.25));

@@ -1,4 +1,4 @@
-//! One worker and two, each on a queue of its own.
+//! Benchmark of one and two workers, each on its own queue.
 
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{Lab, LabOptions};
@@ -11,10 +11,10 @@ use super::figures::{Figures, Row, Target};
 use super::link::Sink;
 use crate::Fallible;
 
-/// Conversations in the capture: enough to be divided evenly.
+/// Number of conversations in the capture: enough for an even distribution.
 const CONVERSATIONS: u64 = 5_000;
 
-/// The packet socket alone: the in-kernel sender takes one CPU more for each worker.
+/// Packet socket only: the in-kernel sender occupies another CPU for each worker.
 const CONTENDER: Contender = Contender::Wirestorm("af_packet");
 
 pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
@@ -34,7 +34,7 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
             let before = lab.b.counters()?.rx_packets;
             let outcome = CONTENDER.run(settings, &lab, options, &capture)?;
             let arrived = lab.b.counters()?.rx_packets.saturating_sub(before) as f64;
-            // A frame that was sent and did not arrive is no frame.
+            // Count only frames that arrived.
             let delivered = (arrived / outcome.packets.max(1.0)).min(1.0);
             row.wirestorm.push(outcome.pps * delivered / 1e6);
         }
@@ -43,7 +43,7 @@ pub(super) fn run(settings: &Settings) -> Fallible<Vec<Row>> {
     let times = two.wirestorm.median() / one.wirestorm.median();
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     two.notes.push(format!(
-        "{times:.2} times one worker; the workers, each of which does its receiver's part too, \
+        "{times:.2} times one worker; the workers, which also do their receivers' work, \
          have {cpus} CPUs"
     ));
     Ok(vec![one, two])

@@ -1,21 +1,21 @@
-//! What was on the wire in two runs, or in two capture files.
+//! Comparison of the frames of two runs, or of two capture files.
 
 use std::collections::BTreeMap;
 
 use super::definition::Frames;
 
-/// Bytes of a frame that a message shows.
+/// Highest number of bytes of a frame in a message.
 const SHOWN_BYTES: usize = 96;
 
-/// A capture: classic pcap of either byte order, any link type.
+/// A capture: classic pcap in either byte order, with any link type.
 #[derive(Debug)]
 pub(super) struct Capture<'a> {
     link_type: u32,
-    /// Seconds, their fraction in the file's unit, the original length, the bytes.
+    /// Seconds, fraction in the file's unit, original length, captured bytes.
     packets: Vec<(u32, u32, u32, &'a [u8])>,
 }
 
-/// Whether bytes are those of a capture file.
+/// Whether the bytes start like a pcap file.
 pub(super) fn is_capture(bytes: &[u8]) -> bool {
     order(bytes).is_some()
 }
@@ -29,7 +29,7 @@ fn order(bytes: &[u8]) -> Option<fn([u8; 4]) -> u32> {
 }
 
 impl<'a> Capture<'a> {
-    /// Reads a file; `None` where it is no capture, or one that is cut.
+    /// Parses a file; `None` if it is not a pcap file or is truncated.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let order = order(bytes)?;
         let word = |at: usize| Some(order(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -49,12 +49,12 @@ impl<'a> Capture<'a> {
     }
 }
 
-/// How many frames a capture has.
+/// Number of frames in a capture.
 pub(super) fn count(bytes: &[u8]) -> Option<u64> {
     Capture::read(bytes).map(|capture| capture.packets.len() as u64)
 }
 
-/// A frame with zeros where it is not compared.
+/// Replaces the masked ranges of a frame by zeros.
 fn masked(frame: &[u8], mask: &[String]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let length = frame.len();
@@ -73,7 +73,7 @@ fn masked(frame: &[u8], mask: &[String]) -> Vec<u8> {
     frame
 }
 
-/// What differs between two captures; empty where nothing does that is compared.
+/// Lists the differences between two captures; empty if all compared parts are equal.
 pub(super) fn compare(
     before: &[u8],
     after: &[u8],
@@ -85,7 +85,7 @@ pub(super) fn compare(
         return Vec::new();
     }
     let (Some(old), Some(new)) = (Capture::read(before), Capture::read(after)) else {
-        return vec!["its bytes differ, and it is no whole capture".into()];
+        return vec!["the bytes differ, and a file is not a complete capture".into()];
     };
     let mut differences = Vec::new();
     if old.link_type != new.link_type {
@@ -151,7 +151,7 @@ pub(super) fn compare(
     differences
 }
 
-/// The part of a frame around the first byte that differs from another one.
+/// Formats the part of a frame around its first difference to another one.
 fn shown(frame: &[u8], other: &[u8]) -> String {
     let differs = frame.iter().zip(other).position(|(a, b)| a != b);
     let start = differs.unwrap_or(frame.len().min(other.len())).saturating_sub(SHOWN_BYTES / 4);
@@ -161,15 +161,15 @@ fn shown(frame: &[u8], other: &[u8]) -> String {
     format!("{} bytes, from {start}: {bytes}", frame.len())
 }
 
-/// Who sends to whom: protocol, source and destination with their ports.
+/// One direction of a flow: protocol, then source and destination with their ports.
 type Way = (u8, Vec<u8>, u16, Vec<u8>, u16);
 
-/// What one side of a flow says.
+/// Data of one direction of a flow.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Speech {
-    /// Of TCP, all flags that were there but PSH, which follows the timing.
+    /// For TCP, all flags that occurred except PSH, which depends on timing.
     flags: u8,
-    /// Of TCP, the bytes in order; of UDP, the datagrams in order of their bytes.
+    /// For TCP, the bytes in order; for UDP, the datagrams sorted by their bytes.
     said: Vec<Vec<u8>>,
 }
 
@@ -206,7 +206,7 @@ fn compare_dialogues(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<String> {
 fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
     const PSH: u8 = 8;
     const TCP: u8 = 6;
-    /// A connection's first sequence number, its flags and segments by their place.
+    /// Initial sequence number of a connection, its flags, and its segments by offset.
     type Connection = (u32, u8, BTreeMap<u32, Vec<u8>>);
     let mut connections = BTreeMap::<Way, Vec<Connection>>::new();
     let mut found = BTreeMap::<Way, Vec<Speech>>::new();
@@ -226,7 +226,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
         let payload = transport.get(header..).unwrap_or_default();
         let list = connections.entry(way).or_default();
         let is_syn = flags & 2 != 0;
-        // Ports are used again: another SYN with another number is another connection.
+        // Ports may be reused: a SYN with another sequence number starts another connection.
         if list.is_empty() || is_syn && list.last().is_some_and(|it| it.0 != number) {
             list.push((number, 0, BTreeMap::new()));
         }
@@ -243,7 +243,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
             let mut bytes = Vec::new();
             for (place, segment) in segments {
                 let start = place.saturating_sub(1) as usize;
-                // What was sent twice counts once.
+                // Count retransmitted bytes once.
                 let known = bytes.len().saturating_sub(start);
                 bytes.extend(segment.get(known..).unwrap_or_default());
             }
@@ -257,7 +257,7 @@ fn dialogues(frames: &[Vec<u8>]) -> BTreeMap<Way, Vec<Speech>> {
     found
 }
 
-/// The way of a frame of TCP or UDP, and its transport header with what follows.
+/// Parses a TCP or UDP frame: its direction, and the transport header with the rest.
 fn transport(frame: &[u8]) -> Option<(Way, &[u8])> {
     let mut at = 12;
     let mut kind = half(frame, at)?;
@@ -306,7 +306,7 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    /// A segment of TCP from port 1 to port 2.
+    /// A TCP segment from port 1 to port 2.
     fn segment(number: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
         let mut frame = vec![0; 12];
         frame.extend([0x08, 0x00, 0x45, 0]);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_compared_as_far_as_asked() {
+    fn frames_modes_compare_as_documented() {
         let [one, two, three] = [[1_u8; 60], [2; 60], [3; 60]];
         let before = capture(&[(1, &one), (2, &two)]);
         let swapped = capture(&[(1, &two), (2, &one)]);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialogue_is_the_same_in_other_segments() {
+    fn dialogues_ignore_segment_boundaries() {
         let frames = |segments: &[Vec<u8>]| {
             let packets: Vec<_> = segments.iter().map(|it| (1, it.as_slice())).collect();
             capture(&packets)

@@ -1,4 +1,4 @@
-//! Two recordings, run by run.
+//! Comparison of two recordings, run by run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::rules::Rules;
 use super::values;
 use crate::{Fallible, table};
 
-/// Differences of one run that are printed where not all are asked for.
+/// Number of differences that are printed for a run without `--all`.
 const SHOWN: usize = 12;
 
-/// What became of the runs of a section.
+/// Results of the runs of a section.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     same: usize,
@@ -25,7 +25,7 @@ struct Count {
     missing: usize,
 }
 
-/// What a comparison has found, over all runs.
+/// Totals over all runs.
 #[derive(Debug, Default)]
 struct Totals {
     values: usize,
@@ -34,7 +34,7 @@ struct Totals {
     not_compared: BTreeMap<String, usize>,
 }
 
-/// Compares two recordings; what differs is printed, and fails.
+/// Compares two recordings and prints the differences; any difference is a failure.
 pub(super) fn compare(
     [before, after]: [&Path; 2],
     rules: &Rules,
@@ -77,7 +77,7 @@ pub(super) fn compare(
     Ok(summarize(&sections, &totals))
 }
 
-/// The runs of a recording, by name.
+/// Reads the runs of a recording, by name.
 fn runs(folder: &Path) -> Fallible<BTreeMap<String, Value>> {
     let mut found = BTreeMap::new();
     for file in super::files_below(folder)? {
@@ -89,7 +89,7 @@ fn runs(folder: &Path) -> Fallible<BTreeMap<String, Value>> {
         }
     }
     match found.is_empty() {
-        true => Err(format!("{}: there is no recording", folder.display()).into()),
+        true => Err(format!("{}: no recording found", folder.display()).into()),
         false => Ok(found),
     }
 }
@@ -127,7 +127,7 @@ fn compare_run(
     Ok(differences)
 }
 
-/// A capture, a result, standard output, or another file.
+/// Compares a capture, a result document, standard output, or another file.
 fn compare_file(
     (run, file): (&str, &str),
     (before, after): (&[u8], &[u8]),

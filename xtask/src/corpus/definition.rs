@@ -1,4 +1,4 @@
-//! The definition of the corpus: files of sections, each with runs, a line each.
+//! Definition of the corpus: files with sections of runs, one run a line.
 //!
 //! ```text
 //! [replay-edits]
@@ -6,42 +6,42 @@
 //! ttl: wirestorm replay --write out.pcap --ttl 9 $each
 //! ```
 //!
-//! A section is the first part of its runs' names. Its settings come first: where the runs take
-//! place, for which files each is repeated, and what of a run is compared. Then each line is a run:
-//! its name, a colon, and what a shell runs in the folder of the run. A line that ends with a
-//! backslash goes on in the next one.
+//! The name of a section is the first part of its runs' names. Its settings come first: the
+//! environment of the runs, the files for which each run is repeated, and the parts of a run to
+//! compare. Each following line is a run: its name, a colon, and a shell command for the run's
+//! folder. A backslash at the end continues a line.
 
 use std::path::Path;
 
 use crate::Fallible;
 
-/// Where the runs of a section take place.
+/// Environment of the runs of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a folder: with files, in virtual time.
+    /// A folder with files, in virtual time.
     Files,
-    /// On a veth pair: `$eth1` in the run's own namespace, `$eth2` in another one. What arrives at
-    /// each end is captured.
+    /// A veth pair: `$eth1` in the run's own namespace, `$eth2` in another one. Frames that arrive
+    /// at either end are captured.
     Cable,
-    /// On two veth pairs: a link joins `$eth1` and `$eth2`, behind which are `$host1` and `$host2`.
-    /// What arrives at the hosts is captured.
+    /// Two veth pairs: a link joins `$eth1` and `$eth2`, which connect to `$host1` and `$host2`.
+    /// Frames that arrive at the hosts are captured.
     Hosts,
 }
 
-/// What is compared of the frames of a run.
+/// Comparison mode for the frames of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frames {
     /// All bytes, in order.
     Ordered,
-    /// All bytes, in order, of as many as both have: a clock ends the runs.
+    /// All bytes, in order, up to the shorter recording: time ends these runs.
     Prefix,
     /// All bytes, in any order.
     Sorted,
-    /// What each side of each flow says: the bytes of a connection in order, datagrams in any.
+    /// Data of each direction of each flow: bytes of a connection in order, datagrams in any order.
     Dialogues,
-    /// How many there are.
+    /// Number of frames only.
     Count,
-    /// Nothing.
+    /// No comparison.
     None,
 }
 
@@ -55,44 +55,44 @@ impl Frames {
         ("none", Self::None),
     ];
 
-    /// The word for it.
+    /// Keyword of the mode.
     pub(super) fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
     }
 
-    /// What a word means.
+    /// Parses a keyword.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(it, _)| *it == name).map(|(_, it)| *it)
     }
 }
 
-/// Runs that have their settings in common.
+/// Runs with common settings.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// The first part of the names of its runs.
+    /// First part of the names of the runs.
     pub(super) name: String,
-    /// Where they take place.
+    /// Environment of the runs.
     pub(super) place: Place,
-    /// A pattern of files for each of which each run is made: `captures/*.pcap`.
+    /// File pattern, such as `captures/*.pcap`: each run is repeated for each matching file.
     pub(super) each: Option<String>,
-    /// What must be there: names of inputs, tools, or `python`, a Python with TRex's profiles.
+    /// Requirements: names of inputs, tools, or `python`, a Python with TRex profiles.
     pub(super) needs: Vec<String>,
-    /// What is compared of frames.
+    /// Comparison mode for frames.
     pub(super) frames: Frames,
-    /// Whether time stamps of frames are compared. They are those of a schedule in files, and those
-    /// of a clock on interfaces.
+    /// Whether to compare time stamps of frames. They come from the schedule in files, and from a
+    /// clock on interfaces.
     pub(super) are_times_compared: bool,
-    /// Whether standard output is compared.
+    /// Whether to compare standard output.
     pub(super) is_output_compared: bool,
-    /// Bytes of each frame that are not compared, as `46..62`, or from the end `-18..`.
+    /// Byte ranges of each frame that are not compared, such as `46..62`, or `-18..` from the end.
     pub(super) mask: Vec<String>,
-    /// Whether the far interface takes frames that the in-kernel sender redirects.
+    /// Whether the far interface accepts frames that the in-kernel sender redirects.
     pub(super) has_polling_sink: bool,
     /// Whether both interfaces have IPv4 addresses.
     pub(super) has_addresses: bool,
-    /// The longest packet that the interfaces take.
+    /// MTU of the interfaces.
     pub(super) mtu: u32,
-    /// The runs: the rest of their names, and what a shell runs.
+    /// Runs: rest of the name, and shell command.
     pub(super) runs: Vec<(String, String)>,
 }
 
@@ -138,7 +138,7 @@ impl Section {
     }
 }
 
-/// Reads all files of a folder that end with `.runs`, in the order of their names.
+/// Reads all `.runs` files of a folder, sorted by name.
 pub(super) fn read(folder: &Path) -> Fallible<Vec<Section>> {
     let mut sections = Vec::<Section>::new();
     for file in super::files_below(folder)? {
@@ -152,7 +152,7 @@ pub(super) fn read(folder: &Path) -> Fallible<Vec<Section>> {
     for section in &sections {
         for (name, _) in &section.runs {
             if !names.insert((&section.name, name)) {
-                return Err(format!("there are two runs {}/{name}", section.name).into());
+                return Err(format!("duplicate run {}/{name}", section.name).into());
             }
         }
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_can_be_read() {
+    fn corpus_definition_parses() {
         let sections = read(&super::super::home().join("runs")).unwrap();
         assert!(!sections.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Folders of files that runs read, under the names that runs know them by.
+//! Folders of input files for the runs, by name.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -9,8 +9,7 @@ use wirestorm_testkit::sample::{FixedFrames, FixedOptions, Traffic, TrafficOptio
 
 use crate::{Fallible, workspace};
 
-/// Folders outside the tree: the name, the environment variable that names its place, and what is
-/// in it.
+/// Folders outside the source tree: name, environment variable with the path, and contents.
 const OUTSIDE: [(&str, &str, &str); 4] = [
     ("captures", "WIRESTORM_CORPUS_CAPTURES", "captures to replay"),
     ("trex-streams", "WIRESTORM_TREX_STREAMS", "TRex's stateless profiles as JSON"),
@@ -18,21 +17,21 @@ const OUTSIDE: [(&str, &str, &str); 4] = [
     ("trex-scripts", "WIRESTORM_TREX_SCRIPTS", "the folder `scripts` of TRex's tree"),
 ];
 
-/// Folders of the tree.
+/// Folders of the source tree.
 const INSIDE: [(&str, &str); 3] = [
     ("examples", "examples"),
     ("corpus", "xtask/corpus"),
     ("profiles", "python/trex/tests/profiles"),
 ];
 
-/// Where folders outside the tree are, as far as that is known.
+/// Known paths of the folders outside the source tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     known: BTreeMap<&'static str, PathBuf>,
 }
 
 impl Places {
-    /// What the environment says.
+    /// Reads the environment variables.
     pub(super) fn from_environment() -> Self {
         let known = OUTSIDE.iter().filter_map(|(name, variable, _)| {
             let path = std::env::var_os(variable).filter(|path| !path.is_empty())?;
@@ -41,7 +40,7 @@ impl Places {
         Self { known: known.collect() }
     }
 
-    /// Takes `NAME=FOLDER` from the command line.
+    /// Parses `NAME=FOLDER` from the command line.
     pub(super) fn set(&mut self, text: &str) -> Fallible<()> {
         let names = || OUTSIDE.map(|(name, ..)| name).join(", ");
         let named = text.split_once('=').and_then(|(name, path)| {
@@ -51,20 +50,20 @@ impl Places {
         let (name, path) = named
             .ok_or_else(|| format!("--input {text}: expected NAME=FOLDER, NAME of {}", names()))?;
         if !Path::new(path).is_dir() {
-            return Err(format!("--input {text}: there is no such folder").into());
+            return Err(format!("--input {text}: the folder does not exist").into());
         }
         self.known.insert(name, PathBuf::from(path));
         Ok(())
     }
 
-    /// Why an input is missing; `None` where it is there.
+    /// Reason why an input is missing; `None` if it is available.
     pub(super) fn missing(&self, name: &str) -> Option<String> {
         let (_, variable, what) = OUTSIDE.iter().find(|(it, ..)| *it == name)?;
         let is_missing = name != "captures" && !self.known.contains_key(name);
         is_missing.then(|| format!("no {name} ({what}): --input {name}=FOLDER, or {variable}"))
     }
 
-    /// Puts all inputs into a folder, as links; captures that nobody names are made.
+    /// Creates links to all inputs in a folder. Generates captures if no folder is known.
     pub(super) fn link_into(&self, folder: &Path) -> Fallible<()> {
         for (name, path) in INSIDE {
             symlink(workspace::root().join(path), folder.join(name))?;
@@ -73,7 +72,7 @@ impl Places {
             symlink(std::fs::canonicalize(path)?, folder.join(name))?;
         }
         if !self.known.contains_key("captures") {
-            eprintln!("corpus: no captures are named (--input captures=FOLDER), so some are made");
+            eprintln!("corpus: no folder of captures (--input captures=FOLDER): generating some");
             make_captures(&folder.join("captures"))?;
         }
         let options = TrafficOptions { conversations: 20, ..TrafficOptions::default() };
@@ -83,7 +82,7 @@ impl Places {
     }
 }
 
-/// Captures as `cargo xtask sample` makes them.
+/// Generates captures like `cargo xtask sample`.
 fn make_captures(folder: &Path) -> Fallible<()> {
     std::fs::create_dir(folder)?;
     let error = |error| format!("a sample: {error}");

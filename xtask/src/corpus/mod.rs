@@ -1,8 +1,8 @@
-//! A corpus of runs: recorded with one binary, recorded with another, and compared.
+//! A corpus of runs, recorded with two binaries and compared.
 //!
-//! A change that must not change what Wirestorm does is proved by it: record the runs before the
-//! change, record them after it, compare. The folder `xtask/corpus` defines the runs ([`definition`]),
-//! so a tree in which flags have other names has other commands under the same names of runs.
+//! It verifies that a change does not alter Wirestorm's behaviour: record the runs before and after
+//! the change, then compare. The folder `xtask/corpus` defines the runs ([`definition`]). A tree
+//! with other flag names has other commands under the same run names.
 
 mod captured;
 mod compare;
@@ -19,13 +19,13 @@ use lexopt::ValueExt;
 
 use crate::{Fallible, workspace};
 
-/// The chore.
+/// Runs the command `corpus`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let command = match arguments.next()? {
         Some(lexopt::Arg::Value(command)) => command.to_string_lossy().into_owned(),
         Some(lexopt::Arg::Long("help")) => return Ok(crate::help()),
         Some(other) => return Err(other.unexpected().into()),
-        None => return Err("corpus: record, or compare?".into()),
+        None => return Err("corpus: expected record or compare".into()),
     };
     match command.as_str() {
         "record" => record(arguments),
@@ -52,7 +52,7 @@ fn record(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     if is_list {
         return record::list(&sections, &inputs, &only);
     }
-    let folder = folder.ok_or("corpus record: into which folder?")?;
+    let folder = folder.ok_or("corpus record: missing DIR")?;
     let binary = match binary {
         Some(binary) => binary,
         None => built()?,
@@ -74,18 +74,18 @@ fn compare(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
         }
     }
     let [before, after] = folders.as_slice() else {
-        return Err("corpus compare: which two recordings?".into());
+        return Err("corpus compare: missing BEFORE or AFTER".into());
     };
     let rules = rules::Rules::read(&home())?;
     compare::compare([before, after], &rules, &only, is_all)
 }
 
-/// Where the definition of the corpus is.
+/// Folder with the definition of the corpus.
 fn home() -> PathBuf {
     workspace::root().join("xtask/corpus")
 }
 
-/// The binary that the workspace has built, the one for speed first.
+/// Path of the built binary; prefers the release build.
 fn built() -> Fallible<PathBuf> {
     for place in ["release/wirestorm", "debug/wirestorm"] {
         let path = workspace::in_target(place)?;
@@ -93,16 +93,16 @@ fn built() -> Fallible<PathBuf> {
             return Ok(path);
         }
     }
-    Err("corpus record: no wirestorm is built; build it, or name one with --binary".into())
+    Err("corpus record: no wirestorm is built; build it, or use --binary PATH".into())
 }
 
-/// Whether a run is among those that are wanted: its name has one of the texts, or matches one as a
-/// pattern; without any, all are.
+/// Whether a run is selected: its name contains one of the texts, or matches one as a pattern. An
+/// empty list selects all.
 fn is_wanted(name: &str, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|it| name.contains(it) || matches(it, name))
 }
 
-/// Whether a pattern, in which `*` stands for any text, matches a whole text.
+/// Whether a text matches a pattern, in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(head) else { return false };
@@ -118,7 +118,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// All files below a folder, by their paths from there, in order.
+/// All files in a folder and its subfolders, by relative path, sorted.
 fn files_below(folder: &Path) -> Fallible<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn star_matches_any_text() {
         for (pattern, text) in [("a*", "a/b"), ("*", ""), ("a*c*e", "abcde"), ("abc", "abc")] {
             assert!(matches(pattern, text), "{pattern} {text}");
         }

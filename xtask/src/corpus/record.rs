@@ -1,4 +1,4 @@
-//! Runs of the corpus with one binary, and what they leave, a folder each.
+//! Runs the corpus with one binary and records the results, one folder each.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use super::inputs::Places;
 use crate::setup::Purpose;
 use crate::{Fallible, setup, table};
 
-/// A run that takes longer hangs, in seconds.
+/// Timeout of a run in seconds.
 const PATIENCE: &str = "30";
-/// A longer file is recorded by its length and digest alone.
+/// Longest file in bytes that is recorded; of a longer one, only length and digest.
 const KEPT_BYTES: usize = 16 << 20;
-/// Files of a run: how it was made and ended, and what it printed.
+/// Files of a run: settings and exit status, standard output, standard error.
 pub(super) const RUN: &str = "run.json";
 pub(super) const OUTPUT: &str = "stdout";
 pub(super) const MESSAGES: &str = "stderr";
-/// The address of the host behind the second interface of a link.
+/// MAC address of the host at the second interface of a link.
 const SECOND_HOST: &str = "02:57:53:00:00:0b";
 
-/// One run.
+/// One run of the corpus.
 #[derive(Clone, Debug)]
 struct Run<'a> {
     section: &'a Section,
     name: String,
     command: &'a str,
-    /// The file that `$each` names.
+    /// The file that `$each` expands to.
     each: Option<PathBuf>,
-    /// Why it cannot be made.
+    /// Reason why the run is skipped.
     skipped: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn list(sections: &[Section], inputs: &Places, only: &[String]) -> Fa
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the runs, and writes what they leave.
+/// Executes the runs and records their results.
 pub(super) fn record(
     sections: &[Section],
     inputs: &Places,
@@ -72,7 +72,7 @@ pub(super) fn record(
     }
     let runs = runs(sections, inputs, scratch.path(), only)?;
     if runs.is_empty() {
-        return Err("corpus record: there are no such runs; --list names all".into());
+        return Err("corpus record: no run matches; --list shows all".into());
     }
     let needs_lab = |run: &Run<'_>| run.section.place != Place::Files && run.skipped.is_none();
     if runs.iter().any(needs_lab) {
@@ -92,7 +92,7 @@ fn search_path(bin: &Path) -> String {
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// All runs that are wanted.
+/// Lists the selected runs.
 fn runs<'a>(
     sections: &'a [Section],
     inputs: &Places,
@@ -129,11 +129,11 @@ fn runs<'a>(
     Ok(found)
 }
 
-/// Why something that runs need is missing.
+/// Reason why a requirement of runs is missing.
 fn missing(need: &str, inputs: &Places) -> Option<String> {
     if need == "python" {
         let is_missing = std::env::var_os("WIRESTORM_PYTHON").is_none();
-        let reason = "WIRESTORM_PYTHON names no Python with the package wirestorm-trex";
+        let reason = "WIRESTORM_PYTHON is not set to a Python with the package wirestorm-trex";
         return is_missing.then(|| reason.to_owned());
     }
     let input = inputs.missing(need);
@@ -142,7 +142,7 @@ fn missing(need: &str, inputs: &Places) -> Option<String> {
     input.or(tool)
 }
 
-/// The files that a pattern names, `FOLDER/NAME` with `*` in the name, in order.
+/// Files that match a pattern `FOLDER/NAME` with `*` in the name, sorted.
 fn files(folder: &Path, pattern: &str) -> Fallible<Vec<PathBuf>> {
     let (place, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
     let entries = std::fs::read_dir(folder.join(place))
@@ -151,7 +151,7 @@ fn files(folder: &Path, pattern: &str) -> Fallible<Vec<PathBuf>> {
     let mut found: Vec<_> = names.filter(|it| super::matches(name, it)).collect();
     found.sort();
     if found.is_empty() {
-        return Err(format!("each = {pattern}: there are no such files").into());
+        return Err(format!("each = {pattern}: no file matches").into());
     }
     Ok(found.into_iter().map(|it| Path::new(place).join(it)).collect())
 }
@@ -180,12 +180,12 @@ fn summarize(runs: &[Run<'_>]) {
     reasons.iter().for_each(|line| println!("{line}"));
 }
 
-/// What a run on interfaces has around it.
+/// The interfaces of a run, with their captures.
 struct Wires {
     labs: Vec<Lab>,
-    /// Names of namespaces, and what they are called in what is recorded.
+    /// Names of namespaces and their replacements in the recording.
     names: Vec<(String, &'static str)>,
-    /// Variables of the shell.
+    /// Shell variables.
     variables: Vec<(&'static str, String)>,
     captures: Vec<(&'static str, Capture)>,
     _sink: Option<PollingSink>,
@@ -200,7 +200,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// Makes runs, as many at a time as there are CPUs; each has its own folder and namespaces.
+    /// Executes the runs in parallel, one for each CPU. Each run has its own folder and namespaces.
     fn record_together(&self, runs: &[Run<'_>]) -> Fallible<()> {
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -249,7 +249,7 @@ impl Recorder<'_> {
             if let Some(wires) = wires {
                 told["dropped"] = json!(wires.finish(&work)?);
             }
-            // What the run has made are files; its inputs are links.
+            // Files were created by the run; its inputs are links.
             for file in super::files_below(work.path())? {
                 let to = folder.join(&file);
                 to.parent().map(std::fs::create_dir_all).transpose()?;
@@ -269,7 +269,7 @@ impl Recorder<'_> {
             None => Command::new("timeout"),
         };
         command.args(shell).current_dir(folder).env("PATH", &self.path).stdin(Stdio::null());
-        // Nothing of who records is in what is recorded.
+        // The recording must not depend on the user's environment.
         command.env("LC_ALL", "C").env("TZ", "UTC").env("COLUMNS", "100").env("NO_COLOR", "1");
         if let Some(each) = &run.each {
             let stem = each.file_stem().unwrap_or_default();
@@ -281,7 +281,7 @@ impl Recorder<'_> {
         command
     }
 
-    /// A veth pair.
+    /// Creates a veth pair.
     fn cable(&self, section: &Section) -> Fallible<Wires> {
         let Section { has_addresses: addresses, mtu, .. } = *section;
         let options = LabOptions { addresses, mtu, ..LabOptions::default() };
@@ -296,7 +296,7 @@ impl Recorder<'_> {
         Ok(Wires { labs: vec![lab], names, variables, captures, _sink: sink, _oldest: oldest })
     }
 
-    /// Two veth pairs, and a host behind each.
+    /// Creates two veth pairs with a host at each.
     fn hosts(&self) -> Fallible<Wires> {
         let (first, second) = (Lab::new()?, Lab::new()?);
         let host = &second.a;
@@ -310,7 +310,7 @@ impl Recorder<'_> {
             ("eth2", second.b.port()),
             ("host1", first.a.port()),
             ("host2", second.a.port()),
-            // For a shell to wait until somebody takes the frames of both interfaces.
+            // Lets a shell wait until a program receives from both interfaces.
             ("listening", listening([&first.b, &second.b])),
         ];
         let names = vec![
@@ -323,16 +323,16 @@ impl Recorder<'_> {
         Ok(Wires { labs, names, variables, captures, _sink: None, _oldest: oldest })
     }
 
-    /// Captures what arrives at an interface.
+    /// Captures the frames that arrive at an interface.
     fn capture(
         name: &'static str,
         end: &End,
         captures: &mut Vec<(&'static str, Capture)>,
         oldest: &mut Vec<Capture>,
     ) -> Result<(), NetError> {
-        // When frames arrive in a bunch, the kernel hands those of a protocol that it does not know
-        // to the oldest packet socket of an interface only after the frame behind them. So the
-        // oldest is this one, which nobody reads.
+        // If frames arrive in a burst, the kernel delays frames of unknown protocols for the oldest
+        // packet socket of an interface until the next frame. So this capture, which is never read,
+        // is the oldest one.
         let nothing = CaptureOptions { filter: "less 1".into(), ..CaptureOptions::default() };
         oldest.push(end.capture_with(&nothing)?);
         captures.push((name, end.capture()?));
@@ -341,7 +341,7 @@ impl Recorder<'_> {
 }
 
 impl Wires {
-    /// Ends the captures; returns how many frames are missing in them.
+    /// Stops the captures; returns the number of frames that they lost.
     fn finish(self, work: &Scratch) -> Fallible<u64> {
         let mut dropped = 0;
         for (name, capture) in self.captures {
@@ -357,7 +357,7 @@ fn name_of(end: &End) -> String {
     end.namespace().name().to_owned()
 }
 
-/// A command that ends when somebody takes the frames of both interfaces.
+/// Shell command that waits until a program receives from both interfaces.
 fn listening(ends: [&End; 2]) -> String {
     let waits = ends.map(|end| {
         let (namespace, interface) = (name_of(end), end.interface());
@@ -369,14 +369,14 @@ fn listening(ends: [&End; 2]) -> String {
     waits.join("; ")
 }
 
-/// A line that is another one for other bytes (FNV-1a, 64 bits).
+/// Digest of a file (FNV-1a, 64 bits), as one line.
 fn digest(bytes: &[u8]) -> Vec<u8> {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
     format!("{} bytes, digest {hash:016x}\n", bytes.len()).into_bytes()
 }
 
-/// A text with the names of the lab's namespaces replaced; anything else as it is.
+/// Replaces the names of the lab's namespaces in a text; other data stays unchanged.
 fn without_names(bytes: Vec<u8>, names: &[(String, &str)]) -> Vec<u8> {
     match String::from_utf8(bytes) {
         Ok(text) => {

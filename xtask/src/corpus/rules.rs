@@ -1,6 +1,6 @@
-//! What a comparison takes into account: names that have changed, and values that are not compared.
+//! Comparison rules: renamed values, and values that are not compared.
 //!
-//! `renames.txt` has a line for each name that has changed, `OLD = NEW`:
+//! `renames.txt` has a line for each renamed value, `OLD = NEW`:
 //!
 //! ```text
 //! ports.*.sent = ports.*.transmitted.frames
@@ -11,14 +11,13 @@
 //! file: out.left.pcap = file: left.pcap
 //! ```
 //!
-//! A path's parts are the keys of objects and the places in lists, where an element that has a
-//! `name` goes by that. `*` is one part, and `**` any number of them; the new path has as many of both.
-//! A path with a value renames that value alone. A path without another one is gone, or new.
-//! `text:` is about words of standard output, `file:` about names of files.
+//! A path consists of object keys and list indexes; an element with a `name` has that instead of
+//! its index. `*` matches one part, and `**` any number of parts; the new path has as many of both.
+//! A path with a value renames only that value. A path without counterpart was removed or is new.
+//! `text:` renames words of standard output, `file:` renames files.
 //!
-//! `not-compared.txt` has a line for each value that is not compared: a pattern of runs, a path, and
-//! the reason. That the value is there is compared all the same. The path `(status)` is the exit
-//! status.
+//! `not-compared.txt` has a line for each value that is not compared: run pattern, path and reason.
+//! The comparison still checks that the value exists. The path `(status)` is the exit status.
 
 use std::path::Path;
 
@@ -26,15 +25,15 @@ use serde_json::Value;
 
 use crate::Fallible;
 
-/// A path of a result, part by part.
+/// Path of a value in a result, in parts.
 pub(super) type Parts = Vec<String>;
 
-/// One name that has changed.
+/// A rename rule.
 #[derive(Clone, Debug)]
 struct Rename {
-    /// Without one, the new path has nothing that corresponds to it.
+    /// `None` if the new value has no counterpart in the recording before.
     old: Option<(Parts, Option<Value>)>,
-    /// Without one, the old path is gone.
+    /// `None` if the value no longer exists.
     new: Option<(Parts, Option<Value>)>,
 }
 
@@ -55,12 +54,12 @@ pub(super) struct Rules {
     exceptions: Vec<Exception>,
 }
 
-/// What becomes of a value of the recording before.
+/// Counterpart of a value in the recording after.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Renamed {
-    /// It is this one in the recording after.
+    /// Path and value in the recording after.
     To(Parts, Value),
-    /// It is gone.
+    /// The value no longer exists.
     Gone,
 }
 
@@ -106,7 +105,7 @@ impl Rules {
         (old.is_some() || new.is_some()).then(|| self.renames.push(Rename { old, new }))
     }
 
-    /// Takes a line of the values that are not compared.
+    /// Parses a line of `not-compared.txt`.
     pub(super) fn take_exception(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_whitespace();
         let (runs, path) = (words.next()?.to_owned(), words.next()?);
@@ -115,7 +114,7 @@ impl Rules {
         (!reason.is_empty()).then(|| self.exceptions.push(Exception { runs, path, reason }))
     }
 
-    /// What a value of the recording before is in the recording after.
+    /// Maps a value of the recording before to the recording after.
     pub(super) fn renamed(&self, path: &[String], value: &Value) -> Renamed {
         for rename in &self.renames {
             let Some((old, only)) = &rename.old else { continue };
@@ -133,33 +132,33 @@ impl Rules {
         Renamed::To(path.to_vec(), value.clone())
     }
 
-    /// Whether a path is known to be there in the recording after alone.
+    /// Whether a path exists only in the recording after.
     pub(super) fn is_new(&self, path: &[String]) -> bool {
         let mut new =
             self.renames.iter().filter(|it| it.old.is_none()).filter_map(|it| it.new.as_ref());
         new.any(|(pattern, _)| wildcards(pattern, path).is_some())
     }
 
-    /// Why a value is not compared.
+    /// Reason why a value is not compared.
     pub(super) fn exception(&self, run: &str, path: &[String]) -> Option<&str> {
         let is_meant =
             |it: &&Exception| super::matches(&it.runs, run) && wildcards(&it.path, path).is_some();
         self.exceptions.iter().find(is_meant).map(|it| it.reason.as_str())
     }
 
-    /// A text of the recording before in the words of the one after.
+    /// Applies the text renames to a text of the recording before.
     pub(super) fn text(&self, text: &str) -> String {
         self.texts.iter().fold(text.to_owned(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// A file of the recording before by its name in the one after.
+    /// Applies the file renames to a file name of the recording before.
     pub(super) fn file(&self, name: &str) -> String {
         let found = self.files.iter().find(|(old, _)| old == name);
         found.map_or(name, |(_, new)| new).to_owned()
     }
 }
 
-/// What the wildcards of a pattern stand for, where it matches a path.
+/// Parts that the wildcards of a pattern match; `None` if the path does not match.
 fn wildcards(pattern: &[String], path: &[String]) -> Option<Vec<Parts>> {
     let Some((part, pattern)) = pattern.split_first() else {
         return path.is_empty().then(Vec::new);
@@ -179,7 +178,7 @@ fn wildcards(pattern: &[String], path: &[String]) -> Option<Vec<Parts>> {
     }
 }
 
-/// A pattern with what its wildcards stand for.
+/// Replaces the wildcards of a pattern.
 fn filled(pattern: &[String], stars: &[Parts]) -> Parts {
     let mut stars = stars.iter();
     let mut parts = Parts::new();
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_change_and_values_stay() {
+    fn rename_changes_the_path_and_keeps_the_value() {
         let rules = rules(&[
             "kind: \"a\" = sort: \"b\"",
             "ports.*.tcp.** = sides.*.counters.tcp.**",
@@ -226,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn two_stars_stand_for_any_number_of_parts() {
+    fn double_star_matches_any_number_of_parts() {
         let matches = |pattern: &str, text: &str| wildcards(&path(pattern), &path(text)).is_some();
         assert!(matches("**.cpu_s", "cpu_s") && matches("**.cpu_s", "a.b.cpu_s"));
         assert!(matches("**.times.**", "a.times.b.c") && !matches("**.times.**", "a.time.b"));
     }
 
     #[test]
-    fn what_is_not_compared_has_a_reason() {
+    fn exception_needs_a_reason() {
         let mut rules = Rules::default();
         assert!(rules.take_exception("run/* elapsed_s").is_none());
         rules.take_exception("run/* *_pps a clock").unwrap();
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_of_the_tree_can_be_read() {
+    fn corpus_rules_parse() {
         Rules::read(&super::super::home()).unwrap();
     }
 }

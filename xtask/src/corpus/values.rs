@@ -1,4 +1,4 @@
-//! Results of two runs, compared value by value.
+//! Comparison of the results of two runs, value by value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::rules::{Parts, Renamed, Rules};
 
-/// What a comparison of two results has found.
+/// Result of a comparison.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// What differs, a line each.
+    /// Differences, one line each.
     pub(super) differences: Vec<String>,
-    /// How many values are the same.
+    /// Number of equal values.
     pub(super) same: usize,
-    /// How many are not compared, by the reason.
+    /// Number of values that are not compared, by reason.
     pub(super) not_compared: BTreeMap<String, usize>,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn compare(run: &str, before: &Value, after: &Value, rules: &Rules) -
             Renamed::To(new, value) => (new, value),
             Renamed::Gone => continue,
         };
-        // By its old name or the new one.
+        // The rule may use the old or the new name.
         let exception = rules.exception(run, &path).or_else(|| rules.exception(run, &new));
         let other = after.remove(&new);
         if let Some(reason) = exception {
@@ -54,7 +54,7 @@ pub(super) fn compare(run: &str, before: &Value, after: &Value, rules: &Rules) -
     found
 }
 
-/// All beginnings of paths, with `#` for places in lists and other numbers.
+/// All prefixes of paths, with `#` for list indexes and other numbers.
 fn shapes<'a>(paths: impl Iterator<Item = &'a Parts>) -> BTreeSet<Parts> {
     let mut found = BTreeSet::new();
     for path in paths.map(|path| shape(path)) {
@@ -68,15 +68,15 @@ fn shape(path: &[String]) -> Parts {
     path.iter().map(|part| if is_number(part) { "#".to_owned() } else { part.clone() }).collect()
 }
 
-/// Whether there is a value of the same kind: one that is not compared may be in another list or
-/// range of a histogram, as long as its name is there.
+/// Whether a value of the same kind exists. A value that is not compared may be at another list
+/// index or in another histogram range, as long as its name exists.
 fn has_shape(shapes: &BTreeSet<Parts>, path: &[String]) -> bool {
     let path = shape(path);
     let named = path.iter().rposition(|part| part != "#").map_or(0, |last| last + 1);
     shapes.contains(&path[..named])
 }
 
-/// The values of a document that have no others within, by their paths.
+/// Scalars and empty containers of a document, by path.
 fn leaves(document: &Value) -> BTreeMap<Parts, Value> {
     let mut found = BTreeMap::new();
     collect(document, &mut Vec::new(), &mut found);
@@ -96,7 +96,7 @@ fn collect(value: &Value, path: &mut Parts, found: &mut BTreeMap<Parts, Value>) 
         Value::Array(list) if !list.is_empty() => {
             let mut names = BTreeSet::new();
             for (place, value) in list.iter().enumerate() {
-                // An element that has a name of its own goes by it, in a list as in an object.
+                // List elements with a unique `name` are identified by it, as in an object.
                 let name = value.get("name").and_then(Value::as_str);
                 let name = name.filter(|name| names.insert((*name).to_owned()));
                 each(name.map_or_else(|| place.to_string(), str::to_owned), value);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_compared_by_their_paths() {
+    fn values_are_compared_by_path() {
         let before = json!({"a": 1, "b": [{"name": "x", "c": 2}, 5], "gone": true, "d": {}});
         let rules = Rules::default();
         let same = compare("run", &before, &before, &rules);

@@ -1,15 +1,15 @@
-//! The objects of a JSON Schema, each once, with names by which pages can refer to them.
+//! Objects of a JSON Schema, each once, under names that pages can link to.
 
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value};
 
-/// Beginning of the names of definitions that are a field of a header with its patterns.
+/// Name prefix of definitions for fields of packet headers.
 const FIELD: &str = "field_";
-/// The one of them that stands for all on the page, and the scalar in it.
+/// The field definition that the page shows for all of them, and the scalar in it.
 const FIELD_SHOWN: (&str, &str) = ("field_uint16", "#/$defs/uint16");
 
-/// An object of a schema, or several forms of one, and words that may stand for it.
+/// An object of a schema or several forms of it, and words allowed in its place.
 pub(super) struct Section {
     /// Path of keys, such as `templates[].client`.
     pub name: String,
@@ -17,21 +17,21 @@ pub(super) struct Section {
     pub objects: Vec<Map<String, Value>>,
     /// Words with their meanings.
     pub words: Vec<(String, String)>,
-    /// Which of the document's pages it is on.
+    /// Index of the document's page that contains the section.
     pub page: usize,
 }
 
-/// All sections of a schema, by their names.
+/// All sections of a schema, sorted by name.
 pub(super) struct Reference {
     pub sections: Vec<Section>,
-    /// Sections by the text of their schema: what is the same is there once.
+    /// Index of a section by the text of its schema; equal schemas share a section.
     by_schema: HashMap<String, usize>,
     definitions: Map<String, Value>,
 }
 
 impl Reference {
     /// # Parameters
-    /// `has_headers`: definitions of headers have a page of their own, the second one.
+    /// - `has_headers`: definitions of headers are on the document's second page.
     pub(super) fn new(schema: &Value, root: &str, has_headers: bool) -> Self {
         let definitions = schema["$defs"].as_object().cloned().unwrap_or_default();
         let mut reference =
@@ -88,27 +88,27 @@ impl Reference {
         self.sections.push(Section { name, description, objects, words, page });
     }
 
-    /// The section that shows this schema.
+    /// Returns the section that describes this schema.
     pub(super) fn section(&self, schema: &Value) -> Option<&Section> {
         let (mut objects, mut words) = (Vec::new(), Vec::new());
         collect(schema, "", &mut objects, &mut words, &mut String::new());
         self.sections.get(*self.by_schema.get(&key(&objects, &words))?)
     }
 
-    /// The section of fields of headers, if this is one.
+    /// Returns the section for header fields if `reference` is the name of one.
     pub(super) fn field(&self, reference: &str) -> Option<&Section> {
         reference.starts_with(FIELD).then_some(())?;
         self.sections.iter().find(|it| it.name == "field")
     }
 
-    /// The definition that a schema refers to, with its name.
+    /// Returns the definition that a schema refers to, with its name.
     pub(super) fn definition<'a>(&'a self, schema: &'a Value) -> Option<(&'a str, &'a Value)> {
         let name = schema["$ref"].as_str()?.strip_prefix("#/$defs/")?;
         Some((name, self.definitions.get(name)?))
     }
 }
 
-/// A field of a header, whose values are called that.
+/// Replaces the scalar type in a field definition by the word `value`.
 fn field(definition: &Value) -> Value {
     let scalar = format!(r#"{{"$ref":"{}"}}"#, FIELD_SHOWN.1);
     let text = definition.to_string().replace(&scalar, r#"{"type":"value"}"#);
@@ -120,7 +120,7 @@ fn key(objects: &[Map<String, Value>], words: &[(String, String)]) -> String {
     format!("{objects:?}{words:?}")
 }
 
-/// The objects of a schema that have keys, and its words; of a list those of its items.
+/// Collects the objects with keys and the words of a schema; of a list, those of its items.
 fn collect(
     schema: &Value,
     suffix: &str,
@@ -151,7 +151,7 @@ fn collect(
     }
 }
 
-/// A value as people write it.
+/// Formats a value without the quotes of strings.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,5 +1,5 @@
-//! What a reader relies on in the documents: links that lead somewhere, pages that are in the
-//! table of contents, guides that are short.
+//! Checks of the documentation: links have targets, the table of contents lists all pages, guides
+//! are short.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,15 @@ const OTHERS: [&str; 6] = [
     "python/trex/README.md",
     "python/wirestorm/README.md",
 ];
-/// The book, and its table of contents.
+/// Folder of the book, and its table of contents.
 const BOOK: &str = "docs";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// Folders with pages of at most so many lines, of so many columns.
+/// Folders whose pages have at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns.
 const GUIDES: [&str; 2] = ["docs/guide", "docs/from"];
 const LINES_MAX: usize = 150;
 pub(super) const COLUMNS_MAX: usize = 100;
 
-/// All that is wrong with the documents, a sentence each.
+/// Lists all errors in the documentation, one line each.
 pub(super) fn wrong() -> Fallible<Vec<String>> {
     let root = workspace::root();
     let mut wrong = Vec::new();
@@ -65,7 +65,7 @@ fn pages_below(root: &Path, folder: &Path) -> Fallible<Vec<PathBuf>> {
     Ok(pages)
 }
 
-/// Lines of a page that are not in a fenced block.
+/// Lines of a page outside fenced blocks, with their numbers from 0.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_fenced = false;
     text.lines().enumerate().filter(move |(_, line)| {
@@ -75,7 +75,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Targets of the links of a page, those within code left out.
+/// Link targets of a page, without links in code.
 fn links(text: &str) -> Vec<String> {
     let mut links = Vec::new();
     for (_, line) in prose(text) {
@@ -94,7 +94,7 @@ fn links(text: &str) -> Vec<String> {
     links
 }
 
-/// Why a link leads nowhere.
+/// Returns the reason why a link is broken; `None` if it is not.
 fn broken(root: &Path, page: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -116,7 +116,7 @@ fn broken(root: &Path, page: &Path, link: &str) -> Option<String> {
     (!is_there).then(|| format!("{} has no heading #{fragment}", target.display()))
 }
 
-/// A path without `..`.
+/// Resolves `..` and `.` in a path.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -135,7 +135,7 @@ fn too_long(page: &Path, text: &str) -> Vec<String> {
     if count > LINES_MAX {
         wrong.push(format!("{}: {count} lines; at most {LINES_MAX}", page.display()));
     }
-    // A row of a table cannot be broken.
+    // Rows of tables cannot be wrapped.
     let long = text.lines().enumerate().filter(|(_, line)| !line.starts_with('|'));
     for (number, line) in long.filter(|(_, line)| line.chars().count() > COLUMNS_MAX) {
         let columns = line.chars().count();
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_somewhere_and_guides_are_short() {
+    fn links_have_targets_and_guides_are_short() {
         let wrong = wrong().expect("documents");
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]
-    fn a_link_to_a_missing_page_or_heading_is_found() {
+    fn link_to_a_missing_page_or_heading_is_reported() {
         let root = workspace::root();
         let page = Path::new("docs/guide/replay.md");
         assert!(broken(root, page, "streams.md#measurement").is_none());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_code_are_none() {
+    fn links_in_code_are_ignored() {
         assert_eq!(links("[a](b.md) `[c](d.md)`\n```\n[e](f.md)\n```\n[g](h)"), ["b.md", "h"]);
     }
 }

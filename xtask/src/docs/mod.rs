@@ -1,4 +1,4 @@
-//! The reference pages below `docs/reference`, generated from the JSON Schemas in `schemas`.
+//! Reference pages in `docs/reference`, generated from the JSON Schemas in `schemas`.
 
 mod keys;
 mod links;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::{Fallible, workspace};
 use keys::Reference;
 
-/// What regenerates the pages.
+/// Command that regenerates the pages.
 const COMMAND: &str = "cargo xtask docs";
-/// Where the pages are.
+/// Folder of the pages.
 const FOLDER: &str = "docs/reference";
 
 /// A generated page.
@@ -24,7 +24,7 @@ struct Page {
     introduction: &'static str,
 }
 
-/// A schema with its pages: the first one has all that is in no other.
+/// A schema with its pages: the first page has all sections that no other page has.
 struct Document {
     schema: &'static str,
     /// Name of the outermost object.
@@ -80,7 +80,7 @@ const DOCUMENTS: [Document; 3] = [
     },
 ];
 
-/// The chore.
+/// Runs the command `docs`.
 pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     let mut is_check = false;
     while let Some(argument) = arguments.next()? {
@@ -105,13 +105,13 @@ pub(crate) fn run(mut arguments: lexopt::Parser) -> Fallible<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that is wrong with the documents, a sentence each.
+/// Lists all errors in the documentation, one line each.
 pub(crate) fn wrong() -> Fallible<Vec<String>> {
     let outdated = outdated()?.into_iter().map(|page| format!("{page} is outdated: {COMMAND}"));
     Ok(outdated.chain(links::wrong()?).collect())
 }
 
-/// The pages that differ from what their schemas generate.
+/// Lists the pages that differ from the generated text.
 fn outdated() -> Fallible<Vec<String>> {
     let differs = |(file, text): &(&str, String)| {
         let found = std::fs::read_to_string(workspace::root().join(FOLDER).join(file));
@@ -121,7 +121,7 @@ fn outdated() -> Fallible<Vec<String>> {
     Ok(pages.map(|(file, _)| format!("{FOLDER}/{file}")).collect())
 }
 
-/// All pages: the name of the file, and its text.
+/// Generates all pages: file name and text.
 fn pages() -> Fallible<Vec<(&'static str, String)>> {
     let mut pages = Vec::new();
     for document in &DOCUMENTS {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pages_of_the_reference_are_those_of_the_schemas() {
+    fn reference_pages_match_the_schemas() {
         let outdated = outdated().expect("schemas");
         assert!(outdated.is_empty(), "{} differ; run: {COMMAND}", outdated.join(", "));
     }

@@ -1,4 +1,4 @@
-//! Sections of a reference as tables of Markdown.
+//! Markdown tables for the sections of a reference.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Page;
 use super::keys::{Reference, Section, plain};
 use super::links::COLUMNS_MAX;
 
-/// Which columns tables have.
+/// Columns of the tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Columns {
     /// key, type, default, range, meaning
@@ -17,7 +17,7 @@ pub(super) enum Columns {
     Result,
 }
 
-/// Headings of one page, one below the other.
+/// Formats the sections of page `number`.
 pub(super) fn body(
     reference: &Reference,
     columns: Columns,
@@ -41,7 +41,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn section(&self, text: &mut String, section: &Section) {
-        // Writing into a text cannot fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "\n## `{}`\n\n", section.name);
         if !section.description.is_empty() {
             let _ = write!(text, "{}\n\n", wrapped(&escaped(meaning(&section.description).0)));
@@ -108,7 +108,7 @@ impl Writer<'_> {
         };
     }
 
-    /// What a value is, with links to the keys that it has.
+    /// Formats the type of a value, with links to the sections of its keys.
     fn kind(&self, schema: &Value) -> String {
         let mut kinds = Vec::new();
         self.kinds(schema, &mut kinds);
@@ -132,7 +132,7 @@ impl Writer<'_> {
             };
         }
         if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-            // Words beside an object are on its table.
+            // The table of the object lists these words.
             let is_linked = choices.iter().any(|it| it.get("properties").is_some());
             for choice in choices {
                 if !(is_linked && choice.get("const").is_some()) {
@@ -152,7 +152,7 @@ impl Writer<'_> {
             let section = self.reference.section(schema);
             return match section {
                 Some(section) => add(self.link("object", section)),
-                // A form of an object that has several is on the table of all of them.
+                // The table of the object lists all of its forms.
                 None => add(self.link_to_form(schema)),
             };
         }
@@ -207,7 +207,7 @@ impl Writer<'_> {
         format!("[{text}]({file}#{})", anchor(&section.name))
     }
 
-    /// Bounds of numbers, and how many items a list has.
+    /// Formats the bounds of numbers or the number of items of a list.
     fn range(&self, schema: &Value) -> String {
         let choices = schema["anyOf"].as_array().into_iter().flatten();
         let definition = self.reference.definition(schema).map(|(_, it)| it);
@@ -233,7 +233,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a description means, and the default that its last sentence names.
+/// Splits a description into meaning and default, which is its last sentence.
 fn meaning(description: &str) -> (&str, Option<&str>) {
     match description.rsplit_once("Default: ") {
         Some((meaning, default)) => {
@@ -243,7 +243,7 @@ fn meaning(description: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The fragment by which a heading is reached, as mdBook and code hosts make it.
+/// Returns the link fragment of a heading, as mdBook and code hosts generate it.
 pub(super) fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
     kept.map(|it| if it == ' ' { '-' } else { it.to_ascii_lowercase() }).collect()
@@ -253,7 +253,7 @@ fn escaped(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// A paragraph in lines of at most [`COLUMNS_MAX`] columns, longer words aside.
+/// Wraps a paragraph at [`COLUMNS_MAX`] columns; longer words stay whole.
 pub(super) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -279,7 +279,7 @@ fn of_type(name: &str) -> &str {
     }
 }
 
-/// The kind of a field of a header, from the name of its definition.
+/// Type of a header field, from the name of its definition.
 fn of_field(name: &str) -> &str {
     match name.trim_start_matches("field_") {
         "mac" => "MAC address",
@@ -289,7 +289,7 @@ fn of_field(name: &str) -> &str {
     }
 }
 
-/// What a text of a pattern is; nothing where it is another way to write a number.
+/// Type of a text with this pattern; `None` if it is another notation of a number.
 fn of_pattern(pattern: &str) -> Option<&'static str> {
     let kinds = [
         ("(ns|us|ms", "time"),

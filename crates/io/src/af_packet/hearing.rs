@@ -1,4 +1,4 @@
-//! A packet socket that hears an interface.
+//! A packet socket that receives from an interface.
 
 use std::cell::Cell;
 use std::io;
@@ -10,20 +10,21 @@ use crate::link::Link;
 use crate::namespace::InterfaceName;
 use crate::system::socket::{Plain, Socket};
 
-/// What hears all frames that arrive on an interface.
+/// A bound packet socket that receives the frames of an interface.
 pub(super) struct Hearing {
     pub(super) socket: Socket,
     interface: InterfaceName,
-    /// Dropped by the kernel for want of room. Reading the kernel's counter resets it.
+    /// Frames dropped by the kernel for lack of buffer space. Reading the kernel's counter resets
+    /// it.
     missed: Cell<u64>,
 }
 
 impl Hearing {
-    /// Lets a socket hear what arrives of a type of Ethernet's (`ETH_P_ALL`: everything); what the
-    /// interface sends itself is left out.
+    /// Binds the socket to an EtherType (`ETH_P_ALL`: all frames). It ignores frames that the
+    /// interface sends.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of a failed system call.
     pub(super) fn begin(
         options: &AfPacketOptions,
         socket: Socket,
@@ -47,32 +48,33 @@ impl Hearing {
         Ok(Self { socket, interface: options.interface.clone(), missed: Cell::new(0) })
     }
 
-    /// Asks the socket whether the interface still works.
+    /// Reads the socket's pending error, which shows whether the interface still works.
     pub(super) fn check(&self) -> Result<(), PortError> {
         let error: i32 = self
             .socket
             .option(libc::SOL_SOCKET, libc::SO_ERROR)
-            .map_err(|reason| self.interface.port_error("asking for errors", &reason))?;
+            .map_err(|reason| self.interface.port_error("reading SO_ERROR", &reason))?;
         match error {
             0 => Ok(()),
             error => Err(self.failed(error)),
         }
     }
 
-    /// Why nothing can be heard any more, by the operating system's number.
+    /// Converts an error number of the socket to a port error.
     pub(super) fn failed(&self, error: i32) -> PortError {
-        // The kernel says "down" for both; a socket whose interface is gone is bound to none.
+        // The kernel reports ENETDOWN for both; after its interface was removed, a socket is
+        // unbound.
         let bound = self.socket.name::<libc::sockaddr_ll>().map(|name| name.sll_ifindex);
         let code = if bound.is_ok_and(|index| index <= 0) { libc::ENODEV } else { error };
         self.interface.port_error("receiving", &io::Error::from_raw_os_error(code))
     }
 
-    /// Frames that the kernel dropped for want of room. One system call.
+    /// Returns the number of frames dropped for lack of buffer space. Makes one system call.
     pub(super) fn missed(&self) -> u64 {
-        // Without a ring of version 3 the kernel fills in less of it.
+        // Without a ring of version 3, the kernel fills in only the first part.
         let statistics =
             self.socket.option::<libc::tpacket_stats_v3>(libc::SOL_PACKET, libc::PACKET_STATISTICS);
-        // It fails on no working socket; what cannot be read adds nothing.
+        // The call does not fail on a working socket; count an error as no drops.
         let missed = statistics.map_or(0, |statistics| u64::from(statistics.tp_drops));
         self.missed.set(self.missed.get() + missed);
         self.missed.get()

@@ -1,22 +1,22 @@
-//! Ports over packet sockets (`packet(7)`): they work on every interface.
+//! Ports over packet sockets (`packet(7)`), which work on every interface.
 //!
-//! Transmission goes through a `PACKET_TX_RING` in a way of its own. A frame in such a ring
-//! usually becomes a socket buffer that refers to the ring's page, and setting that up costs
-//! more than the copy it saves. So each slot carries a virtio header (`PACKET_VNET_HDR`) whose
-//! header length is the whole frame: the kernel then copies it into the linear part of the
-//! socket buffer, and everything behind it takes its short path. Measured on a veth pair as CPU
-//! time for each frame (runs of a quarter second, alternating with `tcpreplay --topspeed
-//! --preload-pcap`, medians): 60 bytes 450 to 540 ns against 720 to 970 ns, 1,514 bytes 535 to
-//! 605 ns against 790 to 1,000 ns; 1.4 to 1.6 times as fast, the less the busier the other core.
-//! Making the frames in the ring itself instead of copying them there gains 2 % at 1,514 bytes
-//! and nothing at 60, and was left out.
-//! `sendmmsg` is 1.2 times as fast as tcpreplay, a ring without the header 1.05 to 1.2 times.
-//! The batch does not matter above 16 frames; versions 2 and 3 of the ring are equally fast.
-//! About 40 % of what remains is the receiving side, which a veth runs on the sender's CPU.
+//! Transmission uses a `PACKET_TX_RING` with virtio headers. A frame in such a ring usually becomes
+//! a socket buffer that refers to the ring's page, and that setup costs more than the copy which it
+//! saves. So each slot carries a virtio header (`PACKET_VNET_HDR`) whose header length is the whole
+//! frame. The kernel then copies the frame into the linear part of the socket buffer, and later
+//! stages take their short path. Measured on a veth pair as CPU time for each frame, medians of
+//! quarter-second runs that alternate with `tcpreplay --topspeed --preload-pcap`: 60 bytes take 450
+//! to 540 ns against 720 to 970 ns; 1,514 bytes take 535 to 605 ns against 790 to 1,000 ns. That is
+//! 1.4 to 1.6 times as fast; the gain is smaller when the other core is busy.
+//! Building the frames in the ring instead of copying them there gains 2 % at 1,514 bytes and
+//! nothing at 60, so the port copies.
+//! `sendmmsg` is 1.2 times as fast as tcpreplay, and a ring without the header 1.05 to 1.2 times.
+//! The batch size does not matter above 16 frames; ring versions 2 and 3 are equally fast. About 40
+//! % of the remaining time is the receiving side, which a veth runs on the sender's CPU.
 //!
-//! Reception goes through a `TPACKET_V3` ring: the kernel fills blocks, and a block is looked
-//! at when it is full or a millisecond old, so a port takes frames in batches and late, but the
-//! time stamp was taken by the kernel on arrival.
+//! Reception uses a `TPACKET_V3` ring. The kernel fills blocks and hands over a block that is full
+//! or a millisecond old. So a port gets frames late and in batches, but the kernel takes the time
+//! stamps on arrival.
 
 mod hearing;
 mod offload;
@@ -37,52 +37,52 @@ pub use offload::{Fetched, OffloadReceive, OffloadTransmit};
 pub use receive::AfPacketReceive;
 pub use transmit::AfPacketTransmit;
 
-/// How a packet socket is to be opened. Each half takes what concerns it.
+/// Options of a packet socket. Each half of a port uses those that concern it.
 #[derive(Clone, Debug)]
 pub struct AfPacketOptions {
-    /// Where.
+    /// Interface to open.
     pub interface: InterfaceName,
-    /// Frames that can be taken or in flight at once: 64 to 65,536. Default 256: as many as
-    /// the driver has in hand between two completions, and few enough to stay in the cache
-    /// (1,024 cost 5 to 8 % of the speed).
+    /// Maximum number of frames taken or in flight: 64 to 65,536. Default 256: as many as the
+    /// driver holds between two completions, and few enough to stay in the cache (1,024 cost 5 to 8
+    /// % of the speed).
     pub frames: usize,
-    /// Whether frames go to the driver directly, past the queueing discipline and past whoever
-    /// listens to outgoing frames on this host (`PACKET_QDISC_BYPASS`). Default true.
+    /// Whether frames bypass the queueing discipline and taps on outgoing frames, and go to the
+    /// driver directly (`PACKET_QDISC_BYPASS`). Default true.
     pub queueing_bypass: bool,
-    /// Memory that arriving frames wait in: 256 KiB to 1 GiB, rounded up to blocks. Default 32 MiB: at
-    /// a million small frames a second a fifth of a second.
+    /// Size of the receive ring in bytes: 256 KiB to 1 GiB, rounded up to blocks. Default 32 MiB: a
+    /// fifth of a second at a million small frames a second.
     pub receive_ring_bytes: usize,
-    /// Whether to take frames for other stations too. The interface is told for as long as the
-    /// port is open. Default true.
+    /// Whether to enable promiscuous mode, to receive frames for other MAC addresses. The mode
+    /// lasts as long as the port is open. Default true.
     pub promiscuous: bool,
-    /// Shares what arrives with the other members of the group. Default none: every port on an
-    /// interface gets everything.
+    /// Fan-out group that shares the received frames. Default none: every port on an interface
+    /// receives all frames.
     pub fanout: Option<Fanout>,
-    /// The number that frames from this port are reported with ([`Received::queue`]): which
-    /// queue a frame came through is not told to a packet socket. Default 0.
+    /// Queue number that received frames report ([`Received::queue`]): a packet socket cannot see
+    /// which queue a frame came through. Default 0.
     ///
     /// [`Received::queue`]: wirestorm_base::port::Received::queue
     pub queue: u32,
-    /// A classic BPF program that says which frames are taken; an empty one takes all. At most
-    /// 4,096 instructions. Default empty.
+    /// Classic BPF program that selects the frames to receive; an empty program accepts all. At
+    /// most 4,096 instructions. Default empty.
     pub filter: Vec<FilterInstruction>,
 }
 
-/// A group of receiving ports between which the kernel divides the frames of one interface.
+/// A group of receiving ports between which the kernel distributes the frames of one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fanout {
-    /// The same for all members, different from all other groups of the namespace.
+    /// Group ID: the same for all members, and unique in the namespace.
     pub group: u16,
-    /// How frames are divided.
+    /// Distribution mode.
     pub by: FanoutBy,
 }
 
-/// How a fan-out group divides frames.
+/// Distribution mode of a fan-out group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FanoutBy {
-    /// By flow: frames of one flow reach one member, in order.
+    /// By flow hash: frames of one flow reach one member, in order.
     Flow,
-    /// In turn: the order of a flow is not kept between members.
+    /// Round robin: frames of one flow may be reordered between members.
     Turn,
     /// By the CPU that the frame arrived on.
     Cpu,
@@ -93,55 +93,55 @@ pub enum FanoutBy {
 /// One instruction of a classic BPF program (`struct sock_filter`), as `tcpdump -ddd` prints it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilterInstruction {
-    /// What to do.
+    /// Operation code.
     pub code: u16,
-    /// Instructions to skip when a condition holds.
+    /// Instructions to skip if the condition is true.
     pub jump_true: u8,
-    /// Instructions to skip when it does not.
+    /// Instructions to skip if the condition is false.
     pub jump_false: u8,
-    /// The operand.
+    /// Constant operand (`k`).
     pub operand: u32,
 }
 
-/// Why a packet socket could not be opened.
+/// Reason why a packet socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AfPacketError {
-    /// This process may not.
+    /// The process lacks `CAP_NET_RAW`.
     #[error(
         "no privilege for packet sockets on {0}: they need CAP_NET_RAW; \
          run as root, or: setcap cap_net_raw,cap_net_admin=ep on the program"
     )]
     Privilege(InterfaceName),
-    /// An option is out of its range.
+    /// An option is out of range.
     #[error("{option} is {found}; expected {expected}")]
     Option {
-        /// Which.
+        /// Name of the option.
         option: &'static str,
-        /// What it was.
+        /// Value of the option.
         found: usize,
-        /// What it may be.
+        /// Allowed values.
         expected: &'static str,
     },
-    /// The interface is not there, down, or of another kind.
+    /// The interface does not exist, is down, or has an unsupported link layer.
     #[error(transparent)]
     Link(#[from] UnfitLink),
-    /// Its namespace could not be entered.
+    /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// Anything else the operating system said.
+    /// Another system call failed.
     #[error("{interface}: {operation} failed: {reason}")]
     System {
-        /// Which.
+        /// Interface of the socket.
         interface: InterfaceName,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system answered.
+        /// Error of the system call.
         reason: io::Error,
     },
 }
 
 impl AfPacketOptions {
-    /// The defaults, for an interface.
+    /// Returns the default options for an interface.
     pub fn new(interface: InterfaceName) -> Self {
         Self {
             interface,
@@ -160,15 +160,15 @@ impl AfPacketOptions {
         move |reason| AfPacketError::System { interface, operation, reason }
     }
 
-    /// A packet socket in the interface's namespace that hears nothing yet, and the facts of
-    /// the interface.
+    /// Opens a packet socket in the interface's namespace that receives no frames yet. Also returns
+    /// the properties of the interface.
     fn socket(&self) -> Result<(Socket, Link), AfPacketError> {
         let link = Link::open_for_port(
             &self.interface,
             &[libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK],
             "Ethernet (1) or loopback (772)",
         )?;
-        // Protocol zero: no frame is queued to the socket before it is bound.
+        // Protocol zero: the kernel queues no frame to the socket before it is bound.
         let socket = self
             .interface
             .namespace
@@ -181,7 +181,7 @@ impl AfPacketOptions {
     }
 }
 
-/// The address of an interface; `protocol` is an Ethernet type, and zero hears nothing.
+/// Builds a link-layer address. `protocol` is an EtherType; zero receives nothing.
 fn address(index: u32, protocol: u16) -> libc::sockaddr_ll {
     let mut address = libc::sockaddr_ll::zeroed();
     address.sll_family = libc::AF_PACKET as u16;
@@ -194,8 +194,8 @@ const ADDRESS_BYTES: usize = size_of::<libc::sockaddr_ll>();
 
 const SEND_BUFFER_MAX: usize = 64 << 20;
 
-/// Room for all frames of the port, as far as the process may ask for it: with `CAP_NET_ADMIN`
-/// beyond `net.core.wmem_max`. A smaller one only means more flushes, so failure is no error.
+/// Enlarges the send buffer to hold all frames of the port. With `CAP_NET_ADMIN` it may exceed
+/// `net.core.wmem_max`. A smaller buffer only means more flushes, so failure is not an error.
 fn enlarge_send_buffer(socket: &Socket, bytes: usize) {
     let bytes = bytes.min(SEND_BUFFER_MAX) as i32;
     if socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
@@ -205,5 +205,5 @@ fn enlarge_send_buffer(socket: &Socket, bytes: usize) {
 
 const VLAN_TAG_BYTES: usize = 4;
 const MAC_ADDRESSES_BYTES: usize = 12;
-/// The tag that a kernel means which does not say which.
+/// Tag type of kernels that do not report the TPID.
 const VLAN_ETHER_TYPE: u16 = 0x8100;

@@ -1,4 +1,4 @@
-//! The receiving half.
+//! The receiving half of a packet socket port.
 
 use std::io;
 
@@ -15,21 +15,21 @@ use crate::link::Link;
 use crate::system::socket::Socket;
 
 const FILTER_INSTRUCTIONS_MAX: usize = 4096;
-/// A frame of the ring takes this much besides its bytes.
+/// Bytes that each frame occupies in the ring besides its data.
 const RING_FRAME_OVERHEAD: usize = 112;
-/// Frames worth asking for at once.
+/// Frames of one burst.
 const BURST: usize = 64;
-/// After so many looks that found nothing, the socket is asked for errors: an interface that is down
-/// or gone shows in no other way. Frames that arrive in between say nothing: until it is asked, a
-/// socket whose interface was down and is up again does not wait.
+/// Number of consecutive empty polls after which the port reads the socket's error. Only that error
+/// shows that the interface is down or gone. Arriving frames do not clear it: a socket whose
+/// interface was down and is up again does not block until the error is read.
 const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 
-/// Receives on a packet socket.
+/// Receives through a packet socket.
 ///
-/// The arrival time is the kernel's (`CLOCK_REALTIME`), converted once a block to
-/// `CLOCK_MONOTONIC`. VLAN tags that the kernel took out are back in the frame. An interface
-/// with generic receive offload hands over merged frames of TCP and UDP: turn it off where
-/// frames are to be compared (`ethtool -K IFACE gro off`).
+/// The arrival time is the kernel's (`CLOCK_REALTIME`), converted to `CLOCK_MONOTONIC` with one
+/// offset for each block. The port restores VLAN tags that the kernel removed. With generic receive
+/// offload, the interface delivers merged TCP and UDP frames. To compare frames, turn it off
+/// (`ethtool -K IFACE gro off`).
 pub struct AfPacketReceive {
     hearing: Hearing,
     ring: ReceiveRing,
@@ -42,12 +42,12 @@ pub struct AfPacketReceive {
 }
 
 impl AfPacketReceive {
-    /// Opens a socket for receiving all frames that arrive on the interface; those it sends
-    /// itself are left out.
+    /// Opens a socket that receives all frames arriving on the interface, but not those that it
+    /// sends.
     ///
     /// # Errors
-    /// Where there is no such interface, it is down or not Ethernet, the process lacks
-    /// `CAP_NET_RAW`, or an option is out of its range.
+    /// Fails if the interface does not exist, is down or is not Ethernet. Also fails if the process
+    /// lacks `CAP_NET_RAW`, or if an option is out of range.
     pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         let ring_bytes = options.receive_ring_bytes;
         if !(256 << 10..=1 << 30).contains(&ring_bytes) {
@@ -89,9 +89,9 @@ impl AfPacketReceive {
         })
     }
 
-    /// Waits until frames have arrived, for so long at most; returns early on a signal, and where
-    /// the interface failed, which [`Receive::receive`] tells. Frames are told of by blocks, a few
-    /// milliseconds after they arrived where they are few.
+    /// Waits up to `patience` for frames. Returns early on a signal, and if the interface failed,
+    /// which [`Receive::receive`] then reports. The kernel signals whole blocks: at low rates this
+    /// is a few milliseconds after the arrival.
     pub fn wait(&self, patience: Duration) {
         self.hearing.socket.wait_readable(patience);
     }
@@ -140,7 +140,7 @@ impl Receive for AfPacketReceive {
         self.ring.release(received.frame.index() as usize * FRAME_ALIGNMENT);
     }
 
-    /// One system call: not for every batch.
+    /// Makes one system call: do not call this for every batch.
     fn received(&self) -> ReceiveCounters {
         let missed = self.hearing.missed();
         ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }
@@ -153,7 +153,7 @@ fn capabilities(link: &Link, ring_bytes: usize) -> Capabilities {
     link.socket_capabilities(frame_length_max, frames, BURST, StampPoint::Kernel)
 }
 
-/// Attached before the socket is bound, so that nothing gets past it.
+/// Attaches a filter before the socket is bound, so that no frame bypasses it.
 pub(super) fn attach_filter(socket: &Socket, filter: &[FilterInstruction]) -> io::Result<()> {
     if filter.is_empty() {
         return Ok(());

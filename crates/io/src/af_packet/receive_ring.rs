@@ -1,8 +1,8 @@
 //! `PACKET_RX_RING`, version 3 (`Documentation/networking/packet_mmap.rst`).
 //!
-//! The ring is a row of blocks, which the kernel fills in order. A block belongs to this
-//! process from `TP_STATUS_USER` until it is set back to `TP_STATUS_KERNEL`; the frames in it
-//! form a list. While the next block in the row is not the kernel's, it drops what arrives.
+//! The ring is a sequence of blocks that the kernel fills in order. A block belongs to this process
+//! from `TP_STATUS_USER` until it is set back to `TP_STATUS_KERNEL`; its frames form a list. While
+//! the next block does not belong to the kernel, the kernel drops arriving frames.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -12,55 +12,55 @@ use super::{MAC_ADDRESSES_BYTES, VLAN_ETHER_TYPE, VLAN_TAG_BYTES};
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket};
 
-/// Each block holds frames of up to a millisecond; a frame of 64 KiB fits.
+/// Size of a block: up to a millisecond of frames; a frame of 64 KiB fits.
 pub(super) const BLOCK_BYTES: usize = 128 * 1024;
-/// A block that is not full is handed over after so long.
+/// Age at which the kernel hands over a block that is not full.
 const BLOCK_MILLISECONDS: u32 = 1;
-/// Free bytes before each frame, for the VLAN tag that is put back.
+/// Free bytes before each frame, for a restored VLAN tag.
 const HEADROOM: u32 = 16;
 /// Frames start at multiples of this (`V3_ALIGNMENT` of `net/packet/af_packet.c`).
 pub(super) const FRAME_ALIGNMENT: usize = 8;
 
-/// The ring, and how far it has been read.
+/// The ring and its read position.
 pub(super) struct ReceiveRing {
     map: MemoryMap,
     blocks: Box<[Block]>,
-    /// The block being read.
+    /// Index of the block being read.
     current: usize,
 }
 
-/// This process's view of a block.
+/// State of a block as this process sees it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
-    /// Whether it is being read or has frames in use.
+    /// Whether this process reads the block or still uses frames of it.
     ours: bool,
-    /// Frames not read yet.
+    /// Frames not yet read.
     unread: u32,
     /// Offset of the next frame within the block.
     next: usize,
-    /// Frames read and not released.
+    /// Frames read but not yet released.
     in_use: u32,
 }
 
-/// A frame as it lies in the ring.
+/// Position and metadata of a frame in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingFrame {
-    /// Offset of its header in the ring, a multiple of [`FRAME_ALIGNMENT`].
+    /// Offset of the frame's header in the ring, a multiple of [`FRAME_ALIGNMENT`].
     pub(super) offset: usize,
-    /// Bytes captured, with the VLAN tag.
+    /// Captured bytes, with the VLAN tag.
     pub(super) length: usize,
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     pub(super) original_length: usize,
-    /// Arrival by `CLOCK_REALTIME`.
+    /// Arrival time by `CLOCK_REALTIME`.
     pub(super) realtime_nanos: u64,
-    /// Whether a new block was begun for it.
+    /// Whether it is the first frame of its block.
     pub(super) begins_block: bool,
-    /// Whether the checksum of its transport needs not be looked at.
+    /// Whether the transport checksum needs no verification.
     pub(super) is_verified: bool,
 }
 
 impl ReceiveRing {
-    /// Gives a socket a ring of `bytes`, rounded up to whole blocks.
+    /// Sets up a receive ring of `bytes`, rounded up to whole blocks.
     pub(super) fn open(socket: &Socket, bytes: usize) -> io::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
         socket.set_option(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
@@ -69,7 +69,7 @@ impl ReceiveRing {
         let mut request = libc::tpacket_req3::zeroed();
         request.tp_block_size = BLOCK_BYTES as u32;
         request.tp_block_nr = blocks as u32;
-        // Version 3 packs frames; the size is looked at for consistency only.
+        // Version 3 packs frames; the kernel only checks the frame size for consistency.
         request.tp_frame_size = 2048;
         request.tp_frame_nr = (BLOCK_BYTES / 2048 * blocks) as u32;
         request.tp_retire_blk_tov = BLOCK_MILLISECONDS;
@@ -79,7 +79,7 @@ impl ReceiveRing {
         Ok(Self { map, blocks, current: 0 })
     }
 
-    /// The next frame that arrived; it is in use until released.
+    /// Returns the next frame that arrived; it stays in use until released.
     pub(super) fn next(&mut self) -> Option<RingFrame> {
         let mut begins_block = false;
         loop {
@@ -91,8 +91,8 @@ impl ReceiveRing {
             if self.blocks[current].unread > 0 {
                 return Some(self.read(current, begins_block));
             }
-            // All read. Where frames of it are still in use, the last release gives it back;
-            // reading goes on with the next block unless that one is in the same state.
+            // All frames of the block are read. If some are still in use, the last release returns
+            // the block. Continue with the next block unless it is in the same state.
             if self.blocks[current].in_use == 0 {
                 self.give_back(current);
             }
@@ -104,10 +104,10 @@ impl ReceiveRing {
         }
     }
 
-    /// The bytes of a frame in use.
+    /// Returns the bytes of a frame in use.
     ///
     /// # Panics
-    /// Where `offset` is not that of a frame in use: a handle of another port.
+    /// Panics if `offset` is not that of a frame in use, such as a handle of another port.
     pub(super) fn frame(&self, offset: usize, length: usize) -> &[u8] {
         let block = offset / BLOCK_BYTES;
         assert!(self.blocks[block].in_use > 0, "no frame is in use there");
@@ -115,15 +115,16 @@ impl ReceiveRing {
         let start = offset + usize::from(header.tp_mac);
         assert!(start + length <= (block + 1) * BLOCK_BYTES, "a frame of {length} bytes");
         let bytes = self.map.at(start, length);
-        // SAFETY: within the mapping, in a block that is this process's while a frame of it is
-        // in use, so the kernel does not write there; this process writes through `&mut self`.
+        // SAFETY: the bytes are within the mapping. The block belongs to this process while a frame
+        // of it is in use, so the kernel does not write there; this process writes only through
+        // `&mut self`.
         unsafe { std::slice::from_raw_parts(bytes, length) }
     }
 
-    /// Ends the use of a frame.
+    /// Releases a frame.
     ///
     /// # Panics
-    /// As [`Self::frame`].
+    /// Same as [`Self::frame`].
     pub(super) fn release(&mut self, offset: usize) {
         let index = offset / BLOCK_BYTES;
         let block = &mut self.blocks[index];
@@ -134,13 +135,14 @@ impl ReceiveRing {
         }
     }
 
-    /// Takes over a block, if the kernel has handed it over.
+    /// Starts to read a block, if the kernel has handed it over.
     fn begin(&self, index: usize) -> Option<Block> {
         if self.status(index).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
         let block = self.map.at(index * BLOCK_BYTES, size_of::<libc::tpacket_block_desc>());
-        // SAFETY: within the mapping, aligned as blocks are, and ours by its status.
+        // SAFETY: within the mapping, aligned as blocks are, and owned by this process by its
+        // status.
         let header = unsafe { (*block.cast::<libc::tpacket_block_desc>()).hdr.bh1 };
         Some(Block {
             ours: true,
@@ -150,7 +152,7 @@ impl ReceiveRing {
         })
     }
 
-    /// Reads the next frame of a block that has one.
+    /// Reads the next frame of a block that has unread frames.
     fn read(&mut self, index: usize, begins_block: bool) -> RingFrame {
         let offset = index * BLOCK_BYTES + self.blocks[index].next;
         let mut header = self.header(offset);
@@ -177,7 +179,8 @@ impl ReceiveRing {
         frame
     }
 
-    /// Writes the outermost VLAN tag, which the kernel took out, to where it was on the wire.
+    /// Moves the MAC addresses and writes the outermost VLAN tag, which the kernel removed, after
+    /// them.
     fn put_tag_back(&mut self, offset: usize, header: &mut libc::tpacket3_hdr) {
         let tpid_valid = header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
         let tpid = if tpid_valid { header.hv1.tp_vlan_tpid } else { VLAN_ETHER_TYPE };
@@ -186,8 +189,8 @@ impl ReceiveRing {
         header.tp_mac -= VLAN_TAG_BYTES as u16;
         let bytes = self.map.at(start, VLAN_TAG_BYTES + MAC_ADDRESSES_BYTES);
         let to = self.map.at(offset, size_of::<libc::tpacket3_hdr>());
-        // SAFETY: both ranges are within the mapping, in a block that is ours; the headroom
-        // keeps the four bytes before the frame free of anything else.
+        // SAFETY: both ranges are within the mapping, in a block that this process owns. The
+        // headroom keeps the four bytes before the frame free.
         unsafe {
             bytes.copy_from(bytes.add(VLAN_TAG_BYTES), MAC_ADDRESSES_BYTES);
             let tag = bytes.add(MAC_ADDRESSES_BYTES);
@@ -200,7 +203,8 @@ impl ReceiveRing {
     fn header(&self, offset: usize) -> libc::tpacket3_hdr {
         let header = self.map.at(offset, size_of::<libc::tpacket3_hdr>()).cast();
         assert!(offset.is_multiple_of(FRAME_ALIGNMENT), "no frame begins there");
-        // SAFETY: within the mapping and aligned; the callers know the block to be ours.
+        // SAFETY: within the mapping and aligned; the callers make sure that this process owns the
+        // block.
         unsafe { *header }
     }
 
@@ -213,7 +217,7 @@ impl ReceiveRing {
         let offset = index * BLOCK_BYTES
             + offset_of!(libc::tpacket_block_desc, hdr)
             + offset_of!(libc::tpacket_hdr_v1, block_status);
-        // SAFETY: aligned, within the mapping, and accessed as a whole word by both sides.
+        // SAFETY: aligned, within the mapping, and both sides access it as a whole word.
         unsafe { AtomicU32::from_ptr(self.map.at(offset, size_of::<u32>()).cast()) }
     }
 }

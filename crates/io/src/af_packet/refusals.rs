@@ -1,24 +1,25 @@
-//! An interface that takes no frames.
+//! Detection of an interface that accepts no frames.
 
 use wirestorm_base::port::PortError;
 
 use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
-/// After so many refusals in a row the interface's state is looked at.
+/// Number of consecutive refusals after which the port checks the state of the interface.
 const REFUSALS_PER_LOOK: u32 = 1024;
-/// After so many refusals in a row, at least a second, the interface counts as stuck.
+/// Number of consecutive refusals after which the port fails; this takes at least a second.
 const REFUSALS_MAX: u32 = 4 << 20;
 
-/// Refusals in a row.
+/// Counts consecutive refusals.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(u32);
 
 impl Refusals {
-    /// The frame at the head of the queue was not taken. It stays there for the next flush.
+    /// Counts a refusal of the frame at the head of the queue, which stays there for the next
+    /// flush.
     ///
     /// # Errors
-    /// Where the interface cannot send at all.
+    /// Fails if the interface cannot send at all.
     pub(super) fn note(
         &mut self,
         interface: &InterfaceName,
@@ -40,7 +41,7 @@ impl Refusals {
     }
 }
 
-/// Looks whether the interface can send at all.
+/// Checks whether the interface is up and has carrier.
 fn look(interface: &InterfaceName, socket: &Socket) -> Result<(), PortError> {
     match socket.interface_flags(interface.name()) {
         Some(flags) if flags & libc::IFF_UP == 0 => Err(interface.went_down()),
@@ -49,7 +50,7 @@ fn look(interface: &InterfaceName, socket: &Socket) -> Result<(), PortError> {
             operation: "sending",
             reason: "no carrier: the cable, or the peer of a veth, is down".into(),
         }),
-        // What cannot be asked is not the cause.
+        // Unknown flags do not explain the refusal.
         Some(_) | None => Ok(()),
     }
 }

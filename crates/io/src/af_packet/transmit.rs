@@ -1,4 +1,4 @@
-//! The sending half.
+//! The transmitting half of a packet socket port.
 
 use std::io;
 
@@ -13,27 +13,28 @@ use super::{ADDRESS_BYTES, AfPacketError, AfPacketOptions, address, enlarge_send
 use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
-/// Above 16 the batch does not matter; 64 keeps the frames within the first-level cache.
+/// Frames of one burst: above 16 the number does not matter; 64 stay within the L1 cache.
 const BURST: usize = 64;
-/// The kernel's memory for frames on their way: what a socket buffer takes besides the frame.
+/// Memory that the kernel charges for a socket buffer besides the frame, in bytes.
 const SOCKET_BUFFER_OVERHEAD: usize = 1024;
 
-/// Sends on a packet socket.
+/// Transmits through a packet socket.
 ///
-/// Frames leave with the flush, in order. A frame counts as sent when the driver has let go of
-/// it. What [`Capabilities::accepts`] says no to counts as failed: the kernel would refuse it.
+/// A flush sends the queued frames in order. A frame counts as sent once the driver has released
+/// it. A frame that [`Capabilities::accepts`] rejects counts as failed, since the kernel would
+/// refuse it.
 ///
-/// With the queueing bypass the transmit queue is that of the CPU which the flush runs on.
+/// With the queueing bypass, the CPU that runs the flush determines the transmit queue.
 pub struct AfPacketTransmit {
     interface: InterfaceName,
     socket: Socket,
     ring: TransmitRing,
-    /// Buffers for frames that are being made; the last given back is the next taken, so that
-    /// it is still in the cache.
+    /// Frame buffers. The port reuses the last released buffer first, since it is still in the
+    /// cache.
     buffers: Box<[u8]>,
     buffer_bytes: usize,
     free: Vec<u32>,
-    /// Frames withdrawn that still occupy the ring.
+    /// Withdrawn frames that still occupy the ring.
     withdrawn: usize,
     refusals: Refusals,
     capabilities: Capabilities,
@@ -41,11 +42,11 @@ pub struct AfPacketTransmit {
 }
 
 impl AfPacketTransmit {
-    /// Opens a socket for sending. It hears nothing.
+    /// Opens a transmit-only socket, which receives no frames.
     ///
     /// # Errors
-    /// Where there is no such interface, it is down or not Ethernet, the process lacks
-    /// `CAP_NET_RAW`, or `options.frames` is out of its range.
+    /// Fails if the interface does not exist, is down or is not Ethernet. Also fails if the process
+    /// lacks `CAP_NET_RAW`, or if `options.frames` is out of range.
     pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         if !(64..=65_536).contains(&options.frames) {
             let (option, found, expected) = ("frames", options.frames, "64 to 65,536");
@@ -90,7 +91,7 @@ impl AfPacketTransmit {
         &mut self.buffers[start..start + self.buffer_bytes]
     }
 
-    /// Takes out of the ring what the kernel is done with.
+    /// Removes the frames from the ring that the kernel has finished.
     fn collect(&mut self) {
         while let Some(outcome) = self.ring.collect() {
             match outcome {
@@ -110,7 +111,7 @@ impl Transmit for AfPacketTransmit {
     }
 
     fn take(&mut self) -> Option<FrameId> {
-        // Whatever is taken may be sent, so it must have room in the ring.
+        // Every taken frame may be sent, so it needs a slot in the ring.
         let taken = self.capabilities.frames - self.free.len();
         if taken + self.ring.occupied() >= self.capabilities.frames {
             return None;
@@ -177,8 +178,8 @@ impl Transmit for AfPacketTransmit {
         let withdrawn = self.ring.withdraw();
         self.withdrawn += withdrawn;
         self.counters.unsent += withdrawn as u64;
-        // The kernel skips what was withdrawn. Where the interface is down or gone it does not
-        // even look, and the slots stay occupied; the frames are counted either way.
+        // The kernel skips withdrawn frames. If the interface is down or gone, it does not read the
+        // ring and the slots stay occupied; the counters are right in both cases.
         let _: io::Result<usize> = self.socket.send(&[], libc::MSG_DONTWAIT);
         self.collect();
     }

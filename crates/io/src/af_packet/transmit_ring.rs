@@ -1,8 +1,8 @@
 //! `PACKET_TX_RING`, version 2 (`Documentation/networking/packet_mmap.rst`).
 //!
-//! A slot belongs to this process while its status is `AVAILABLE`, to the kernel from
-//! `SEND_REQUEST` until the kernel sets it back. The kernel looks at the slots in order, and
-//! only while a `send` call of this socket runs.
+//! A slot belongs to this process while its status is `AVAILABLE`. It belongs to the kernel from
+//! `SEND_REQUEST` until the kernel sets it back. The kernel reads the slots in order, and only
+//! during a `send` call on this socket.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -11,59 +11,59 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket};
 
-/// `struct virtio_net_hdr`, which stands before each frame.
+/// Size of `struct virtio_net_hdr`, which precedes each frame.
 const VIRTIO_HEADER_BYTES: usize = 10;
-/// Where its field `hdr_len` is.
+/// Offset of its field `hdr_len`.
 const VIRTIO_HEADER_LENGTH: usize = 2;
-/// The frame stands behind the slot's own header.
+/// Offset of the frame in its slot, after both headers.
 const FRAME_OFFSET: usize = size_of::<libc::tpacket2_hdr>() + VIRTIO_HEADER_BYTES;
 
-/// As much of a frame is copied into the linear part of the socket buffer; what is longer is
-/// referred to where it is. So no socket buffer needs more than one page in a row.
+/// Number of bytes of a frame that the kernel copies into the linear part of the socket buffer; it
+/// references the rest in the ring. So no socket buffer needs more than one contiguous page.
 const LINEAR_MAX: usize = 3 * 1024;
 
-/// A ring is divided into blocks of whole pages; slots do not cross them.
+/// Minimum block size. A ring consists of blocks of whole pages; slots do not cross them.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 const CACHE_LINE_BYTES: usize = 64;
 
 const _: () = assert!(size_of::<libc::tpacket2_hdr>() == 32, "as TPACKET2_HDRLEN has it");
 
-/// The ring, and how far it is filled.
+/// The ring and its fill state.
 pub(super) struct TransmitRing {
     map: MemoryMap,
-    /// Where each slot begins.
+    /// Offset of each slot in the mapping.
     slots: Box<[usize]>,
     slot_bytes: usize,
-    /// The next slot to fill.
+    /// Next slot to fill.
     head: usize,
-    /// The slot of the oldest frame, if there is one.
+    /// Slot of the oldest frame, if there is one.
     tail: usize,
-    /// Frames put in and not taken out.
+    /// Frames pushed but not yet collected.
     occupied: usize,
 }
 
-/// What became of a frame.
+/// Result of a collected slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It left; so many bytes.
+    /// The kernel sent a frame with this many bytes.
     Sent(usize),
-    /// It was withdrawn before.
+    /// The frame was withdrawn before the kernel read it.
     Withdrawn,
 }
 
 impl TransmitRing {
-    /// Gives a socket a ring of `slots` or a few more, for frames of at most `frame_length_max`
-    /// bytes (64 KiB less the headers, and no more).
+    /// Sets up a transmit ring with at least `slots` slots, for frames of at most
+    /// `frame_length_max` bytes (64 KiB less the headers).
     pub(super) fn open(socket: &Socket, slots: usize, frame_length_max: usize) -> io::Result<Self> {
         let option = |name: i32, value: i32| socket.set_option(libc::SOL_PACKET, name, &value);
         option(libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
-        // A slot with an impossible length is skipped rather than stopping the ring; this is
-        // how frames are withdrawn. Lengths that come from callers were checked before.
+        // With PACKET_LOSS the kernel skips a slot with an invalid length and does not stop the
+        // ring; `withdraw` uses this. The callers check the lengths of their frames before.
         option(libc::PACKET_LOSS, 1)?;
         option(libc::PACKET_VNET_HDR, 1)?;
-        // An odd number of cache lines, so that the first lines of the slots spread over all
-        // sets of the cache: a power of two would put them into a few.
+        // An odd number of cache lines spreads the first lines of the slots over all sets of the
+        // cache; a power of two would map them to a few sets.
         let lines = (FRAME_OFFSET + frame_length_max).div_ceil(CACHE_LINE_BYTES) | 1;
         let slot_bytes = lines * CACHE_LINE_BYTES;
         let block_bytes = slot_bytes.next_multiple_of(BLOCK_BYTES);
@@ -82,24 +82,24 @@ impl TransmitRing {
         Ok(Self { map, slots, slot_bytes, head: 0, tail: 0, occupied: 0 })
     }
 
-    /// Frames put in and not taken out.
+    /// Number of frames pushed but not yet collected.
     pub(super) fn occupied(&self) -> usize {
         self.occupied
     }
 
-    /// Puts a frame in.
+    /// Copies a frame into the next slot.
     ///
     /// # Panics
-    /// Where the ring is full or the frame too long: the caller keeps count of both.
+    /// Panics if the ring is full or the frame is too long: the caller checks both.
     pub(super) fn push(&mut self, frame: &[u8]) {
         assert!(self.occupied < self.slots.len(), "the transmit ring is full");
         let slot = self.slot(self.head);
         let length = frame.len();
         assert!(FRAME_OFFSET + length <= self.slot_bytes, "a frame of {length} bytes");
         let linear = length.min(LINEAR_MAX) as u16;
-        // SAFETY: the slot is ours: it was never used, or `collect` found it available. It
-        // lies within the mapping, and the assertion keeps the frame within the slot. The
-        // header's fields are aligned because slots are.
+        // SAFETY: this process owns the slot: it was never used, or `collect` found it available.
+        // It lies within the mapping, and the assertion keeps the frame within the slot. Slots are
+        // aligned, so the header's fields are too.
         unsafe {
             let header = slot.cast::<libc::tpacket2_hdr>();
             (*header).tp_len = (VIRTIO_HEADER_BYTES + length) as u32;
@@ -113,12 +113,12 @@ impl TransmitRing {
         self.occupied += 1;
     }
 
-    /// Whether the kernel has frames to look at: it takes them in order, so the last one tells.
+    /// Whether the kernel has frames to read. It reads in order, so the last one shows it.
     pub(super) fn is_waiting(&self) -> bool {
         self.occupied > 0 && self.waits(self.before(self.head))
     }
 
-    /// Takes out the oldest frame, if the kernel is done with it.
+    /// Removes the oldest frame if the kernel has finished it.
     pub(super) fn collect(&mut self) -> Option<Outcome> {
         if self.occupied == 0 {
             return None;
@@ -128,7 +128,7 @@ impl TransmitRing {
             return None;
         }
         let header = self.slot(self.tail).cast::<libc::tpacket2_hdr>();
-        // SAFETY: the slot is ours by its status, and its header within the mapping.
+        // SAFETY: this process owns the slot by its status, and its header is within the mapping.
         let length = unsafe { (*header).tp_len } as usize;
         self.tail = self.after(self.tail);
         self.occupied -= 1;
@@ -138,8 +138,8 @@ impl TransmitRing {
         })
     }
 
-    /// Makes the kernel skip what it has not looked at; returns how many frames that were. No
-    /// `send` call may run meanwhile, which `&mut self` beside the socket's owner ensures.
+    /// Makes the kernel skip the frames that it has not read yet and returns their number. No
+    /// `send` call may run meanwhile; `&mut self` and ownership of the socket ensure that.
     pub(super) fn withdraw(&mut self) -> usize {
         let mut withdrawn = 0;
         let mut position = self.head;
@@ -149,7 +149,7 @@ impl TransmitRing {
                 break;
             }
             let header = self.slot(position).cast::<libc::tpacket2_hdr>();
-            // SAFETY: the kernel has not looked at the slot, and does so in `send` only.
+            // SAFETY: the kernel has not read the slot, and it reads slots only in `send`.
             let length = unsafe { &mut (*header).tp_len };
             withdrawn += usize::from(*length != 0);
             *length = 0;
@@ -172,8 +172,8 @@ impl TransmitRing {
     fn status(&self, slot: usize) -> &AtomicU32 {
         let offset = offset_of!(libc::tpacket2_hdr, tp_status);
         let status = self.slot(slot).wrapping_add(offset).cast();
-        // SAFETY: aligned and within the mapping, which lives as long as `self`; both sides
-        // access it as a whole word.
+        // SAFETY: aligned and within the mapping, which lives as long as `self`; both sides access
+        // it as a whole word.
         unsafe { AtomicU32::from_ptr(status) }
     }
 

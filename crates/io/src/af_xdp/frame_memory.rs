@@ -1,9 +1,9 @@
-//! UMEM: the memory that frames lie in, shared by a socket with the kernel.
+//! UMEM: the frame memory that a socket shares with the kernel.
 //!
-//! It is divided into chunks of equal size. A chunk is accessed by one side at a time: this
-//! process has it until its address is put into the transmit or fill ring, and again when it
-//! comes back through the completion or receive ring. The halves of a port each have chunks of
-//! their own.
+//! The UMEM consists of chunks of equal size. Only one side accesses a chunk at a time. This
+//! process owns a chunk until it puts its address into the transmit or fill ring. It owns the chunk
+//! again when the address returns through the completion or receive ring. The two halves of a port
+//! have separate chunks.
 
 use std::io;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket};
 
-/// The chunks of one queue.
+/// The UMEM of one queue.
 pub(super) struct FrameMemory {
     map: MemoryMap,
     chunk_bytes: usize,
 }
 
-/// Some of the chunks, owned by one half of a port.
+/// A range of chunks, owned by one half of a port.
 pub(super) struct Chunks {
     memory: Arc<FrameMemory>,
     first: u32,
@@ -25,7 +25,8 @@ pub(super) struct Chunks {
 }
 
 impl FrameMemory {
-    /// Makes `count` chunks of `chunk_bytes` (2,048 or 4,096) and gives them to the socket.
+    /// Allocates `count` chunks of `chunk_bytes` (2,048 or 4,096) and registers them with the
+    /// socket.
     pub(super) fn register(
         socket: &Socket,
         count: u32,
@@ -40,48 +41,47 @@ impl FrameMemory {
         Ok(Arc::new(Self { map, chunk_bytes }))
     }
 
-    /// The chunks from `first` on. The caller gives each to one owner only.
+    /// Returns `count` chunks from `first` on. The caller must give each chunk to one owner only.
     pub(super) fn chunks(self: &Arc<Self>, first: u32, count: u32) -> Chunks {
         Chunks { memory: Arc::clone(self), first, count }
     }
 }
 
 impl Chunks {
-    /// How many there are.
+    /// Number of chunks.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// The kernel's address of chunk `index`, counted within these.
+    /// UMEM address of chunk `index`, counted from the first of these chunks.
     pub(super) fn address(&self, index: u32) -> u64 {
         u64::from(self.first + index) * self.memory.chunk_bytes as u64
     }
 
-    /// Which chunk an address of the kernel's lies in, and where; `None` where it is not one
-    /// of these.
+    /// Returns the chunk index and the offset of a UMEM address; `None` if the address is not in
+    /// these chunks.
     pub(super) fn locate(&self, address: u64) -> Option<(u32, usize)> {
         let chunk_bytes = self.memory.chunk_bytes as u64;
         let index = u32::try_from(address / chunk_bytes).ok()?.checked_sub(self.first)?;
         (index < self.count).then_some((index, (address % chunk_bytes) as usize))
     }
 
-    /// Part of a chunk that is this process's at the moment.
+    /// Returns part of a chunk that this process owns.
     ///
     /// # Panics
-    /// Where the bytes are not within one chunk of these.
+    /// Panics if the bytes are not within one of these chunks.
     pub(super) fn bytes(&self, index: u32, offset: usize, length: usize) -> &[u8] {
         let start = self.start(index, offset, length);
-        // SAFETY: within the mapping (`at` checked), which lives as long as `self`. The owner
-        // calls this for chunks that it has not given to the kernel: a chunk's index leaves a
-        // port as a `FrameId` only, which cannot be cloned and ends when the chunk is given.
+        // SAFETY: within the mapping (`at` checked), which lives as long as `self`. The owner calls
+        // this only for chunks that the kernel does not own: a port exposes a chunk's index only as
+        // a `FrameId`, which cannot be cloned and ends when the kernel gets the chunk.
         unsafe { std::slice::from_raw_parts(self.memory.map.at(start, length), length) }
     }
 
-    /// As [`Self::bytes`], for writing.
+    /// Same as [`Self::bytes`], for writing.
     pub(super) fn bytes_mut(&mut self, index: u32, offset: usize, length: usize) -> &mut [u8] {
         let start = self.start(index, offset, length);
-        // SAFETY: as for `bytes`; other owners have other chunks, and this one is borrowed
-        // for writing.
+        // SAFETY: as for `bytes`; other owners have other chunks, and this one is mutably borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.memory.map.at(start, length), length) }
     }
 

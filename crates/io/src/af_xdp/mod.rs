@@ -1,33 +1,33 @@
-//! Ports over AF_XDP sockets: frames go between the driver and memory shared with it, past the
-//! network stack, without unbinding the interface and without huge pages.
+//! Ports over AF_XDP sockets: frames go between the driver and shared memory and bypass the network
+//! stack. The interface stays bound to its driver, and no huge pages are needed.
 //!
-//! One port is one queue: its socket, its memory (UMEM) and its four rings are shared with no
-//! other, so ports of different queues run on different cores without touching each other. The
-//! halves of a port share the socket only.
+//! One port uses one queue. Its socket, its memory (UMEM) and its four rings belong to this queue
+//! only, so ports of different queues run on different cores without contention. The halves of a
+//! port share only the socket.
 //!
-//! What the driver can do is found out when the socket is bound, and reported in [`AfXdpFacts`]:
+//! Binding the socket detects the driver's features, which [`AfXdpFacts`] reports:
 //!
-//! - *zero-copy*: the device reads and writes the shared memory itself. Where the driver cannot,
-//!   the kernel copies, and makes a socket buffer for each frame that is sent; this works on
-//!   every interface, a veth included.
-//! - *need-wakeup*: the kernel says when it wants a system call, and otherwise gets none.
-//!   A copying socket has to be told of every batch.
-//! - *busy polling*: the process runs the driver's receive and transmit work itself, on its
-//!   core, instead of an interrupt on whichever core.
+//! - *zero-copy*: the device reads and writes the shared memory itself. Otherwise the kernel
+//!   copies, and allocates a socket buffer for each transmitted frame; this works on every
+//!   interface, including a veth.
+//! - *need-wakeup*: the kernel flags when it needs a system call. In copy mode, every batch needs
+//!   one.
+//! - *busy polling*: the process runs the driver's receive and transmit work on its own core,
+//!   instead of an interrupt on any core.
 //!
-//! On a veth pair, which copies, a frame costs 345 to 430 ns of CPU time at 60 bytes and 410 to
-//! 500 ns at 1,514: 1.7 to 2 times as fast as `tcpreplay --topspeed` in the same minutes. Bursts
-//! of 32 to 128 frames and 512 or 2,048 buffers make no difference.
+//! CPU time of a frame on a veth pair, in copy mode: 345 to 430 ns at 60 bytes and 410 to 500 ns at
+//! 1,514. This is 1.7 to 2 times as fast as `tcpreplay --topspeed` at the same time. Bursts of 32
+//! to 128 frames and 512 or 2,048 buffers make no difference.
 //!
-//! Transmission is pipelined: a flush tells the kernel of new frames and collects those that
-//! are done, and never waits for the ones it has just sent.
+//! Transmission is pipelined: a flush submits new frames and collects completed ones, and never
+//! waits for the frames that it has just submitted.
 //!
-//! Receiving takes an XDP program on the interface ([`AttachMode`]). It takes the frames of the
-//! queues that have a port and leaves the others to the network stack; it writes the time of
-//! arrival in front of each frame, so delays are measured at the driver.
+//! Reception needs an XDP program on the interface ([`AttachMode`]). It redirects the frames of
+//! queues that have a port, and passes the others to the network stack. It writes the arrival time
+//! before each frame, so delays are measured at the driver.
 //!
-//! An interface that takes VLAN tags out of frames does so before XDP sees them: turn it off
-//! where frames are to be compared (`ethtool -K IFACE rxvlan off`).
+//! An interface with VLAN offload removes VLAN tags before XDP sees the frames. To compare frames,
+//! turn it off (`ethtool -K IFACE rxvlan off`).
 
 mod frame_memory;
 mod program;
@@ -50,141 +50,141 @@ pub use program::AttachMode;
 pub use receive::AfXdpReceive;
 pub use transmit::AfXdpTransmit;
 
-/// How AF_XDP sockets are to be opened.
+/// Options of AF_XDP sockets.
 #[derive(Clone, Debug)]
 pub struct AfXdpOptions {
-    /// Where.
+    /// Interface to open.
     pub interface: InterfaceName,
-    /// Which halves.
+    /// Halves to open.
     pub direction: Direction,
-    /// The first queue that gets a port. Default 0.
+    /// First queue that gets a port. Default 0.
     pub first_queue: u32,
-    /// How many queues get a port; `None`: all from the first on. Default 1.
+    /// Number of queues that get a port; `None`: all from the first on. Default 1.
     ///
-    /// Frames arrive on the queue that the device chooses (`ethtool -x`, `ethtool -X`), and
-    /// those of queues without a port are not seen.
+    /// The device selects the receive queue of a frame (`ethtool -x`, `ethtool -X`). Frames of
+    /// queues without a port are not received.
     pub queues: Option<u32>,
-    /// Frames of each port that can be taken or in flight: 64 to 32,768, a power of two.
-    /// Default 512: as much as a driver has in hand between two completions, in 1 MiB.
+    /// Maximum number of frames of each port that are taken or in flight: a power of two from 64 to
+    /// 32,768. Default 512: as many as a driver holds between two completions, in 1 MiB.
     pub transmit_frames: u32,
-    /// Frames of each port that can wait or be in use: 64 to 32,768, a power of two. Default
-    /// 8,192: eight milliseconds at a million frames a second, in 16 MiB.
+    /// Maximum number of frames of each port that wait or are in use: a power of two from 64 to
+    /// 32,768. Default 8,192: eight milliseconds at a million frames a second, in 16 MiB.
     pub receive_frames: u32,
-    /// Whether the kernel may copy, must, or must not. Default [`CopyMode::Auto`].
+    /// Copy mode. Default [`CopyMode::Auto`].
     pub copy: CopyMode,
-    /// Whether the process does the driver's work. Default none.
+    /// Busy polling parameters; `None`: no busy polling. Default `None`.
     pub busy_poll: Option<BusyPoll>,
-    /// Whether ARP, neighbour discovery and pings that carry no signature go to the kernel, and to
-    /// packet sockets, instead of to the port. Default no.
+    /// Whether ARP, neighbour discovery and pings without a signature go to the kernel, and to
+    /// packet sockets, instead of to the port. Default false.
     pub passes_neighbours: bool,
-    /// Whether what was lost right before the interface is missed as well: what its device had no
-    /// room for, and what a virtual cable's other end dropped, as where the ring between both was full.
-    /// Not where that end is a port that knows what it could not send. Default no.
+    /// Whether to count frames lost before the interface as missed: frames that the device missed,
+    /// and frames that a veth's peer dropped, such as on a full ring. Do not set this if the peer
+    /// is a port that counts its unsent frames itself. Default false.
     pub counts_lost: bool,
 }
 
-/// Which halves of a port are opened.
+/// Halves of a port to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Sending only: no XDP program is attached.
+    /// Transmit only: no XDP program is attached.
     Transmit,
-    /// Receiving only.
+    /// Receive only.
     Receive,
-    /// Both, on the same queues.
+    /// Transmit and receive on the same queues.
     Both,
 }
 
 /// Whether frames are copied between the socket's memory and the driver's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyMode {
-    /// Not copied where the driver can.
+    /// Zero-copy if the driver supports it, otherwise copy.
     #[default]
     Auto,
-    /// Always copied.
+    /// Always copy.
     Copy,
-    /// Never copied: an error where the driver cannot.
+    /// Never copy: fails if the driver does not support zero-copy.
     ZeroCopy,
 }
 
-/// How the process does the driver's work (`SO_PREFER_BUSY_POLL`, Linux 5.11).
+/// Busy polling parameters (`SO_PREFER_BUSY_POLL`, Linux 5.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
-    /// How long the kernel keeps interrupts off after the last call.
+    /// Time in microseconds that the kernel keeps interrupts off after the last call.
     pub microseconds: u32,
-    /// Frames that one call works on at most, up to 65,535.
+    /// Highest number of frames that one call processes, up to 65,535.
     pub budget: u32,
 }
 
 impl Default for BusyPoll {
-    /// The values that the kernel's documentation of AF_XDP gives.
+    /// Returns the values that the kernel's AF_XDP documentation suggests.
     fn default() -> Self {
         Self { microseconds: 20, budget: 64 }
     }
 }
 
-/// What was found when the sockets were opened.
+/// Features detected when the sockets were opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AfXdpFacts {
-    /// Whether the device uses the shared memory itself.
+    /// Whether the sockets are in zero-copy mode.
     pub zero_copy: bool,
-    /// Whether the kernel says when it wants to be called.
+    /// Whether the kernel flags when it needs a wake-up call.
     pub need_wakeup: bool,
-    /// Whether the process does the driver's work.
+    /// Whether busy polling is active.
     pub busy_poll: bool,
-    /// How the receiving program is attached; `None` for sending only.
+    /// Attach mode of the receiving program; `None` for transmit only.
     pub attached: Option<AttachMode>,
-    /// Queues that got a port.
+    /// Number of queues with a port.
     pub queues: u32,
-    /// Queues that the interface has, receiving or sending, whichever are more.
+    /// Number of queues of the interface: the larger of receive and transmit queues.
     pub queues_of_interface: u32,
 }
 
-/// The ports of an interface, one for each queue, in order.
+/// Ports of an interface, one for each queue, in order.
 pub struct AfXdp {
-    /// The sending halves; empty for [`Direction::Receive`].
+    /// Transmitting halves; empty for [`Direction::Receive`].
     pub transmit: Vec<AfXdpTransmit>,
-    /// The receiving halves; empty for [`Direction::Transmit`].
+    /// Receiving halves; empty for [`Direction::Transmit`].
     pub receive: Vec<AfXdpReceive>,
-    /// Finding.
+    /// Detected features.
     pub facts: AfXdpFacts,
 }
 
-/// Why AF_XDP sockets could not be opened.
+/// Reason why AF_XDP sockets could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AfXdpError {
-    /// This process may not.
+    /// The process lacks a privilege.
     #[error(
         "no privilege for AF_XDP on {interface} ({operation}): {}",
         privilege::refused(privilege::AF_XDP)
     )]
     Privilege {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
     },
     /// The kernel was built without AF_XDP.
     #[error("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the af_packet backend")]
     NoAfXdp,
-    /// There is no such queue.
+    /// The interface does not have the queue.
     #[error("interface {interface} has {found} queues; queue {asked} was asked for")]
     NoSuchQueue {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// The last queue asked for.
+        /// The last requested queue.
         asked: u32,
-        /// How many there are.
+        /// Number of queues of the interface.
         found: u32,
     },
-    /// Another socket has the queue, or another program the interface.
+    /// Another AF_XDP socket uses the queue.
     #[error(
         "queue {queue} of interface {interface} is in use by another AF_XDP socket; \
          end the program that has it"
     )]
     QueueInUse {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// Its queue.
+        /// The queue in use.
         queue: u32,
     },
     /// Another XDP program is attached.
@@ -195,58 +195,58 @@ pub enum AfXdpError {
         program = .program.map(|id| format!(" (id {id})")).unwrap_or_default()
     )]
     ProgramInUse {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// The other program's id.
+        /// ID of the other program.
         program: Option<u32>,
     },
-    /// The driver cannot do without copying.
+    /// The driver does not support zero-copy.
     #[error("the driver of {interface} cannot do zero-copy; leave the choice to the kernel")]
     NoZeroCopy {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
     },
-    /// The memory may not be locked.
+    /// The locked memory limit is too low.
     #[error(
         "the frames of {interface} need {bytes} bytes of locked memory, more than the limit; \
          raise it with: ulimit -l unlimited, or give the program CAP_IPC_LOCK"
     )]
     LockedMemory {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// How much for each queue.
+        /// Bytes needed for each queue.
         bytes: u64,
     },
-    /// An option is out of its range.
+    /// An option is out of range.
     #[error("{option} is {found}; expected {expected}")]
     Option {
-        /// Which.
+        /// Name of the option.
         option: &'static str,
-        /// What it was.
+        /// Value of the option.
         found: u64,
-        /// What it may be.
+        /// Allowed values.
         expected: &'static str,
     },
-    /// The interface is not there, down, or of another kind.
+    /// The interface does not exist, is down, or has an unsupported link layer.
     #[error(transparent)]
     Link(#[from] UnfitLink),
-    /// Its namespace could not be entered.
+    /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// Anything else the operating system said.
+    /// Another system call failed.
     #[error("{interface}: {operation} failed: {reason}")]
     System {
-        /// Which.
+        /// Interface of the sockets.
         interface: InterfaceName,
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system answered.
+        /// Error of the system call.
         reason: io::Error,
     },
 }
 
 impl AfXdpOptions {
-    /// The defaults, for an interface.
+    /// Returns the default options for an interface.
     pub fn new(interface: InterfaceName, direction: Direction) -> Self {
         Self {
             interface,
@@ -304,21 +304,23 @@ impl AfXdpOptions {
 }
 
 impl AfXdp {
-    /// Opens a port for each queue that was asked for, and attaches the receiving program where
-    /// there is something to receive. It stays attached until the last receiving half is gone.
+    /// Opens a port for each requested queue, and attaches the receiving program unless the
+    /// direction is transmit only. The program stays attached until the last receiving half is
+    /// dropped.
     ///
     /// # Errors
-    /// Where there is no such interface or queue, another program or socket has it, privilege
-    /// or locked memory is lacking, or an option is out of its range.
+    /// Fails if the interface or queue does not exist, or if another program or socket uses it.
+    /// Also fails if privilege or locked memory is lacking, or if an option is out of range.
     pub fn open(options: &AfXdpOptions) -> Result<Self, AfXdpError> {
         Self::open_at(options, None)
     }
 
-    /// As [`Self::open`], with the receiving program in the place of another one: every frame
-    /// passes by one of them, or is left to the network stack until the sockets are there.
+    /// Same as [`Self::open`], but the receiving program replaces the program of `place`. Each
+    /// frame passes through one of the two. Until the sockets are ready, frames go to the network
+    /// stack.
     ///
     /// # Errors
-    /// As [`Self::open`]'s. The interface is left without a program.
+    /// Same as [`Self::open`]. An error leaves the interface without a program.
     pub fn open_in_place(options: &AfXdpOptions, place: XdpPlace) -> Result<Self, AfXdpError> {
         Self::open_at(options, Some(place))
     }
@@ -340,15 +342,15 @@ impl AfXdp {
         options.interface.namespace.enter(|| Self::open_here(options, &link, queues, place))?
     }
 
-    /// As [`Self::open`], on a thread that is in the interface's namespace.
+    /// Same as [`Self::open`], on a thread in the interface's namespace.
     fn open_here(
         options: &AfXdpOptions,
         link: &Link,
         queues: u32,
         place: Option<XdpPlace>,
     ) -> Result<Self, AfXdpError> {
-        // The program first: a driver may set its queues up anew when one is attached, and a
-        // socket that was bound before would notice.
+        // Attach the program first: a driver may reconfigure its queues on attach, which would
+        // disturb a socket bound before.
         let program = options.receives().then(|| attach(options, link, place)).transpose()?;
         let mut ports = Self {
             transmit: Vec::new(),
@@ -373,9 +375,9 @@ impl AfXdp {
             if let (Some(half), Some(program)) = (queue.receive, &program) {
                 program
                     .serve(number, queue.socket.fd())
-                    .map_err(options.system("entering the socket into the program's map"))?;
+                    .map_err(options.system("adding the socket to the program's map"))?;
                 let program = Arc::clone(program);
-                // It is the interface's, not the queue's: one of them counts it.
+                // Losses are counted for the whole interface, so only the first port reports them.
                 let losses = (options.counts_lost && number == options.first_queue)
                     .then(|| LossMeter::open(link))
                     .transpose()

@@ -1,4 +1,4 @@
-//! The XDP program that brings frames to the sockets.
+//! The XDP program that delivers frames to AF_XDP sockets.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,29 +13,29 @@ use super::socket::while_busy;
 use crate::system::system_error;
 use crate::xdp::XdpPlace;
 
-/// `bpf/receive.bpf.c`.
+/// Object of `bpf/receive.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receive.o"));
 
-/// How the program is attached.
+/// Attach mode of the XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachMode {
-    /// In the driver, before a socket buffer is made.
+    /// In the driver, before it allocates a socket buffer.
     Native,
-    /// In the network stack, because the driver cannot: slower, works everywhere.
+    /// In the network stack, for drivers without XDP support. Slower, but works everywhere.
     Generic,
 }
 
-/// The program, attached to an interface for as long as this lives. The kernel detaches it when
-/// the process ends in whatever way, because it is attached through a BPF link.
+/// The program, attached to an interface as long as this value lives. It is attached through a BPF
+/// link, so the kernel detaches it when the process ends for any reason.
 pub(super) struct ReceiveProgram {
     loaded: Mutex<Ebpf>,
     mode: AttachMode,
 }
 
 impl ReceiveProgram {
-    /// Loads the program and attaches it, natively where that is possible, or puts it in another
-    /// one's place. To be called in the interface's namespace. `passes_neighbours`: ARP and
-    /// neighbour discovery go to the kernel.
+    /// Loads the program and attaches it, in native mode if possible, or replaces the program of
+    /// `place`. Call this in the interface's namespace. With `passes_neighbours`, ARP, neighbour
+    /// discovery and pings go to the kernel.
     pub(super) fn attach(
         interface_index: u32,
         passes_neighbours: bool,
@@ -64,7 +64,7 @@ impl ReceiveProgram {
         };
         let mode = match attach(XdpMode::Driver) {
             Ok(()) => AttachMode::Native,
-            // Another program is attached: generic mode would not help.
+            // Another program is attached: generic mode fails too.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(error),
             Err(_) => {
                 attach(XdpMode::Skb)?;
@@ -78,7 +78,7 @@ impl ReceiveProgram {
         self.mode
     }
 
-    /// Lets the frames of a queue go to a socket, until the socket is closed.
+    /// Redirects the frames of a queue to a socket until the socket is closed.
     pub(super) fn serve(&self, queue: u32, socket: RawFd) -> io::Result<()> {
         struct Descriptor(RawFd);
         impl AsRawFd for Descriptor {
@@ -95,8 +95,7 @@ impl ReceiveProgram {
     }
 }
 
-/// The operating system's error inside an error of the loader, with the loader's words where
-/// there is none.
+/// Returns the operating system's error inside a loader error; without one, the loader's message.
 fn io_error(error: &(dyn std::error::Error + 'static)) -> io::Error {
     match system_error(error) {
         Some(code) => io::Error::from_raw_os_error(code),

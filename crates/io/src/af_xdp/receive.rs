@@ -1,4 +1,4 @@
-//! The receiving half.
+//! The receiving half of an AF_XDP port.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,32 +15,33 @@ use super::socket::{ReceiveHalf, XdpSocket};
 use crate::clock;
 use crate::link::{Link, LossMeter};
 
-/// `struct arrival` of `bpf/receive.bpf.c`, right before the frame.
+/// Size of `struct arrival` of `bpf/receive.bpf.c`, which directly precedes the frame.
 const ARRIVAL_BYTES: usize = 8;
-/// Frames worth asking for at once.
+/// Frames of one burst.
 const BURST: usize = 64;
-/// After so many looks in a row that found nothing, the interface is looked at.
+/// Number of consecutive empty polls after which the port checks the interface.
 const EMPTY_LOOKS_PER_CHECK: u32 = 4096;
 
-/// Receives what arrives on one queue.
+/// Receives from one queue.
 ///
-/// The arrival time was taken by the XDP program. Where a driver has no room in front of the
-/// frame for it, it is the time at which this process found the frame.
+/// The XDP program takes the arrival time. If the driver leaves no room for it before the frame,
+/// the arrival time is the time at which this process found the frame.
 pub struct AfXdpReceive {
     socket: Arc<XdpSocket>,
     chunks: Chunks,
     receive: Consumer<libc::xdp_desc>,
     fill: Producer<u64>,
-    /// For each chunk: where in it the frame lies.
+    /// Offset of the frame within each chunk.
     offsets: Box<[u16]>,
     queue: u32,
     empty_looks: u32,
     taken: u64,
     taken_bytes: u64,
     capabilities: Capabilities,
-    /// What was lost before the socket, where that counts.
+    /// Frames lost before the socket, if
+    /// [`AfXdpOptions::counts_lost`](super::AfXdpOptions::counts_lost).
     losses: Option<RefCell<LossMeter>>,
-    /// Attached as long as somebody receives.
+    /// Keeps the program attached while any port receives.
     _program: Arc<ReceiveProgram>,
 }
 
@@ -79,9 +80,8 @@ impl AfXdpReceive {
         }
     }
 
-    /// Waits until frames have arrived at one of these ports, for so long at most; returns early
-    /// on a signal. The next [`Receive::receive`] that finds none looks whether the interface
-    /// still works, of which the sockets tell nothing.
+    /// Waits up to `patience` for frames on one of these ports. Returns early on a signal. The
+    /// sockets do not report a failed interface, so the next empty [`Receive::receive`] checks it.
     pub fn wait(ports: &mut [&mut Self], patience: Duration) {
         XdpSocket::wait(ports.iter().map(|port| &*port.socket), patience);
         for port in ports {
@@ -89,8 +89,8 @@ impl AfXdpReceive {
         }
     }
 
-    /// When the frame at `offset` of a chunk arrived, as the program wrote it. The place is
-    /// zeroed, so that the next frame there does not inherit the time.
+    /// Reads the arrival time that the program wrote before the frame at `offset` of a chunk.
+    /// Zeroes it, so that the next frame in this chunk does not inherit the time.
     fn arrival(&mut self, index: u32, offset: usize) -> Option<Instant> {
         let place = offset.checked_sub(ARRIVAL_BYTES)?;
         let bytes: &mut [u8; ARRIVAL_BYTES] =
@@ -99,7 +99,7 @@ impl AfXdpReceive {
         (nanoseconds != 0).then(|| Instant::from_nanos(nanoseconds))
     }
 
-    /// Gives the kernel room, and calls it where it wants that.
+    /// Publishes free chunks to the kernel and wakes it if necessary.
     fn give_room(&mut self) -> Result<(), PortError> {
         self.fill.publish();
         if !self.fill.needs_wakeup() && !self.socket.must_always_wake() {
@@ -126,7 +126,7 @@ impl Receive for AfXdpReceive {
         let mut now = None;
         while count < room {
             let Some(descriptor) = self.receive.pop() else { break };
-            // Every address was put into the fill ring; the kernel makes up none.
+            // The kernel returns only addresses from the fill ring, so `locate` always succeeds.
             let Some((index, offset)) = self.chunks.locate(descriptor.addr) else { continue };
             let length = descriptor.len as usize;
             self.offsets[index as usize] = offset as u16;
@@ -166,14 +166,14 @@ impl Receive for AfXdpReceive {
     }
 
     fn release(&mut self, received: Received) {
-        // The kernel takes the chunk's address and chooses the offset anew.
+        // The fill ring takes the chunk's start; the kernel chooses the offset of the next frame.
         self.fill.push(self.chunks.address(received.frame.index()));
     }
 
-    /// A system call or some: not for every batch.
+    /// Makes one or more system calls: do not call this for every batch.
     fn received(&self) -> ReceiveCounters {
         let statistics = self.socket.statistics();
-        // Frames that found the fill ring empty are among those dropped, where the kernel copies.
+        // In copy mode, `rx_dropped` includes frames that found the fill ring empty.
         let lost = self.losses.as_ref().map_or(0, |losses| losses.borrow_mut().read());
         let missed = statistics.rx_dropped + statistics.rx_ring_full + lost;
         ReceiveCounters { received: self.taken + missed, received_bytes: self.taken_bytes, missed }

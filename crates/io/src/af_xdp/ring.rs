@@ -1,10 +1,11 @@
 //! The four rings of an AF_XDP socket (`Documentation/networking/af_xdp.rst`).
 //!
-//! Each ring has one producer and one consumer, one of them the kernel. Both indexes run freely
-//! over 32 bits; an entry's place is its index modulo the size, a power of two. The producer
-//! writes entries, then its index with release; the consumer reads that index with acquire,
-//! then the entries, then writes its own index with release. So an entry is never written and
-//! read at once, and each side works on its own copies of the indexes until it has to look.
+//! Each ring has one producer and one consumer, one of which is the kernel. Both indexes are
+//! free-running 32-bit counters; the slot of an entry is its index modulo the size, a power of two.
+//! The producer writes entries, then stores its index with release. The consumer loads that index
+//! with acquire, reads the entries, then stores its own index with release. So no entry is written
+//! and read at the same time. Each side works on cached copies of the indexes and reloads them only
+//! when necessary.
 
 use std::io;
 use std::mem::{align_of, size_of};
@@ -13,23 +14,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::system::memory_map::MemoryMap;
 
-/// Types that stand in a ring: any bits are a valid value.
+/// Types of ring entries: any bits are a valid value.
 pub(super) trait Entry: Copy {}
 impl Entry for u64 {}
 impl Entry for libc::xdp_desc {}
 
-/// Where the parts of a ring are in its mapping, in bytes.
+/// Offsets of a ring's parts in its mapping, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) producer: usize,
     pub(super) consumer: usize,
     pub(super) flags: usize,
     pub(super) entries: usize,
-    /// Entries, a power of two.
+    /// Number of entries, a power of two.
     pub(super) size: u32,
 }
 
-/// What both sides of a ring have in common.
+/// State common to both sides of a ring.
 struct Ring<T> {
     map: Arc<MemoryMap>,
     producer: *const AtomicU32,
@@ -39,8 +40,8 @@ struct Ring<T> {
     size: u32,
 }
 
-// SAFETY: the pointers lead into the mapping, which the ring keeps alive and which any thread
-// may access; the indexes are atomic and say which side may access an entry.
+// SAFETY: the pointers refer to the mapping, which the ring keeps alive and which any thread may
+// access. The indexes are atomic and determine which side may access an entry.
 unsafe impl<T: Entry> Send for Ring<T> {}
 
 impl<T: Entry> Ring<T> {
@@ -51,7 +52,7 @@ impl<T: Entry> Ring<T> {
             && entries % align_of::<T>() == 0;
         let within = entries.checked_add(entries_bytes).is_some_and(|end| end <= map.length());
         if !size.is_power_of_two() || !aligned || !within {
-            return Err(io::Error::other(format!("a ring that cannot be: {layout:?}")));
+            return Err(io::Error::other(format!("invalid ring layout: {layout:?}")));
         }
         Ok(Self {
             producer: map.at(producer, size_of::<u32>()).cast(),
@@ -79,27 +80,27 @@ impl<T: Entry> Ring<T> {
         flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// The place of the entry with that index.
+    /// Address of the slot for an index.
     fn entry(&self, index: u32) -> *mut T {
         debug_assert!(self.map.length() > 0);
-        // SAFETY: the remainder is below the size, and `new` found that many entries within
+        // SAFETY: the remainder is below the size, and `new` checked that all entries are within
         // the mapping.
         unsafe { self.entries.add((index & (self.size - 1)) as usize) }
     }
 }
 
-/// How far [`Producer::void`] has come.
+/// Position of a series of [`Producer::void`] calls.
 #[derive(Default)]
 pub(super) struct VoidCursor(Option<u32>);
 
-/// The writing side: the transmit and the fill ring.
+/// The producer side: transmit and fill ring.
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Entries ever written.
+    /// Index after the last written entry.
     written: u32,
-    /// Of those, visible to the consumer.
+    /// Index after the last published entry.
     published: u32,
-    /// The consumer's index when last looked at.
+    /// Cached consumer index.
     consumed: u32,
 }
 
@@ -114,18 +115,18 @@ impl<T: Entry> Producer<T> {
     /// Writes an entry; the consumer sees it after the next [`Self::publish`].
     ///
     /// # Panics
-    /// Where the ring is full: the owners have no more frames than entries.
+    /// Panics if the ring is full: the owners have no more frames than the ring has entries.
     pub(super) fn push(&mut self, entry: T) {
         if self.written.wrapping_sub(self.consumed) >= self.ring.size {
             self.look();
             assert!(self.written.wrapping_sub(self.consumed) < self.ring.size, "a full ring");
         }
-        // SAFETY: the entry is not published or was consumed, so it is this side's.
+        // SAFETY: the entry is unpublished or consumed, so this side owns it.
         unsafe { self.ring.entry(self.written).write(entry) };
         self.written = self.written.wrapping_add(1);
     }
 
-    /// Makes what was written visible.
+    /// Publishes the written entries to the consumer.
     pub(super) fn publish(&mut self) {
         if self.published != self.written {
             self.ring.producer().store(self.written, Ordering::Release);
@@ -133,36 +134,36 @@ impl<T: Entry> Producer<T> {
         }
     }
 
-    /// Entries published and not consumed yet.
+    /// Number of entries published but not yet consumed.
     pub(super) fn waiting(&mut self) -> u32 {
         self.look();
         self.published.wrapping_sub(self.consumed)
     }
 
-    /// The entry that the consumer took last; `None` before the first.
+    /// Returns the last consumed entry; `None` before the first.
     pub(super) fn last_consumed(&mut self) -> Option<T> {
         self.look();
-        // SAFETY: consumed, so it is this side's until overwritten by `push`. Before anything
-        // was consumed the memory is zeroed, which is a value too.
+        // SAFETY: the entry is consumed, so this side owns it until `push` overwrites it. Before
+        // that the memory is zeroed, which is a valid value too.
         (self.consumed != 0)
             .then(|| unsafe { self.ring.entry(self.consumed.wrapping_sub(1)).read() })
     }
 
-    /// Takes back the newest entry that was not published.
+    /// Removes the newest unpublished entry.
     pub(super) fn unwrite(&mut self) -> Option<T> {
         if self.written == self.published {
             return None;
         }
         self.written = self.written.wrapping_sub(1);
-        // SAFETY: written by `push` and never published, so it is this side's.
+        // SAFETY: `push` wrote the entry and it was never published, so this side owns it.
         Some(unsafe { self.ring.entry(self.written).read() })
     }
 
-    /// Takes the oldest entry that was published and not consumed, from `from` on, and leaves
-    /// `void` in its place. Only where the consumer cannot run at the same time.
+    /// Withdraws the oldest entry that is published but not consumed, from `from` on, and writes
+    /// `void` into its slot. Call this only while the consumer cannot run.
     ///
-    /// The published index never goes back: Linux remembers how far it was (`cached_prod` in
-    /// `net/xdp/xsk_queue.h`) and reads on to there.
+    /// The published index never goes back: Linux caches it (`cached_prod` in
+    /// `net/xdp/xsk_queue.h`) and reads up to that position.
     pub(super) fn void(&mut self, from: &mut VoidCursor, void: T) -> Option<T> {
         if from.0.is_none() {
             self.look();
@@ -173,7 +174,8 @@ impl<T: Entry> Producer<T> {
         }
         from.0 = Some(index.wrapping_add(1));
         let place = self.ring.entry(index);
-        // SAFETY: published and not consumed, and the consumer does not run: it is this side's.
+        // SAFETY: published but not consumed, and the consumer does not run, so this side owns the
+        // entry.
         unsafe {
             let entry = place.read();
             place.write(void);
@@ -181,13 +183,13 @@ impl<T: Entry> Producer<T> {
         }
     }
 
-    /// Entries that there is room for.
+    /// Number of free entries.
     pub(super) fn room(&mut self) -> u32 {
         self.look();
         self.ring.size - self.written.wrapping_sub(self.consumed)
     }
 
-    /// Whether the kernel wants to be told of new entries.
+    /// Whether the kernel needs a wake-up call for new entries.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.needs_wakeup()
     }
@@ -197,14 +199,14 @@ impl<T: Entry> Producer<T> {
     }
 }
 
-/// The reading side: the receive and the completion ring.
+/// The consumer side: receive and completion ring.
 pub(super) struct Consumer<T> {
     ring: Ring<T>,
-    /// Entries ever read.
+    /// Index after the last read entry.
     read: u32,
-    /// Of those, given back to the producer.
+    /// Index after the last released entry.
     released: u32,
-    /// The producer's index when last looked at.
+    /// Cached producer index.
     produced: u32,
 }
 
@@ -216,7 +218,7 @@ impl<T: Entry> Consumer<T> {
         Ok(Self { ring, read, released: read, produced })
     }
 
-    /// Reads the next entry, if there is one. Its place is given back by [`Self::release`].
+    /// Reads the next entry, if there is one. [`Self::release`] returns its slot.
     pub(super) fn pop(&mut self) -> Option<T> {
         if self.read == self.produced {
             self.produced = self.ring.producer().load(Ordering::Acquire);
@@ -224,13 +226,13 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: published and not given back, so it is this side's.
+        // SAFETY: published and not released, so this side owns the entry.
         let entry = unsafe { self.ring.entry(self.read).read() };
         self.read = self.read.wrapping_add(1);
         Some(entry)
     }
 
-    /// Gives the places of what was read back to the producer.
+    /// Returns the slots of all read entries to the producer.
     pub(super) fn release(&mut self) {
         if self.released != self.read {
             self.ring.consumer().store(self.read, Ordering::Release);
@@ -247,7 +249,7 @@ mod tests {
     const LAYOUT: Layout =
         Layout { producer: 0, consumer: 64, flags: 128, entries: 192, size: SIZE };
 
-    /// Both sides of one ring, the indexes of which start at `start`.
+    /// Creates both sides of one ring with indexes that start at `start`.
     fn pair(start: u32) -> (Producer<u64>, Consumer<u64>) {
         let map = Arc::new(MemoryMap::anonymous(4096).unwrap());
         let ring = Ring::<u64>::new(Arc::clone(&map), LAYOUT).unwrap();
@@ -257,7 +259,7 @@ mod tests {
         (producer, Consumer::new(map, LAYOUT).unwrap())
     }
 
-    /// A small generator of operations (xorshift), so that a failure is repeated by its seed.
+    /// xorshift random number generator: the seed reproduces a failure.
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_behaves_as_a_queue_whatever_is_done_in_whatever_order() {
+    fn ring_behaves_as_a_queue_under_random_operations() {
         for seed in 1..200 {
             let mut state = seed * 0x9e37_79b9;
             // The indexes overflow within the run.
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_is_taken_back_in_its_place() {
+    fn published_entries_can_be_withdrawn_in_place() {
         let (mut producer, mut consumer) = pair(5);
         (0..6).for_each(|entry| producer.push(entry));
         producer.publish();
@@ -317,7 +319,7 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| producer.void(&mut cursor, 99)).collect();
         assert_eq!(taken, [2, 3, 4, 5]);
         assert_eq!((producer.waiting(), producer.room()), (4, SIZE - 4));
-        // A consumer that knew how far the producer was finds nothing that was taken back.
+        // A consumer that cached the producer index skips the withdrawn entries.
         producer.push(7);
         producer.publish();
         let read: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_cross_between_threads_whole_and_in_order() {
+    fn entries_cross_threads_intact_and_in_order() {
         const COUNT: u64 = 100_000;
         let (mut producer, mut consumer) = pair(u32::MAX - 1000);
         let reader = std::thread::spawn(move || {
@@ -355,13 +357,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a full ring")]
-    fn a_full_ring_takes_no_more() {
+    fn push_to_a_full_ring_panics() {
         let (mut producer, _consumer) = pair(0);
         (0..=u64::from(SIZE)).for_each(|entry| producer.push(entry));
     }
 
     #[test]
-    fn a_layout_outside_its_mapping_is_refused() {
+    fn layout_outside_its_mapping_is_rejected() {
         let map = Arc::new(MemoryMap::anonymous(4096).unwrap());
         let layout = Layout { size: 1024, ..LAYOUT };
         assert!(Producer::<u64>::new(Arc::clone(&map), layout).is_err());

@@ -1,4 +1,4 @@
-//! One AF_XDP socket: its memory, its rings, its calls.
+//! One AF_XDP socket with its memory, rings and system calls.
 
 use std::io;
 use std::mem::size_of;
@@ -17,23 +17,23 @@ use crate::namespace::InterfaceName;
 use crate::system::memory_map::MemoryMap;
 use crate::system::socket::{Plain, Socket, wait_any_readable};
 
-/// `XDP_PACKET_HEADROOM`: what the kernel keeps free before an arriving frame.
+/// `XDP_PACKET_HEADROOM`: bytes that the kernel keeps free before a received frame.
 const HEADROOM_BYTES: usize = 256;
-/// The largest chunk: a page.
+/// The largest chunk: one page.
 const CHUNK_BYTES_MAX: usize = 4096;
 const CHUNK_BYTES_MIN: usize = 2048;
-/// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.17): frames that one call of a copying socket sends.
+/// `XDP_MAX_TX_SKB_BUDGET` (Linux 6.17): frames that one call sends in copy mode.
 const MAX_TRANSMIT_BUDGET: i32 = 9;
 
-/// The kernel sets a queue or an interface free some time after the last descriptor was closed,
-/// so one that is in use is asked for again for a third of a second.
+/// The kernel releases a queue or an interface some time after the last descriptor was closed. So
+/// opening one that is in use is retried for a third of a second.
 const RELEASE_WAIT: StdDuration = StdDuration::from_millis(5);
 const RELEASE_WAITS_MAX: u32 = 64;
 
 /// A bound socket, shared by the halves of a port.
 pub(super) struct XdpSocket {
     socket: Socket,
-    /// An AF_XDP socket does not answer questions about interfaces; this one does.
+    /// Socket for interface ioctls, which an AF_XDP socket does not support.
     questions: Socket,
     pub(super) interface: InterfaceName,
     pub(super) zero_copy: bool,
@@ -41,14 +41,14 @@ pub(super) struct XdpSocket {
     pub(super) busy_poll: bool,
 }
 
-/// A queue that was just opened.
+/// An opened queue.
 pub(super) struct Queue {
     pub(super) socket: Arc<XdpSocket>,
     pub(super) transmit: Option<TransmitHalf>,
     pub(super) receive: Option<ReceiveHalf>,
 }
 
-/// What a transmitting half works with.
+/// Resources of the transmitting half.
 pub(super) struct TransmitHalf {
     pub(super) chunks: Chunks,
     pub(super) transmit: Producer<libc::xdp_desc>,
@@ -56,7 +56,7 @@ pub(super) struct TransmitHalf {
     pub(super) frame_length_max: usize,
 }
 
-/// What a receiving half works with.
+/// Resources of the receiving half.
 pub(super) struct ReceiveHalf {
     pub(super) chunks: Chunks,
     pub(super) receive: Consumer<libc::xdp_desc>,
@@ -65,7 +65,7 @@ pub(super) struct ReceiveHalf {
 }
 
 impl Queue {
-    /// Opens a socket and binds it to a queue. To be called in the interface's namespace.
+    /// Opens a socket and binds it to a queue. Call this in the interface's namespace.
     pub(super) fn open(
         options: &AfXdpOptions,
         link: &Link,
@@ -100,13 +100,13 @@ impl Queue {
                 .and_then(|()| set(libc::SO_BUSY_POLL_BUDGET, poll.budget))
                 .is_ok()
         });
-        // Without it a call sends 32 frames, and the flush calls more often.
+        // Without this option a call sends 32 frames, and a flush needs more calls.
         let _ = socket.set_option(libc::SOL_XDP, MAX_TRANSMIT_BUDGET, &options.transmit_frames);
 
         let need_wakeup = bind(&socket, options, link.index, number)?;
         let found: libc::xdp_options = socket
             .option(libc::SOL_XDP, libc::XDP_OPTIONS)
-            .map_err(options.system("asking for the socket's mode"))?;
+            .map_err(options.system("reading XDP_OPTIONS"))?;
         let zero_copy = found.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         let transmit = rings.transmit.map(|transmit| TransmitHalf {
             chunks: memory.chunks(0, transmit_chunks),
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-/// Binds, and says whether the kernel will tell when it wants to be called (Linux 5.4).
+/// Binds the socket; returns whether the kernel supports need-wakeup (Linux 5.4).
 fn bind(
     socket: &Socket,
     options: &AfXdpOptions,
@@ -166,7 +166,7 @@ fn bind(
     })
 }
 
-/// Repeats what finds something in use, a bounded number of times.
+/// Retries an operation while it fails with `EBUSY`, at most [`RELEASE_WAITS_MAX`] times.
 pub(super) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..RELEASE_WAITS_MAX {
         match attempt() {
@@ -180,28 +180,28 @@ pub(super) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::R
 }
 
 impl XdpSocket {
-    /// Tells the kernel that there are frames to send, and does its work where it copies.
+    /// Wakes the kernel to send frames. In copy mode the call does the work.
     pub(super) fn wake_transmission(&self) -> io::Result<()> {
         self.socket.send(&[], libc::MSG_DONTWAIT).map(|_| ())
     }
 
-    /// Tells the kernel that there is room for frames, and does its work where it busy-polls.
+    /// Wakes the kernel to receive frames. With busy polling the call does the work.
     pub(super) fn wake_reception(&self) -> io::Result<()> {
         self.socket.receive(&mut [], libc::MSG_DONTWAIT).map(|_| ())
     }
 
-    /// What the kernel counts for this socket; zeroes where it cannot be asked.
+    /// Reads the kernel's statistics of this socket; zeroes on error.
     pub(super) fn statistics(&self) -> libc::xdp_statistics {
         let statistics = self.socket.option(libc::SOL_XDP, libc::XDP_STATISTICS);
         statistics.unwrap_or_else(|_| libc::xdp_statistics::zeroed())
     }
 
-    /// Whether the kernel is to be called whatever its rings say.
+    /// Whether every batch needs a wake-up call, whatever the rings' flags.
     pub(super) fn must_always_wake(&self) -> bool {
         self.busy_poll || !self.need_wakeup
     }
 
-    /// Looks whether the interface is there and up.
+    /// Checks that the interface exists and is up.
     pub(super) fn check_interface(&self) -> Result<(), PortError> {
         match self.questions.interface_flags(self.interface.name()) {
             None => Err(self.interface.is_gone()),
@@ -210,8 +210,7 @@ impl XdpSocket {
         }
     }
 
-    /// Waits until frames have arrived at one of these, for so long at most; returns early on a
-    /// signal.
+    /// Waits up to `patience` for frames on one of these sockets. Returns early on a signal.
     pub(super) fn wait<'a>(sockets: impl Iterator<Item = &'a Self>, patience: Duration) {
         wait_any_readable(sockets.map(|socket| &socket.socket), patience);
     }
@@ -221,7 +220,7 @@ impl XdpSocket {
     }
 }
 
-/// The rings of a socket. Fill and completion ring must be there even where they stay empty.
+/// The rings of a socket. Fill and completion ring must exist even if they stay empty.
 struct Rings {
     fill: Producer<u64>,
     completion: Consumer<u64>,
@@ -230,9 +229,9 @@ struct Rings {
 }
 
 impl Rings {
-    /// Each ring holds all frames that may ever be in it, so none is ever full. Where the kernel
-    /// consumes, that is twice the frames: it says how far it has read only after a whole
-    /// batch, and meanwhile the frames of that batch may come back and be put in once more.
+    /// Each ring has room for all its frames, so none is ever full. The rings that the kernel
+    /// consumes have twice the size: the kernel publishes its index only after a whole batch. In
+    /// the meantime, frames of that batch may return and be pushed again.
     fn make(socket: &Socket, options: &AfXdpOptions) -> io::Result<Self> {
         let set = |name, size: u32| socket.set_option(libc::SOL_XDP, name, &size);
         let (fill_size, receive_size) = (options.receive_frames * 2, options.receive_frames);

@@ -1,4 +1,4 @@
-//! The sending half.
+//! The transmitting half of an AF_XDP port.
 
 use std::sync::Arc;
 
@@ -12,39 +12,38 @@ use super::ring::{Consumer, Producer, VoidCursor};
 use super::socket::{TransmitHalf, XdpSocket};
 use crate::link::Link;
 
-/// Frames worth queueing before a flush: a copying socket without the larger budget sends 32
-/// a call.
+/// Frames of one burst: in copy mode without the larger budget, one call sends 32 frames.
 const BURST: usize = 32;
-/// Calls that one flush makes at most: enough for all frames of the largest port at 32 a call.
+/// Highest number of calls of one flush: enough for all frames of the largest port at 32 a call.
 const CALLS_MAX: u32 = 1024;
-/// After so many flushes in a row that moved nothing, the interface is looked at.
+/// Number of consecutive flushes without progress after which the port checks the interface.
 const STALLS_PER_LOOK: u32 = 4096;
-/// What the kernel passes over: longer than a chunk, outside of the memory, with unknown options.
+/// A descriptor that the kernel skips: longer than a chunk, outside the UMEM, with unknown options.
 const VOID: libc::xdp_desc = libc::xdp_desc { addr: u64::MAX, len: u32::MAX, options: u32::MAX };
 
-/// Sends through one transmit queue.
+/// Transmits through one transmit queue.
 ///
-/// Frames leave with the flush, in order. A frame counts as sent when it came back through the
-/// completion ring: the device, or on a copying socket the driver, has let go of it. One that the
-/// driver dropped at once counts as failed, and so does one that [`Capabilities::accepts`] says
-/// no to.
+/// A flush sends the queued frames in order. A frame counts as sent when it returns through the
+/// completion ring: the device, or in copy mode the driver, has released it. A frame that the
+/// driver dropped at once counts as failed, and so does a frame that [`Capabilities::accepts`]
+/// rejects.
 pub struct AfXdpTransmit {
     socket: Arc<XdpSocket>,
     chunks: Chunks,
     transmit: Producer<libc::xdp_desc>,
     completion: Consumer<u64>,
     free: Vec<u32>,
-    /// For each chunk: the length of the frame in it, and whether the driver dropped it.
+    /// For each chunk, the length of its frame and whether the driver dropped it.
     frames: Box<[InFlight]>,
     in_flight: usize,
     stalls: u32,
-    /// Whether entries of the ring were taken back that the kernel has not passed over yet.
+    /// Whether the ring contains withdrawn entries that the kernel has not skipped yet.
     has_voids: bool,
     capabilities: Capabilities,
     counters: TransmitCounters,
 }
 
-/// What is known of the frame in a chunk.
+/// State of the frame in a chunk.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFlight {
     length: u32,
@@ -75,14 +74,14 @@ impl AfXdpTransmit {
         }
     }
 
-    /// Takes back what the kernel is done with; returns how many frames that were.
+    /// Collects completed frames; returns their number.
     fn collect(&mut self) -> usize {
         let mut count = 0;
         while let Some(address) = self.completion.pop() {
-            // Every address was put in by `send`; the kernel makes up none.
+            // `send` pushed every address, and the kernel returns only those.
             let Some((index, _)) = self.chunks.locate(address) else { continue };
             let frame = std::mem::take(&mut self.frames[index as usize]);
-            // One that was taken back meanwhile, with its interface down, is not in flight.
+            // Skip a frame that `abort` withdrew while the interface was down: it is not in flight.
             if frame.length == 0 {
                 continue;
             }
@@ -100,7 +99,7 @@ impl AfXdpTransmit {
         count
     }
 
-    /// Lets the kernel send. A copying socket does all work inside the call.
+    /// Makes the kernel send. In copy mode the call does all the work.
     fn wake(&mut self) -> Result<(), PortError> {
         let mut waiting = self.transmit.waiting();
         for _ in 0..CALLS_MAX {
@@ -112,16 +111,17 @@ impl AfXdpTransmit {
             waiting = self.transmit.waiting();
             let moved = waiting < before;
             let Err(reason) = outcome else {
-                // The device goes on by itself; a copying socket has sent its budget.
+                // In zero-copy mode the device continues by itself. In copy mode the call sent its
+                // budget.
                 if self.socket.zero_copy || !moved {
                     return Ok(());
                 }
                 continue;
             };
             match reason.raw_os_error() {
-                // The driver dropped the frame that was taken last.
+                // The driver dropped the frame that the kernel consumed last.
                 Some(libc::EBUSY) if moved && !self.socket.zero_copy => self.note_drop(),
-                // More frames are waiting than one call sends.
+                // One call does not send all waiting frames.
                 Some(libc::EAGAIN) if moved => {}
                 Some(libc::EAGAIN | libc::EBUSY | libc::EINTR) => {
                     self.counters.retried_again += 1;
@@ -137,9 +137,9 @@ impl AfXdpTransmit {
         Ok(())
     }
 
-    /// A frame that the kernel has not read is free again.
+    /// Frees the chunk of a frame that the kernel has not read, and counts it as unsent.
     fn take_back(&mut self, descriptor: libc::xdp_desc) {
-        // What was taken back before is in no chunk.
+        // `locate` fails for an entry that was withdrawn before.
         let Some((index, _)) = self.chunks.locate(descriptor.addr) else { return };
         self.frames[index as usize] = InFlight::default();
         self.free.push(index);
@@ -147,8 +147,8 @@ impl AfXdpTransmit {
         self.in_flight -= 1;
     }
 
-    /// Whether there is room for another frame beside those that are taken, while entries that were
-    /// taken back are in the ring.
+    /// Whether the ring has room for another frame besides the taken ones. Needed only while
+    /// withdrawn entries occupy the ring.
     #[cold]
     fn has_room(&mut self) -> bool {
         let taken = self.frames.len() - self.free.len() - self.in_flight;
@@ -227,9 +227,9 @@ impl Transmit for AfXdpTransmit {
     }
 
     fn abort(&mut self) {
-        // The kernel reads the ring of a copying socket in calls of this process only, so what
-        // it has not read can be taken back. A device reads whenever it likes: there, only what
-        // it was not told of is taken back, and the rest leaves within microseconds.
+        // In copy mode the kernel reads the ring only during calls of this process, so unread
+        // entries can be withdrawn. In zero-copy mode the device reads at any time: only
+        // unpublished entries are withdrawn, and the rest leaves within microseconds.
         while let Some(descriptor) = self.transmit.unwrite() {
             self.take_back(descriptor);
         }

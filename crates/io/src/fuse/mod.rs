@@ -1,9 +1,8 @@
-//! A small file system that this process serves (the kernel's FUSE, `linux/fuse.h`): directories,
-//! symbolic links, and files that are text made when they are read and commands when they are
-//! written to.
+//! A small FUSE file system (`linux/fuse.h`) with directories, symbolic links and control files.
+//! Reading a file generates its text; writing to a file runs a command.
 //!
-//! One write of a process is one command, and returns when it has been answered; so a command may
-//! take as long as what it starts. Nothing is cached: a file is there as long as [`Files`] says so.
+//! Each write is one command and returns after the command's answer, which may take as long as the
+//! work that it starts. The kernel caches nothing: a file exists as long as [`Files`] finds it.
 
 mod protocol;
 
@@ -15,39 +14,39 @@ use std::sync::Arc;
 
 use protocol::{Operation, Out, Request};
 
-/// What is at a path.
+/// Kind of node at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A directory.
     Directory,
     /// A file that can be read and written.
     File,
-    /// A symbolic link to there.
+    /// A symbolic link to this target.
     Link(String),
 }
 
-/// The files that are served. Paths are relative to the root, which is "".
+/// Contents of the file system. Paths are relative to the root, which is "".
 pub trait Files {
-    /// What is at a path.
+    /// Returns the kind of node at `path`; `None` if there is none.
     fn find(&self, path: &str) -> Option<Node>;
 
-    /// The names in a directory.
+    /// Lists the names in a directory.
     fn names(&self, directory: &str) -> Vec<String>;
 
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
-    /// The system's number of the error that the reader is told.
+    /// The error number that the reading process gets.
     fn read(&self, path: &str) -> Result<String, i32>;
 
-    /// What a process wrote to a file. It waits for the answer.
+    /// Runs the command that a process wrote to a file. The process blocks until `answer` is given.
     fn write(&self, path: &str, text: &[u8], answer: Answer);
 
-    /// A signal came to a process that waits for an answer.
+    /// Reports that a process which waits for an answer got a signal.
     fn interrupted(&self);
 }
 
-/// The answer that a process waits for that wrote to a file. Dropped unused, it is `EIO`.
+/// The pending answer to a write. If it is dropped without an answer, the writer gets `EIO`.
 #[derive(Debug)]
 pub struct Answer {
     device: Arc<File>,
@@ -57,7 +56,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// All was taken, or the system's number of an error.
+    /// Completes the write: all bytes are accepted, or it fails with an error number.
     pub fn give(mut self, outcome: Result<(), i32>) {
         self.send(outcome);
     }
@@ -76,45 +75,45 @@ impl Drop for Answer {
     }
 }
 
-/// A connection to the kernel's FUSE, not mounted yet.
+/// A connection to the kernel's FUSE driver, not mounted yet.
 #[derive(Debug)]
 pub struct Connection {
     device: Arc<File>,
 }
 
-/// Directories and links, and files in use at once, that may become known at most.
+/// Highest number of known directories and links, and of files in use.
 const NODES_MAX: usize = 1 << 16;
-/// Files that may be open at once.
+/// Highest number of open files.
 const HANDLES_MAX: usize = 4096;
-/// Where the numbers of files begin; those of directories and links are lower.
+/// First node number of files; directories and links have lower numbers.
 const FIRST_FILE: u64 = 1 << 32;
 
 impl Connection {
     /// Opens `/dev/fuse`.
     ///
     /// # Errors
-    /// Where the kernel has no FUSE, or this process may not use it.
+    /// Fails if the kernel has no FUSE, or this process may not open the device.
     pub fn open() -> io::Result<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse")?;
         Ok(Self { device: Arc::new(device) })
     }
 
-    /// The options that `mount` wants for it.
+    /// Options for `mount(2)`.
     pub(crate) fn mount_options(&self) -> String {
         let device = self.device.as_raw_fd();
         format!("fd={device},rootmode=40555,user_id=0,group_id=0,allow_other,default_permissions")
     }
 
-    /// The same connection, for the thread that serves.
+    /// Returns a second handle on the connection, for the thread that serves.
     #[must_use]
     pub fn share(&self) -> Self {
         Self { device: Arc::clone(&self.device) }
     }
 
-    /// Serves until the file system is unmounted; to be called when it is mounted.
+    /// Serves requests until the file system is unmounted. Call this once it is mounted.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of `read(2)` on the device.
     pub fn serve(self, files: &impl Files) -> io::Result<()> {
         let mut server = Server {
             device: self.device,
@@ -132,7 +131,7 @@ impl Connection {
                 Err(error) => match error.raw_os_error() {
                     // Unmounted.
                     Some(libc::ENODEV) => return Ok(()),
-                    // The request was taken back before it was read, or a signal came.
+                    // The kernel cancelled the request before it was read, or a signal came.
                     Some(libc::ENOENT | libc::EINTR | libc::EAGAIN) => continue,
                     _ => return Err(error),
                 },
@@ -144,7 +143,7 @@ impl Connection {
     }
 }
 
-/// Sends an answer; where nobody waits any more the kernel refuses it, which does no harm.
+/// Sends an answer. The kernel rejects it if the request no longer exists, which is harmless.
 fn reply(device: &File, unique: u64, outcome: Result<Out, i32>) {
     let message = protocol::answer(unique, outcome);
     let mut device = device;
@@ -154,12 +153,12 @@ fn reply(device: &File, unique: u64, outcome: Result<Out, i32>) {
 struct Server<'a, F> {
     device: Arc<File>,
     files: &'a F,
-    /// The path of each directory and link; node 1, the root, comes first.
+    /// Path of each directory and link; node 1, the root, is the first.
     folders: Vec<String>,
-    /// The path of each file, as often as it was looked up.
+    /// Path of each file node. Each lookup of a file creates a new node.
     in_use: BTreeMap<u64, String>,
     next_file: u64,
-    /// What open files read, made when they are read from the beginning.
+    /// Contents of open files, generated by a read at offset 0.
     handles: BTreeMap<u64, Vec<u8>>,
     next_handle: u64,
 }
@@ -221,7 +220,7 @@ impl<F: Files> Server<'_, F> {
         self.files.find(path).ok_or(libc::ENOENT)
     }
 
-    /// The number of what has been looked up: of a file a new one.
+    /// Returns the node number of a path; a file gets a new number at each lookup.
     fn number(&mut self, path: String, kind: &Node) -> Result<u64, i32> {
         if *kind == Node::File {
             if self.in_use.len() == NODES_MAX {
@@ -247,7 +246,7 @@ impl<F: Files> Server<'_, F> {
         let path = joined(directory, name);
         let kind = self.kind(&path)?;
         let node = self.number(path, &kind)?;
-        // Number, generation, and how long both may be remembered: not at all.
+        // Node number, generation, and two cache timeouts of zero: the kernel must not cache.
         let entry = Out::new().u64(node).u64(0).u64(0).u64(0).u32(0).u32(0);
         Ok(protocol::attributes(entry, node, &kind))
     }
@@ -280,7 +279,7 @@ impl<F: Files> Server<'_, F> {
         for (index, name) in names.iter().enumerate().skip(first) {
             let path = joined(directory, name);
             let kind = if index < 2 { Ok(Node::Directory) } else { self.kind(&path) };
-            // What has gone meanwhile is left out.
+            // Skip an entry that has disappeared in the meantime.
             let Ok(kind) = kind else { continue };
             if !out.push_entry(index as u64 + 1, name, &kind, size as usize) {
                 break;

@@ -1,37 +1,37 @@
-//! Requests and answers of `linux/fuse.h`, in the machine's byte order.
+//! Requests and answers of `linux/fuse.h`, in native byte order.
 
 use super::Node;
 
-/// More than the kernel sends at once, given [`WRITE_BYTES_MAX`].
+/// Size of the receive buffer: larger than any request, given [`WRITE_BYTES_MAX`].
 pub(super) const BUFFER_BYTES: usize = 64 * 1024;
-/// What one write may have: a command is far shorter.
+/// Longest write in bytes; commands are far shorter.
 const WRITE_BYTES_MAX: u32 = 16 * 1024;
 
 const HEADER_BYTES: usize = 40;
 const ANSWER_HEADER_BYTES: usize = 16;
 
 const MAJOR: u32 = 7;
-/// The newest version of the protocol that is spoken here (Linux 5.4).
+/// Newest minor version of the protocol that this code supports (Linux 5.4).
 const MINOR: u32 = 31;
-/// `FUSE_ATOMIC_O_TRUNC`: opening truncates by itself, which is nothing here.
+/// `FUSE_ATOMIC_O_TRUNC`: the kernel passes `O_TRUNC` to open, which ignores it here.
 const ATOMIC_TRUNCATE: u32 = 1 << 3;
-/// `FOPEN_DIRECT_IO`: each read and write comes here as it is.
+/// `FOPEN_DIRECT_IO`: the kernel passes each read and write through without caching.
 const DIRECT: u32 = 1;
 
-/// `FUSE_UNKNOWN_INO`: a directory does not tell the numbers of what is in it.
+/// `FUSE_UNKNOWN_INO`: a directory listing does not report node numbers.
 const UNKNOWN_NUMBER: u64 = 0xffff_ffff;
 
 /// One request of the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request<'a> {
-    /// What its answer is for.
+    /// Identifier that the answer repeats.
     pub(super) unique: u64,
-    /// Which node it is about; 0: none.
+    /// Node number of the request; 0 for none.
     pub(super) node: u64,
     pub(super) operation: Operation<'a>,
 }
 
-/// What is asked for.
+/// Operation code and arguments of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Operation<'a> {
     Init {
@@ -42,7 +42,7 @@ pub(super) enum Operation<'a> {
     },
     Attributes,
     ReadLink,
-    /// A file or a directory.
+    /// Opens a file or a directory.
     Open,
     Read {
         handle: u64,
@@ -59,31 +59,31 @@ pub(super) enum Operation<'a> {
         offset: u64,
         size: u32,
     },
-    /// There are no files but those that are there.
+    /// Creates a file, which this file system does not support.
     Create,
-    /// The kernel does not use these numbers any more. Asks for no answer.
+    /// The kernel no longer uses these node numbers. Has no answer.
     Forget {
         nodes: Vec<u64>,
     },
-    /// The process that waits for an answer got a signal. Asks for no answer.
+    /// A process that waits for an answer got a signal. Has no answer.
     Interrupt,
-    /// What the kernel does without.
+    /// An operation that this file system does not implement.
     Other,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a request; `None` where it is shorter than it says.
+    /// Parses a request; `None` if it is too short.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let body = bytes.get(HEADER_BYTES..)?;
         let operation = match u32_at(bytes, 4)? {
             1 => Operation::LookUp { name: name(body)? },
             2 => Operation::Forget { nodes: vec![u64_at(bytes, 16)?] },
-            // How many, what is unused, and for each its number and how often it was looked up.
+            // Count, padding, and for each node its number and its lookup count.
             42 => {
                 let entries = body.get(8..)?.chunks_exact(16).take(u32_at(body, 0)? as usize);
                 Operation::Forget { nodes: entries.filter_map(|entry| u64_at(entry, 0)).collect() }
             }
-            // FUSE_GETATTR and FUSE_SETATTR: what is set stays as it was.
+            // FUSE_GETATTR and FUSE_SETATTR: setting attributes has no effect.
             3 | 4 => Operation::Attributes,
             5 => Operation::ReadLink,
             14 | 27 => Operation::Open,
@@ -135,8 +135,8 @@ impl Out {
         self
     }
 
-    /// Adds an entry of a directory (`struct fuse_dirent`) where there is room for it within
-    /// `size` bytes. `next` is the offset behind it.
+    /// Appends a directory entry (`struct fuse_dirent`) if it fits within `size` bytes. `next` is
+    /// the offset of the following entry.
     pub(super) fn push_entry(&mut self, next: u64, name: &str, kind: &Node, size: usize) -> bool {
         let length = (24 + name.len()).next_multiple_of(8);
         if self.0.len() + length > size {
@@ -144,7 +144,7 @@ impl Out {
         }
         let end = self.0.len() + length;
         let out = std::mem::take(self).u64(UNKNOWN_NUMBER).u64(next);
-        // The type is the upper bits of the mode.
+        // The entry type is the upper bits of the mode.
         let out = out.u32(name.len() as u32).u32(mode(kind) >> 12);
         *self = out.bytes(name.as_bytes());
         self.0.resize(end, 0);
@@ -152,7 +152,7 @@ impl Out {
     }
 }
 
-/// An answer: its header and its body, or the number of an error.
+/// Encodes an answer: header and body, or an error number.
 pub(super) fn answer(unique: u64, outcome: Result<Out, i32>) -> Vec<u8> {
     let (error, body) = match outcome {
         Ok(body) => (0, body),
@@ -162,29 +162,29 @@ pub(super) fn answer(unique: u64, outcome: Result<Out, i32>) -> Vec<u8> {
     Out::new().u32(length).u32(error.cast_unsigned()).u64(unique).bytes(&body.0).0
 }
 
-/// `struct fuse_init_out`, for a kernel of this minor version.
+/// Encodes `struct fuse_init_out` for a kernel with this minor version.
 pub(super) fn initialized(minor: u32) -> Out {
     let out = Out::new().u32(MAJOR).u32(minor.min(MINOR)).u32(0).u32(ATOMIC_TRUNCATE);
-    // Background requests (the kernel's choice), longest write, granularity of times in ns,
-    // pages of a request and alignment (the kernel's choice), what is unused.
+    // Background requests (kernel default), longest write, time granularity in ns, pages of a
+    // request and alignment (kernel default), unused.
     let out = out.u16(0).u16(0).u32(WRITE_BYTES_MAX).u32(1).u16(0).u16(0);
     out.bytes(&[0; 32])
 }
 
-/// `struct fuse_open_out`.
+/// Encodes `struct fuse_open_out`.
 pub(super) fn opened(handle: u64) -> Out {
     Out::new().u64(handle).u32(DIRECT).u32(0)
 }
 
-/// Adds `struct fuse_attr`.
+/// Appends `struct fuse_attr`.
 pub(super) fn attributes(out: Out, node: u64, kind: &Node) -> Out {
-    // As in /proc, files are of size 0 and have as much as is read from them.
+    // As in /proc, files report size 0 whatever a read returns.
     let size = match kind {
         Node::Link(target) => target.len() as u64,
         Node::Directory | Node::File => 0,
     };
     let out = out.u64(node).u64(size).u64(0);
-    // Times of access, of change and of change of state: seconds, then nanoseconds.
+    // Times of access, modification and status change: seconds, then nanoseconds.
     let out = out.u64(0).u64(0).u64(0).u32(0).u32(0).u32(0);
     // Mode, links, owner, group, device, block size, flags.
     out.u32(mode(kind)).u32(1).u32(0).u32(0).u32(0).u32(4096).u32(0)
@@ -198,7 +198,7 @@ fn mode(kind: &Node) -> u32 {
     }
 }
 
-/// A name up to its terminating zero.
+/// Decodes a name up to its terminating null byte.
 fn name(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&bytes[..end]).ok()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_and_short_ones_refused() {
+    fn requests_parse_and_truncated_ones_do_not() {
         let write = Out::new().u64(9).u64(0).u32(6).u32(0).u64(0).u32(0).u32(0);
         let write = write.bytes(b"start\n").0;
         let bytes = request(16, &write);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_are_forgotten_that_the_kernel_names() {
+    fn forget_and_batch_forget_list_all_node_numbers() {
         fn forgotten(bytes: &[u8]) -> Option<Operation<'_>> {
             Request::parse(bytes).map(|request| request.operation)
         }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_the_sizes_of_the_kernels_structures() {
+    fn answers_match_the_kernel_structure_sizes() {
         let body = |out: Out| answer(1, Ok(out)).len() - ANSWER_HEADER_BYTES;
         assert_eq!(body(initialized(45)), 64);
         assert_eq!(body(opened(1)), 16);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_listed_as_far_as_there_is_room() {
+    fn directory_entries_stop_at_the_size_limit() {
         let mut out = Out::new();
         assert!(out.push_entry(1, "pgctrl", &Node::File, 64));
         assert_eq!(out.0.len(), 32);

@@ -11,22 +11,22 @@ const ADDRESS_HEADER_BYTES: usize = 8;
 /// An address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddress {
-    /// The interface's index.
+    /// Index of the interface.
     pub index: u32,
-    /// The address; of a point-to-point interface that of the other end.
+    /// The address; on a point-to-point interface, the address of the peer.
     pub address: IpAddr,
-    /// How many of its bits are the network's.
+    /// Prefix length in bits.
     pub length: u8,
-    /// Whether it is for this link only (`RT_SCOPE_LINK`).
+    /// Whether the scope is link-local (`RT_SCOPE_LINK`).
     pub is_link_local: bool,
-    /// Whether nobody has found out yet that it is no other's too (RFC 4862 section 5.4).
+    /// Whether duplicate address detection is still in progress (RFC 4862 section 5.4).
     pub is_tentative: bool,
 }
 
-/// All addresses of a namespace's interfaces, in the kernel's order.
+/// Lists the addresses of all interfaces in a namespace, in the kernel's order.
 ///
 /// # Errors
-/// As [`super::list`].
+/// Same as [`super::list`].
 pub fn addresses(namespace: &Namespace) -> Result<Vec<LinkAddress>, LinkError> {
     namespace.enter(|| {
         let mut found = Vec::new();

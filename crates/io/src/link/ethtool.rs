@@ -1,6 +1,7 @@
 //! The ethtool ioctl (`linux/ethtool.h`): driver, rings, channels, offloads, speed.
 //!
-//! Its structures are arrays of 32-bit words with some text, and are treated as such.
+//! The structures of ethtool are arrays of 32-bit words and some strings; this code treats them as
+//! word arrays.
 
 use std::io;
 
@@ -17,10 +18,10 @@ const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const SIOCETHTOOL: u64 = 0x8946;
 
-/// `SPEED_UNKNOWN`: the driver does not know, or there is no link.
+/// `SPEED_UNKNOWN`: the driver does not know the speed, or there is no link.
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// `struct ifreq`, of which the ioctl uses the name and one pointer.
+/// `struct ifreq`; the ioctl uses only the name and the data pointer.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -28,7 +29,7 @@ struct InterfaceRequest {
     rest: [u8; 16],
 }
 
-/// Asks about one interface through any socket of its namespace.
+/// Queries one interface through any socket of its network namespace.
 #[derive(Debug)]
 pub(super) struct Ethtool<'a> {
     socket: &'a Socket,
@@ -40,7 +41,7 @@ impl<'a> Ethtool<'a> {
         Self { socket, interface }
     }
 
-    /// Runs the command in the first word; the answer overwrites the words.
+    /// Runs the command in the first word. The kernel overwrites the words with its answer.
     fn run<const WORDS: usize>(&self, words: &mut [u32; WORDS]) -> io::Result<()> {
         let mut request =
             InterfaceRequest { name: [0; libc::IFNAMSIZ], data: words.as_mut_ptr(), rest: [0; 16] };
@@ -54,7 +55,7 @@ impl<'a> Ethtool<'a> {
         Ok(())
     }
 
-    /// Name and version of the driver.
+    /// Returns the names and versions of driver, firmware and bus.
     pub(super) fn driver(&self) -> Option<Driver> {
         // cmd, then driver, version, fw_version, bus_info, erom_version (32 bytes each), 12
         // reserved bytes and 5 numbers.
@@ -69,9 +70,9 @@ impl<'a> Ethtool<'a> {
         Some(Driver { name: string(1), version: string(9), firmware: string(17), bus: string(25) })
     }
 
-    /// Queues in use and the most there can be.
+    /// Returns the queue counts and their maximum.
     pub(super) fn queues(&self) -> Option<Queues> {
-        // cmd; most rx, tx, other, combined; current rx, tx, other, combined.
+        // cmd; maximum rx, tx, other, combined; current rx, tx, other, combined.
         let mut words = [0_u32; 9];
         words[0] = ETHTOOL_GCHANNELS;
         self.run(&mut words).ok()?;
@@ -84,9 +85,9 @@ impl<'a> Ethtool<'a> {
         })
     }
 
-    /// Descriptors in the rings.
+    /// Returns the ring sizes in descriptors.
     pub(super) fn rings(&self) -> Option<RingSizes> {
-        // cmd; most rx, mini, jumbo, tx; current rx, mini, jumbo, tx.
+        // cmd; maximum rx, mini, jumbo, tx; current rx, mini, jumbo, tx.
         let mut words = [0_u32; 9];
         words[0] = ETHTOOL_GRINGPARAM;
         self.run(&mut words).ok()?;
@@ -94,12 +95,12 @@ impl<'a> Ethtool<'a> {
         Some(RingSizes { receive, receive_max, transmit, transmit_max })
     }
 
-    /// Whether generic receive offload is on.
+    /// Whether generic receive offload (GRO) is on.
     pub(super) fn receive_offload(&self) -> Option<bool> {
         self.is_on(ETHTOOL_GGRO)
     }
 
-    /// Whether segmentation offload of TCP is on.
+    /// Whether TCP segmentation offload (TSO) is on.
     pub(super) fn segmentation_offload(&self) -> Option<bool> {
         self.is_on(ETHTOOL_GTSO)
     }
@@ -110,10 +111,10 @@ impl<'a> Ethtool<'a> {
         Some(words[1] != 0)
     }
 
-    /// Megabits a second, as the driver says.
+    /// Returns the link speed in Mbit/s as reported by the driver.
     pub(super) fn speed_megabits(&self) -> Option<u32> {
-        // 12 words of settings, then three masks of up to 127 words each. The first call asks
-        // how long a mask is; the kernel answers with the negative length.
+        // 12 words of settings, then three masks of up to 127 words each. The first call reads the
+        // length of a mask, which the kernel returns as a negative number.
         let mut words = [0_u32; 12 + 3 * 127];
         words[0] = ETHTOOL_GLINKSETTINGS;
         self.run(&mut words).ok()?;

@@ -1,32 +1,32 @@
-//! Frames for an interface that got lost right before it, of which no receiver hears.
+//! Counts frames that the kernel or the device drops before a receiver sees them.
 
 use std::io;
 
 use super::netlink::{Netlink, push_attribute};
 use super::{Link, LinkCounters, LinkKind, link_request, parse_link};
 
-/// Which namespace a question is about, by the number that the asker's knows it by
+/// Attribute that selects the namespace of a request, by its ID in the requester's namespace
 /// (`IFLA_TARGET_NETNSID` of `linux/if_link.h`).
 const TARGET_NAMESPACE: u16 = 46;
 
-/// Counts what an interface's device had no room for, and on a virtual cable what the other end found
-/// no room for in the ring between both: the kernel counts that as dropped by the sending end, whatever
-/// else it dropped there.
+/// Counts the frames that the interface's device missed. On a veth it adds the frames that did not
+/// fit into the ring between both ends: the kernel counts those, together with other drops, as
+/// dropped by the sending end.
 #[derive(Debug)]
 pub(crate) struct LossMeter {
     netlink: Netlink,
     index: u32,
-    /// Index and namespace of a virtual cable's other end.
+    /// Index and namespace ID of a veth's peer.
     peer: Option<(u32, Option<i32>)>,
-    /// What was lost before.
+    /// Value of the counters at the start.
     before: u64,
 }
 
 impl LossMeter {
-    /// Counts from now on. To be called in the interface's namespace.
+    /// Starts counting. Call this in the network namespace of the interface.
     ///
     /// # Errors
-    /// Where netlink does not work.
+    /// Fails if netlink fails.
     pub(crate) fn open(link: &Link) -> io::Result<Self> {
         let netlink = Netlink::open(libc::NETLINK_ROUTE, 0)?;
         let peer = link.peer.filter(|_| link.kind == LinkKind::Veth);
@@ -36,12 +36,12 @@ impl LossMeter {
         Ok(meter)
     }
 
-    /// What was lost since it was opened. A system call or two of some microseconds.
+    /// Returns the frames lost since `open`. Makes one or two system calls of some microseconds.
     pub(crate) fn read(&mut self) -> u64 {
         self.lost().saturating_sub(self.before)
     }
 
-    /// What cannot be asked, as an end in a namespace of others, adds nothing.
+    /// Reads the counters. A peer in a namespace that cannot be queried counts as zero.
     fn lost(&mut self) -> u64 {
         let missed = self.counters(self.index, None).receive_missed;
         let Some((index, namespace)) = self.peer else { return missed };

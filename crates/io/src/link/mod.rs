@@ -1,4 +1,4 @@
-//! What is known of an interface: identity, state, driver, queues, offloads, counters.
+//! Properties of an interface: identity, state, driver, queues, offloads, counters.
 
 mod address;
 mod ethtool;
@@ -30,117 +30,116 @@ const ROUTE_HEADER_BYTES: usize = 12;
 /// `struct genlmsghdr`.
 const GENERIC_HEADER_BYTES: usize = 4;
 
-/// Attributes of `IFLA_XDP`, of the generic netlink family `netdev` and of routes that libc
-/// does not have.
+/// Attribute numbers that libc lacks: of `IFLA_XDP` and of the generic netlink family `netdev`.
 const IFLA_XDP_PROG_ID: u16 = 4;
 const NETDEV_COMMAND_DEVICE: u8 = 1;
 const NETDEV_INTERFACE: u16 = 1;
 const NETDEV_XDP_FEATURES: u16 = 3;
 
-/// What an interface is made of.
+/// Kind of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkKind {
-    /// Something with a device behind it, or a virtual one that does not say so.
+    /// A physical device, or a virtual one without `IFLA_INFO_KIND`.
     Physical,
-    /// `lo`.
+    /// The loopback interface, `lo`.
     Loopback,
-    /// One end of a virtual cable.
+    /// One end of a veth pair.
     Veth,
     /// Another virtual device: `bridge`, `bond`, `vlan`, `tun`, `dummy` and so on.
     Other(String),
 }
 
-/// Who drives an interface.
+/// Driver and device of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
-    /// Its name, such as `ixgbe`.
+    /// Driver name, such as `ixgbe`.
     pub name: String,
-    /// Its version; today's drivers give the kernel's.
+    /// Driver version; today's drivers report the kernel version.
     pub version: String,
-    /// The firmware's version; often empty.
+    /// Firmware version; often empty.
     pub firmware: String,
-    /// Where the device sits, such as `0000:01:00.0`; empty for virtual ones.
+    /// Bus address, such as `0000:01:00.0`; empty for virtual devices.
     pub bus: String,
 }
 
-/// How many queues there are in each direction.
+/// Number of queues in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queues {
     /// Receive queues in use.
     pub receive: u32,
     /// Transmit queues in use.
     pub transmit: u32,
-    /// The most receive queues that `ethtool -L` accepts.
+    /// Highest number of receive queues that `ethtool -L` accepts.
     pub receive_max: u32,
-    /// The most transmit queues that `ethtool -L` accepts.
+    /// Highest number of transmit queues that `ethtool -L` accepts.
     pub transmit_max: u32,
 }
 
-/// Descriptors in the rings of each queue.
+/// Ring sizes of each queue, in descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSizes {
-    /// In use for receiving.
+    /// Current receive ring size.
     pub receive: u32,
-    /// The most for receiving.
+    /// Maximum receive ring size.
     pub receive_max: u32,
-    /// In use for transmitting.
+    /// Current transmit ring size.
     pub transmit: u32,
-    /// The most for transmitting.
+    /// Maximum transmit ring size.
     pub transmit_max: u32,
 }
 
-/// What a driver says it can do with XDP (`enum netdev_xdp_act` of `linux/netdev.h`).
+/// XDP features that a driver reports (`enum netdev_xdp_act` of `linux/netdev.h`).
 ///
-/// Those of a veth change while it runs: `transmit` is there while its *peer* has an XDP program
-/// or generic receive offload (as on Linux 6.18), `basic` and `redirect` while it has at least as
-/// many receive queues as its peer has transmit queues.
+/// The features of a veth change while it runs. `transmit` is set while its *peer* has an XDP
+/// program or generic receive offload (as of Linux 6.18). `basic` and `redirect` are set while it
+/// has at least as many receive queues as its peer has transmit queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpFeatures {
-    /// The raw bits.
+    /// Feature bits as the kernel reports them.
     pub bits: u64,
 }
 
 impl XdpFeatures {
-    /// Programs can pass, drop, abort and send back.
+    /// XDP programs may return `XDP_PASS`, `XDP_DROP`, `XDP_ABORTED` and `XDP_TX`.
     pub const fn basic(self) -> bool {
         self.bits & 1 != 0
     }
-    /// Programs can redirect.
+    /// XDP programs may return `XDP_REDIRECT`.
     pub const fn redirect(self) -> bool {
         self.bits & 2 != 0
     }
-    /// Other interfaces can redirect to it (`ndo_xdp_xmit`).
+    /// Other interfaces can redirect frames to this one (`ndo_xdp_xmit`).
     pub const fn transmit(self) -> bool {
         self.bits & 4 != 0
     }
-    /// AF_XDP sockets without copying.
+    /// AF_XDP sockets work in zero-copy mode.
     pub const fn zero_copy(self) -> bool {
         self.bits & 8 != 0
     }
-    /// Programs can run on the device.
+    /// XDP programs can run on the device.
     pub const fn hardware_offload(self) -> bool {
         self.bits & 16 != 0
     }
-    /// Frames of several buffers can be received.
+    /// The driver passes multi-buffer frames to XDP programs.
     pub const fn receive_scatter(self) -> bool {
         self.bits & 32 != 0
     }
-    /// Frames of several buffers can be redirected to it.
+    /// Other interfaces can redirect multi-buffer frames to this one.
     pub const fn transmit_scatter(self) -> bool {
         self.bits & 64 != 0
     }
 }
 
-/// The other end of a veth, or the interface below a virtual one.
+/// The other end of a veth, or the lower interface of a virtual one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its index, in its own namespace.
+    /// Interface index in the peer's namespace.
     pub index: u32,
-    /// The namespace it is in, numbered as this namespace sees it; `None`: the same one.
+    /// Peer's namespace ID as seen from this namespace; `None` if it is the same namespace.
     pub namespace_id: Option<i32>,
 }
 
-/// The kernel's own counters of an interface (`struct rtnl_link_stats64`).
+/// The kernel's counters of an interface (`struct rtnl_link_stats64`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Frames received.
@@ -151,100 +150,100 @@ pub struct LinkCounters {
     pub receive_bytes: u64,
     /// Bytes sent.
     pub transmit_bytes: u64,
-    /// Broken frames received.
+    /// Received frames with errors.
     pub receive_errors: u64,
-    /// Frames that could not be sent.
+    /// Frames that failed to be sent.
     pub transmit_errors: u64,
-    /// Good frames received and dropped for want of room.
+    /// Good frames dropped on receive, for lack of buffers or other reasons.
     pub receive_dropped: u64,
-    /// Frames dropped on their way out.
+    /// Frames dropped on transmit.
     pub transmit_dropped: u64,
-    /// Frames that the device missed.
+    /// Frames that the device missed (`rx_missed_errors`).
     pub receive_missed: u64,
 }
 
-/// What is known of one interface at one moment. What its driver or the kernel does not tell is
-/// `None`.
+/// Properties of one interface at one moment. A field is `None` if the driver or the kernel does
+/// not report it.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Its index in its namespace.
+    /// Interface index in its namespace.
     pub index: u32,
-    /// File name.
+    /// Interface name.
     pub name: String,
-    /// Its link-layer type (`ARPHRD_*`); 1 is Ethernet.
+    /// Link-layer type (`ARPHRD_*`); 1 is Ethernet.
     pub link_layer: u16,
-    /// Its MAC address; `None` where it has another kind of address or none.
+    /// MAC address; `None` if the interface has no Ethernet address.
     pub mac: Option<[u8; 6]>,
-    /// Longest network-layer packet in bytes; a frame may be [`Self::frame_length_max`].
+    /// MTU: longest network-layer packet in bytes. A frame may have [`Self::frame_length_max`].
     pub mtu: u32,
-    /// Whether it was brought up (`IFF_UP`).
+    /// Whether the interface is administratively up (`IFF_UP`).
     pub up: bool,
-    /// Whether it also has a carrier (`IFF_LOWER_UP`); for a veth: whether its peer is up.
+    /// Whether it has carrier (`IFF_LOWER_UP`); for a veth, whether its peer is up.
     pub running: bool,
-    /// Whether it hears every frame.
+    /// Whether promiscuous mode is on.
     pub promiscuous: bool,
-    /// Byte value.
+    /// Kind of interface.
     pub kind: LinkKind,
-    /// Who drives it.
+    /// Driver; `None` if ethtool reports none.
     pub driver: Option<Driver>,
-    /// Its queues.
+    /// Numbers of queues.
     pub queues: Queues,
-    /// Its rings.
+    /// Ring sizes.
     pub rings: Option<RingSizes>,
-    /// Whether generic receive offload is on.
+    /// Whether generic receive offload (GRO) is on.
     pub receive_offload: Option<bool>,
-    /// Whether it cuts long frames of TCP, or lets them pass whole where there is no wire.
+    /// Whether TCP segmentation offload (TSO) is on. Without a wire, long frames pass uncut.
     pub segmentation_offload: Option<bool>,
-    /// Bits a second as the driver says; a veth claims 10 Gbit/s whatever it does.
+    /// Link speed that the driver reports; a veth always reports 10 Gbit/s.
     pub speed: Option<Rate>,
-    /// What its driver can do with XDP; `None` before Linux 6.3.
+    /// XDP features of the driver; `None` before Linux 6.3.
     pub xdp_features: Option<XdpFeatures>,
-    /// The program attached to it.
+    /// ID of the attached XDP program.
     pub xdp_program: Option<u32>,
-    /// Its other end.
+    /// Peer of a veth, or lower interface.
     pub peer: Option<Peer>,
-    /// Whether a default route of IPv4 or IPv6 leads through it.
+    /// Whether an IPv4 or IPv6 default route uses this interface.
     pub default_route: bool,
     /// The kernel's counters at that moment.
     pub counters: LinkCounters,
 }
 
-/// Why nothing could be learnt of an interface.
+/// Reason why the lookup of an interface failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// There is none of that name.
+    /// No interface has this name.
     #[error("there is no interface {0}; `ip link` (or `ip -n NAMESPACE link`) lists them")]
     Missing(InterfaceName),
-    /// Its namespace could not be entered.
+    /// The thread could not enter the interface's namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// Anything else the operating system said.
+    /// Another system call failed.
     #[error("{operation} failed: {reason}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// What the system answered.
+        /// Error of the system call.
         reason: io::Error,
     },
 }
 
-/// Why no port can be opened on an interface.
+/// Reason why an interface is not suitable for a port.
 #[derive(Debug, thiserror::Error)]
 pub enum UnfitLink {
     /// The interface is down.
     #[error("interface {0} is down; bring it up with: {command}", command = .0.up_command())]
     Down(InterfaceName),
-    /// Its frames have no link-layer header that is known to the port.
+    /// The port does not support the interface's link-layer type.
     #[error("interface {interface} has link-layer type {link_layer}; expected {expected}")]
     LinkLayer {
-        /// Which.
+        /// Interface of the port.
         interface: InterfaceName,
-        /// Its `ARPHRD_*`.
+        /// Link-layer type (`ARPHRD_*`) of the interface.
         link_layer: u16,
-        /// What it may be.
+        /// Link-layer types that the port supports.
         expected: &'static str,
     },
-    /// The interface could not be looked up.
+    /// The interface lookup failed.
     #[error(transparent)]
     Unknown(#[from] LinkError),
 }
@@ -256,16 +255,16 @@ impl LinkError {
 }
 
 impl Link {
-    /// Everything about one interface.
+    /// Reads all properties of one interface.
     ///
     /// # Errors
-    /// Where there is no such interface or namespace, or netlink does not work.
+    /// Fails if the interface or namespace does not exist, or netlink fails.
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
         Self::open_with(interface, Routes::Read)
     }
 
-    /// As [`Link::open`], with `default_route` left false. For opening a port: on a router, going
-    /// through a million routes would take longer than all the rest.
+    /// Same as [`Link::open`], but leaves `default_route` false. For opening a port: on a router,
+    /// reading a million routes would take longer than everything else.
     pub(crate) fn open_without_routes(interface: &InterfaceName) -> Result<Self, LinkError> {
         Self::open_with(interface, Routes::Skip)
     }
@@ -293,8 +292,8 @@ impl Link {
         })?
     }
 
-    /// Everything but the routes of an interface that a port is to be opened on: one that is up
-    /// and of one of these link layers (`ARPHRD_*`), which are `expected`.
+    /// Reads an interface, without routes, and checks it for a port: it must be up and have one of
+    /// `link_layers` (`ARPHRD_*`). `expected` describes these types in the error message.
     pub(crate) fn open_for_port(
         interface: &InterfaceName,
         link_layers: &[u16],
@@ -311,8 +310,8 @@ impl Link {
         Ok(link)
     }
 
-    /// What a socket on the interface can do whose buffers hold frames of `frame_length_max`
-    /// bytes or more.
+    /// Returns the capabilities of a socket on this interface whose buffers hold frames of at least
+    /// `frame_length_max` bytes.
     pub(crate) fn socket_capabilities(
         &self,
         frame_length_max: usize,
@@ -331,14 +330,14 @@ impl Link {
         }
     }
 
-    /// Longest frame in bytes without FCS: the MTU, the Ethernet header and one VLAN tag, which
-    /// the kernel lets pass on top of the MTU.
+    /// Returns the longest frame in bytes without FCS: MTU, Ethernet header and one VLAN tag, which
+    /// the kernel allows on top of the MTU.
     pub fn frame_length_max(&self) -> usize {
         const VLAN_TAG: usize = 4;
         self.untagged_length_max() + if self.has_ethernet_header() { VLAN_TAG } else { 0 }
     }
 
-    /// Longest frame without a VLAN tag, in bytes without FCS: the MTU and the Ethernet header.
+    /// Returns the longest frame without a VLAN tag, in bytes without FCS: MTU and Ethernet header.
     pub fn untagged_length_max(&self) -> usize {
         const ETHERNET_HEADER: usize = 14;
         self.mtu as usize + if self.has_ethernet_header() { ETHERNET_HEADER } else { 0 }
@@ -349,10 +348,10 @@ impl Link {
     }
 }
 
-/// All interfaces of a namespace, by index.
+/// Lists all interfaces of a namespace, sorted by index.
 ///
 /// # Errors
-/// As [`Link::open`].
+/// Same as [`Link::open`].
 pub fn list(namespace: &Namespace) -> Result<Vec<Link>, LinkError> {
     namespace.enter(|| {
         let mut found = Vec::new();
@@ -367,7 +366,7 @@ pub fn list(namespace: &Namespace) -> Result<Vec<Link>, LinkError> {
     })?
 }
 
-/// Reads the kernel's counters of one interface again and again.
+/// Reads the counters of one interface repeatedly.
 #[derive(Debug)]
 pub struct LinkMeter {
     netlink: Netlink,
@@ -375,20 +374,21 @@ pub struct LinkMeter {
 }
 
 impl LinkMeter {
-    /// For the interface of that name.
+    /// Opens a meter for an interface.
     ///
     /// # Errors
-    /// As [`Link::open`].
+    /// Same as [`Link::open`].
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
         let index = Link::open_without_routes(interface)?.index;
         let netlink = interface.namespace.enter(|| Netlink::open(libc::NETLINK_ROUTE, 0))?;
         Ok(Self { netlink: netlink.map_err(LinkError::system("netlink"))?, index })
     }
 
-    /// The counters now. A system call of some microseconds: not for every batch.
+    /// Reads the current counters. The system call takes some microseconds: do not call it for
+    /// every batch.
     ///
     /// # Errors
-    /// Where the interface is gone.
+    /// Fails if the interface no longer exists.
     pub fn read(&mut self) -> io::Result<LinkCounters> {
         let mut counters = LinkCounters::default();
         self.netlink.request(libc::RTM_GETLINK, &link_request(self.index), |message| {
@@ -400,21 +400,21 @@ impl LinkMeter {
     }
 }
 
-/// A `struct ifinfomsg` for the interface `index`, or any for zero.
+/// Builds a `struct ifinfomsg` for interface `index`, or for any interface if zero.
 fn link_request(index: u32) -> Vec<u8> {
     let mut request = vec![0; LINK_HEADER_BYTES];
     request[4..8].copy_from_slice(&index.to_ne_bytes());
     request
 }
 
-/// Whether the routing tables are gone through.
+/// Whether to read the routing tables.
 #[derive(Clone, Copy)]
 enum Routes {
     Read,
     Skip,
 }
 
-/// Adds what takes other requests than the one for the link itself.
+/// Fills in the properties that need requests other than `RTM_GETLINK`.
 fn complete(route: &mut Netlink, links: &mut [Link], routes: Routes) -> Result<(), LinkError> {
     let socket = Socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)
         .map_err(LinkError::system("opening a socket"))?;
@@ -440,7 +440,7 @@ fn complete(route: &mut Netlink, links: &mut [Link], routes: Routes) -> Result<(
     Ok(())
 }
 
-/// Reads `RTM_NEWLINK`.
+/// Parses `RTM_NEWLINK`.
 fn parse_link(message: Message<'_>) -> Option<Link> {
     let header = message.payload;
     if message.kind != libc::RTM_NEWLINK {
@@ -515,7 +515,7 @@ fn parse_link(message: Message<'_>) -> Option<Link> {
     Some(link)
 }
 
-/// Reads `struct rtnl_link_stats64`: the order of its fields is the kernel's ABI.
+/// Parses `struct rtnl_link_stats64`: the order of its fields is the kernel's ABI.
 fn parse_counters(value: &[u8]) -> Option<LinkCounters> {
     let field = |number: usize| u64_at(value, number * 8);
     Some(LinkCounters {
@@ -531,8 +531,7 @@ fn parse_counters(value: &[u8]) -> Option<LinkCounters> {
     })
 }
 
-/// Indexes of the interfaces that a default route leads through, in any table, single or
-/// multipath.
+/// Returns the indexes of interfaces with a default route in any table, single-path or multipath.
 fn default_route_interfaces(route: &mut Netlink) -> io::Result<Vec<u32>> {
     let mut interfaces = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
@@ -554,7 +553,7 @@ fn default_route_interfaces(route: &mut Netlink) -> io::Result<Vec<u32>> {
             }
         });
         match answer {
-            // A kernel without IPv6 has no routes of it.
+            // A kernel without IPv6 answers EOPNOTSUPP.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             other => other?,
         }
@@ -562,7 +561,7 @@ fn default_route_interfaces(route: &mut Netlink) -> io::Result<Vec<u32>> {
     Ok(interfaces)
 }
 
-/// Walks `struct rtnexthop`: length, flags, hops, interface, attributes.
+/// Iterates over `struct rtnexthop`: length, flags, hops, interface, attributes.
 fn next_hop_interfaces(mut rest: &[u8]) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
@@ -572,7 +571,7 @@ fn next_hop_interfaces(mut rest: &[u8]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The generic netlink family `netdev`, there since Linux 6.3.
+/// The generic netlink family `netdev`, available since Linux 6.3.
 #[derive(Debug)]
 struct NetdevFamily {
     netlink: Netlink,

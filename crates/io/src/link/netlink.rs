@@ -1,21 +1,21 @@
-//! Netlink (RFC 3549): requests to the kernel, and the attributes in its answers.
+//! Netlink (RFC 3549): requests to the kernel, and attributes of the answers.
 //!
-//! All parsing is over byte slices with checked bounds; what is too short is left out.
+//! Parsing uses bounds-checked slices only and skips messages that are too short.
 
 use std::io;
 use std::mem::size_of;
 
 use crate::system::socket::{Plain, Socket};
 
-/// Answers to a dump come in messages of at most 32 KiB.
+/// The kernel sends the answer to a dump in datagrams of at most 32 KiB.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Messages of one answer. No machine has that many interfaces or routes worth listing.
+/// Highest number of datagrams that [`Netlink::exchange`] reads for one answer.
 const MESSAGES_MAX: usize = 1 << 20;
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 
-/// A socket for one netlink family, in the namespace of the thread that opened it.
+/// A socket for one netlink family, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: Socket,
@@ -26,16 +26,16 @@ pub(super) struct Netlink {
 /// One message of an answer or a notification.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message<'a> {
-    /// What it is, such as `RTM_NEWLINK`.
+    /// Message type, such as `RTM_NEWLINK`.
     pub(super) kind: u16,
-    /// Whom it answers; zero in a notification.
+    /// Sequence number of the request that it answers; zero in a notification.
     sequence: u32,
-    /// What follows the header.
+    /// Bytes after the header.
     pub(super) payload: &'a [u8],
 }
 
 impl Netlink {
-    /// Opens a socket that also hears the multicast `groups` (a bit each).
+    /// Opens a socket that also receives the multicast `groups` (one bit each).
     pub(super) fn open(protocol: i32, groups: u32) -> io::Result<Self> {
         let socket = Socket::open(libc::AF_NETLINK, libc::SOCK_RAW, protocol)?;
         let mut address = libc::sockaddr_nl::zeroed();
@@ -45,10 +45,10 @@ impl Netlink {
         Ok(Self { socket, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), sequence: 0 })
     }
 
-    /// Asks for one object and hands each message of the answer to `visit`.
+    /// Requests one object and passes each message of the answer to `visit`.
     ///
     /// # Errors
-    /// What the kernel answered, as an operating system error.
+    /// The kernel's error code as an operating system error.
     pub(super) fn request(
         &mut self,
         kind: u16,
@@ -58,10 +58,10 @@ impl Netlink {
         self.exchange(kind, libc::NLM_F_ACK as u16, payload, visit)
     }
 
-    /// Asks for all objects and hands each to `visit`.
+    /// Requests all objects and passes each one to `visit`.
     ///
     /// # Errors
-    /// What the kernel answered, as an operating system error.
+    /// The kernel's error code as an operating system error.
     pub(super) fn dump(
         &mut self,
         kind: u16,
@@ -71,7 +71,7 @@ impl Netlink {
         self.exchange(kind, libc::NLM_F_DUMP as u16, payload, visit)
     }
 
-    /// For those who wait for notifications.
+    /// Returns the socket, for code that polls for notifications.
     pub(super) fn socket(&self) -> &Socket {
         &self.socket
     }
@@ -109,11 +109,11 @@ impl Netlink {
         Err(io::Error::other("the kernel's answer has no end"))
     }
 
-    /// Hands each notification that is waiting to `visit`, without waiting for more; at most
-    /// `limit` datagrams.
+    /// Passes each pending notification to `visit`. Reads at most `limit` datagrams and does not
+    /// block.
     ///
     /// # Errors
-    /// `ENOBUFS` where notifications were lost.
+    /// `ENOBUFS` if the kernel dropped notifications.
     pub(super) fn notifications(
         &mut self,
         limit: usize,
@@ -150,7 +150,7 @@ fn error_of(payload: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The messages of one datagram.
+/// Iterates over the messages of one datagram.
 fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(rest, 0)? as usize;
@@ -164,7 +164,7 @@ fn messages(mut rest: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes in `rest`: type (without its flag bits) and value.
+/// Iterates over the attributes in `rest`: type (without its flag bits) and value.
 pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
@@ -184,25 +184,25 @@ pub(super) fn push_attribute(request: &mut Vec<u8>, kind: u16, value: &[u8]) {
     request.resize(request.len().next_multiple_of(4), 0);
 }
 
-/// A number in the machine's byte order.
+/// Reads a `u16` in native byte order.
 pub(super) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     let bytes = bytes.get(offset..)?.first_chunk()?;
     Some(u16::from_ne_bytes(*bytes))
 }
 
-/// A number in the machine's byte order.
+/// Reads a `u32` in native byte order.
 pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let bytes = bytes.get(offset..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes))
 }
 
-/// A number in the machine's byte order.
+/// Reads a `u64` in native byte order.
 pub(super) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     let bytes = bytes.get(offset..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))
 }
 
-/// A text up to its terminating zero.
+/// Decodes a string up to its terminating null byte.
 pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_read_as_they_are_written() {
+    fn attributes_round_trip() {
         let mut request = Vec::new();
         push_attribute(&mut request, 3, b"veth0\0");
         push_attribute(&mut request, 0x8000 | 4, &7_u32.to_ne_bytes());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_lengths_end_the_walk() {
+    fn invalid_lengths_end_the_iteration() {
         for length in [0_u16, 3, 9, u16::MAX] {
             let mut bytes = length.to_ne_bytes().to_vec();
             bytes.extend([1, 0, 0, 0, 0, 0]);

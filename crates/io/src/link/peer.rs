@@ -1,4 +1,4 @@
-//! Who is at the other end of a veth, by name.
+//! Lookup of the peer of a veth.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -14,9 +14,9 @@ const GENERIC_ROUTE_BYTES: usize = 4;
 const NETNSA_NSID: u16 = 1;
 const NETNSA_FD: u16 = 3;
 
-/// The peer of `link`, which lives in `namespace`, and where it is: looked for in the same
-/// namespace, or in `known` where it is in another. `None` where it is in none of them, or the
-/// kernel does not tell.
+/// Finds the peer of `link`, which is in `namespace`, and the peer's namespace. Searches
+/// `namespace` if the peer is in the same one, otherwise `known`. Returns `None` if the peer's
+/// namespace is not in `known`, or the kernel does not report a peer.
 pub fn find_peer(
     namespace: &Namespace,
     link: &Link,
@@ -31,10 +31,10 @@ pub fn find_peer(
     Some((place.clone(), found))
 }
 
-/// The number by which `seen_from` knows a namespace.
+/// Returns the ID that `seen_from` assigned to a namespace (`NETNSA_NSID`).
 fn number_of(namespace: &Namespace, seen_from: &Namespace) -> Option<i32> {
     let path: PathBuf = match namespace {
-        // That of the process, whatever namespace the asking thread is in.
+        // The namespace of the process, not of the calling thread.
         Namespace::Current => "/proc/self/ns/net".into(),
         Namespace::Named(name) => Path::new(NAMED_NAMESPACES).join(name),
         Namespace::Path(path) => path.clone(),

@@ -1,4 +1,4 @@
-//! Notices that an interface goes down or away while it is in use.
+//! Notification when an interface in use goes down or disappears.
 
 use std::io;
 
@@ -9,23 +9,25 @@ use super::{LINK_HEADER_BYTES, Link, LinkError, link_request};
 use crate::namespace::InterfaceName;
 use crate::system::socket::wait_any_readable;
 
-/// Bound on what one look reads; a storm of notifications is finished by the next looks.
+/// Highest number of datagrams that one call of [`LinkWatch::state`] reads. Later calls read the
+/// rest.
 const DATAGRAMS_PER_LOOK: usize = 64;
 
-/// Whether an interface can carry frames.
+/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// Up, and so is its carrier.
+    /// Up with carrier.
     Running,
-    /// Up, without a carrier: for a veth the peer is down. The kernel drops what is sent.
+    /// Up without carrier; for a veth, the peer is down. The kernel drops frames sent in this
+    /// state.
     NoCarrier,
-    /// Down: it may come up again.
+    /// Down; it may come up again.
     Down,
-    /// Removed, or moved to another namespace. Final.
+    /// Removed, or moved to another namespace. This state is final.
     Gone,
 }
 
-/// Knows the state of an interface from the kernel's notifications, without asking each time.
+/// Tracks the state of an interface through the kernel's notifications.
 #[derive(Debug)]
 pub struct LinkWatch {
     netlink: Netlink,
@@ -34,40 +36,39 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Starts to watch.
+    /// Starts to watch an interface.
     ///
     /// # Errors
-    /// As [`Link::open`].
+    /// Same as [`Link::open`].
     pub fn open(interface: &InterfaceName) -> Result<Self, LinkError> {
         let groups = libc::RTMGRP_LINK as u32;
         let netlink = interface
             .namespace
             .enter(|| Netlink::open(libc::NETLINK_ROUTE, groups))?
             .map_err(LinkError::system("netlink"))?;
-        // The notifications are subscribed to before the state is read, so that no change
-        // falls in between.
+        // Subscribe to notifications before reading the state, so that no change is missed.
         let link = Link::open_without_routes(interface)?;
         let state = state_of(link.up, link.running);
         Ok(Self { netlink, index: link.index, state })
     }
 
-    /// The interface's index.
+    /// Index of the interface.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// The state now. One non-blocking system call when nothing has changed.
+    /// Returns the current state. Makes one non-blocking system call if nothing has changed.
     ///
     /// # Errors
-    /// Where netlink does not work any more.
+    /// Fails if netlink fails.
     pub fn state(&mut self) -> io::Result<LinkState> {
         let (index, mut state) = (self.index, self.state);
         let heard = self.netlink.notifications(DATAGRAMS_PER_LOOK, |message| {
             if u32_at(message.payload, 4) != Some(index) || state == LinkState::Gone {
                 return;
             }
-            // Bridges and others announce their ports as a family of their own; only the
-            // unspecified family speaks of the interface itself.
+            // Bridges announce their ports with an address family of their own. Only messages of
+            // the unspecified family describe the interface itself.
             if message.payload.first() != Some(&(libc::AF_UNSPEC as u8)) {
                 return;
             }
@@ -83,15 +84,15 @@ impl LinkWatch {
         });
         self.state = state;
         match heard {
-            // Notifications were lost: ask.
+            // The kernel dropped notifications: read the state.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.ask()?,
             other => other?,
         }
         Ok(self.state)
     }
 
-    /// Waits until the kernel has told something of an interface, be it another one, in any of the
-    /// namespaces of these; for so long at most. Returns early on a signal.
+    /// Waits until the kernel reports a change of any interface in the namespaces of `watches`.
+    /// Returns after `patience` at the latest, and early on a signal.
     pub fn wait<'a>(watches: impl Iterator<Item = &'a Self>, patience: Duration) {
         wait_any_readable(watches.map(|watch| watch.netlink.socket()), patience);
     }

@@ -1,5 +1,4 @@
-//! Ports whose wire is a capture file: one writes it instead of sending, one reads it as if it
-//! arrived.
+//! Ports on capture files: one writes frames to a file, one reads them from a file.
 
 mod receive;
 mod transmit;

@@ -1,4 +1,4 @@
-//! A port that reads a capture file instead of receiving.
+//! A receive port that reads a capture file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,22 +9,22 @@ use wirestorm_base::port::{
 };
 use wirestorm_wire::capture::{Decoder, LinkType, RECORD_LENGTH_MAX, Step};
 
-/// Frames that may be in use at once.
+/// Number of frame buffers.
 const FRAMES: usize = 256;
 
-/// Bytes read at once, beside what one record needs.
+/// Minimum number of bytes that one read requests.
 const READ_BYTES: usize = 1 << 16;
 
-/// Takes the records of a pcap or pcapng file for frames that arrive, each at its time stamp.
+/// Delivers the records of a pcap or pcapng file as frames that arrive at their time stamps.
 ///
-/// Where the file ends in the middle of a record or of anything else, the rest has not arrived
-/// yet: a file that is still written is followed, and nothing is ever missed.
+/// If the file ends in the middle of a record, the port waits for the rest. So it can follow a file
+/// that another program still writes, and it loses no frame.
 #[derive(Debug)]
 pub struct PcapReceive {
     path: PathBuf,
     file: File,
     decoder: Decoder,
-    /// What was read and not decoded yet begins at `start`.
+    /// Bytes read from the file; those from `start` on are not decoded yet.
     bytes: Vec<u8>,
     start: usize,
     capabilities: Capabilities,
@@ -34,10 +34,10 @@ pub struct PcapReceive {
 }
 
 impl PcapReceive {
-    /// Opens the file; what is in it is looked at when it is received.
+    /// Opens the file. The first call of `receive` reads and checks its contents.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of `open(2)`.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -60,7 +60,7 @@ impl PcapReceive {
         })
     }
 
-    /// The next record, if it is there as a whole.
+    /// Decodes the next record if it is complete and a buffer is free.
     fn next(&mut self) -> Result<Option<Received>, PortError> {
         let Some(&index) = self.free.last() else { return Ok(None) };
         loop {
@@ -93,14 +93,13 @@ impl PcapReceive {
                         return Ok(None);
                     }
                 }
-                // Only where the input was said to have ended.
+                // The decoder returns this only at the end of input, which this port never signals.
                 Step::End => return Ok(None),
             }
         }
     }
 
-    /// Reads on until this many bytes are there that were not decoded yet; `false` where the
-    /// file has not so many.
+    /// Reads until `at_least` undecoded bytes are buffered; returns `false` if the file has fewer.
     fn read(&mut self, at_least: usize) -> Result<bool, PortError> {
         self.bytes.drain(..self.start);
         self.start = 0;
@@ -130,7 +129,7 @@ impl Receive for PcapReceive {
             match self.next() {
                 Ok(Some(received)) => batch.push(received),
                 Ok(None) => break,
-                // What arrived before the fault is handed over first; the fault stays.
+                // Deliver the frames before the fault first; the next call returns the error.
                 Err(_) if batch.len() > before => break,
                 Err(error) => return Err(error),
             }
@@ -158,7 +157,7 @@ mod tests {
     use wirestorm_base::time::Instant;
     use wirestorm_wire::capture::PcapWriter;
 
-    /// A capture of frames of 60 bytes, each full of its number, a second apart.
+    /// A capture of 60-byte frames, one second apart; each byte holds the frame's number.
     fn capture(link_type: LinkType, frames: u8) -> Vec<u8> {
         let writer = PcapWriter::new(link_type);
         let mut file = writer.header().to_vec();
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn records_arrive_at_their_time_stamps_and_say_where_they_were_cut() {
+    fn records_arrive_at_their_time_stamps_with_original_lengths() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&capture(LinkType::EN10MB, 3)).unwrap();
         let mut port = PcapReceive::open(file.path()).unwrap();
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_still_written_is_followed() {
+    fn port_follows_a_file_that_is_still_written() {
         let bytes = capture(LinkType::EN10MB, 2);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut port = PcapReceive::open(file.path()).unwrap();
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_find_no_buffer_stay_in_the_file() {
+    fn frames_stay_in_the_file_until_a_buffer_is_free() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         (file.write_all(&capture(LinkType::EN10MB, 255))).unwrap();
         file.write_all(&capture(LinkType::EN10MB, 10)[24..]).unwrap();
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_an_error_behind_the_frames_before_it() {
+    fn frames_before_a_corrupt_record_are_delivered_before_the_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&capture(LinkType::EN10MB, 1)).unwrap();
         file.write_all(&[0xff; 16]).unwrap();
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_another_link_layer_are_an_error() {
+    fn link_type_other_than_ethernet_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&capture(LinkType::RAW, 1)).unwrap();
         let mut port = PcapReceive::open(file.path()).unwrap();

@@ -1,4 +1,4 @@
-//! A port that writes a capture file instead of sending.
+//! A transmit port that writes a capture file.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -11,38 +11,39 @@ use wirestorm_base::port::{
 use wirestorm_base::time::Instant;
 use wirestorm_wire::capture::{LinkType, PcapWriter, RECORD_LENGTH_MAX, Resolution};
 
-/// Frames between two flushes at most.
+/// Number of frame buffers: the maximum number of frames between two flushes.
 const FRAMES: usize = 256;
 
-/// Writes what it is sent to a pcap file with nanosecond time stamps: each frame's departure
-/// time, in nanoseconds since the Unix epoch, or that of the frame before where it has none.
+/// Writes frames to a pcap file with nanosecond time stamps. The time stamp is the departure time
+/// in nanoseconds since the Unix epoch. A frame without a departure time gets the time stamp of the
+/// previous frame.
 ///
-/// After an error, such as a full disk, the file ends with the last whole record.
+/// After an error, such as a full disk, the file ends with the last complete record.
 #[derive(Debug)]
 pub struct PcapTransmit {
     path: PathBuf,
     file: File,
-    /// Bytes of the file that are whole records.
+    /// Length of the complete records in the file, in bytes.
     length: u64,
     writer: PcapWriter,
     capabilities: Capabilities,
     free: Vec<u32>,
     frames: Vec<Vec<u8>>,
-    /// Records to be written.
+    /// Encoded records that the next flush writes.
     queued: Vec<u8>,
     queued_departures: Vec<Instant>,
     queued_bytes: u64,
-    /// The time stamp of the record before.
+    /// Time stamp of the previous record.
     stamp_before: Instant,
     counters: TransmitCounters,
     departures: DepartureRecord,
 }
 
 impl PcapTransmit {
-    /// Creates the file, or empties it; its header is written with the first flush.
+    /// Creates or truncates the file. The first flush writes the header.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of `open(2)`.
     pub fn create(path: &Path) -> io::Result<Self> {
         let writer =
             PcapWriter { resolution: Resolution::Nanoseconds, ..PcapWriter::new(LinkType::EN10MB) };
@@ -71,7 +72,7 @@ impl PcapTransmit {
         })
     }
 
-    /// Writes the header, once.
+    /// Writes the header if the file is empty.
     fn begin(&mut self) -> io::Result<()> {
         if self.length == 0 {
             let header = self.writer.header();
@@ -93,7 +94,7 @@ impl Transmit for PcapTransmit {
 
     fn frame_mut(&mut self, frame: &FrameId) -> &mut [u8] {
         let buffer = &mut self.frames[frame.index() as usize];
-        // Most captures never use most buffers.
+        // Allocate on first use: most captures never use most buffers.
         if buffer.is_empty() {
             buffer.resize(RECORD_LENGTH_MAX as usize, 0);
         }
@@ -110,7 +111,7 @@ impl Transmit for PcapTransmit {
                 self.queued_departures.push(departure);
                 self.queued_bytes += length as u64;
             }
-            // A time beyond the year 2106 does not fit the file.
+            // pcap cannot store a time after the year 2106.
             Err(_) => self.counters.failed += 1,
         }
         self.free.push(frame.index());
@@ -138,7 +139,7 @@ impl Transmit for PcapTransmit {
             Err(error) => {
                 drop(departures);
                 self.counters.failed += frames;
-                // Whatever can be done for the file was done if this fails too.
+                // Restore the last complete record; a second failure cannot be repaired.
                 let _ = self.file.set_len(self.length);
                 let _ = self.file.seek(io::SeekFrom::Start(self.length));
                 Err(PortError::System {
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_records_with_their_departure_times() {
+    fn each_frame_becomes_a_record_with_its_departure_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
         let mut port = PcapTransmit::create(&path).unwrap();
@@ -197,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_a_departure_time_leaves_with_the_one_before() {
+    fn frame_without_a_departure_time_gets_the_previous_time_stamp() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
         let mut port = PcapTransmit::create(&path).unwrap();
-        // Time stamps that go back are the caller's wish.
+        // The port accepts decreasing time stamps.
         for departure in [0, 5_000, 0, 4_000, 0] {
             send(&mut port, &[1; 60], departure);
         }
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_and_every_frame_is_accounted_for() {
+    fn full_disk_is_an_error_and_counts_the_frames_as_failed() {
         let mut port = PcapTransmit::create(Path::new("/dev/full")).unwrap();
         send(&mut port, &[1; 60], 1);
         let error = port.flush().unwrap_err().to_string();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_of_nothing_is_a_capture() {
+    fn empty_capture_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.pcap");
         let mut port = PcapTransmit::create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What loading any BPF program needs.
+//! Errors of BPF programs and lookup of programs by name.
 
 use std::io;
 
@@ -8,9 +8,9 @@ use aya::programs::{Program, ProgramError};
 use crate::privilege;
 use crate::system::system_error;
 
-/// An error with all its reasons in one line: the loader's own lines name only the outermost. Of
-/// the verifier's log, which walks through the program, only the end is kept: what it objected to.
-/// Where the system refuses, the error says what the process lacks.
+/// Converts an error to one line with all its causes; the loader's own text has only the outermost
+/// one. Of the verifier log, it keeps only the last line: the verifier's objection. For `EPERM`,
+/// the text lists the capabilities that the process lacks.
 pub(crate) fn failure(error: impl std::error::Error + 'static) -> io::Error {
     if system_error(&error) == Some(libc::EPERM) {
         let refused = privilege::refused(privilege::XDP);
@@ -39,7 +39,7 @@ fn without_verifier_log(text: &str) -> String {
     format!("{} {LOG} {}", what.trim_end(), objection.unwrap_or("empty"))
 }
 
-/// The program of that name.
+/// Finds the program with this name.
 pub(crate) fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> io::Result<&'a mut P>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_verifiers_log_only_the_objection_is_told() {
+    fn only_the_last_line_of_the_verifier_log_is_kept() {
         let log = "load failed. Verifier output: 0: R1=ctx()\n387: (0f) r1 += r7\n\
                    R1 pointer arithmetic prohibited\nverification time 9 usec\nstack depth 72\n";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Memory shared with the kernel: `mmap(2)` that ends with its value.
+//! Memory shared with the kernel: `mmap(2)` with `munmap(2)` on drop.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 
 use super::checked;
 
-/// A mapping, unmapped when dropped. Aligned to a page; its contents may change at any time,
-/// so it is reached through raw pointers only.
+/// A page-aligned mapping, unmapped on drop. The kernel may change its contents at any time, so
+/// access is through raw pointers only.
 pub(crate) struct MemoryMap {
     start: NonNull<u8>,
     length: usize,
@@ -17,17 +17,17 @@ pub(crate) struct MemoryMap {
 // its only owner.
 unsafe impl Send for MemoryMap {}
 
-// SAFETY: a shared reference gives out raw pointers and numbers only; who uses the pointers
-// answers for it.
+// SAFETY: a shared reference gives out only raw pointers and numbers. Code that dereferences the
+// pointers must synchronize.
 unsafe impl Sync for MemoryMap {}
 
 impl MemoryMap {
-    /// Maps `length` bytes of a socket's ring at `offset`, with its pages present.
+    /// Maps `length` bytes of a socket's ring at `offset` and populates the pages.
     pub(crate) fn of_socket(fd: RawFd, length: usize, offset: i64) -> io::Result<Self> {
         Self::map(fd, length, offset, libc::MAP_SHARED | libc::MAP_POPULATE)
     }
 
-    /// Maps `length` zeroed bytes of private memory, with its pages present.
+    /// Maps `length` zeroed bytes of private memory and populates the pages.
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
         Self::map(-1, length, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE)
     }
@@ -46,15 +46,15 @@ impl MemoryMap {
         }
     }
 
-    /// Bytes mapped.
+    /// Length of the mapping in bytes.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// The address of byte `offset`.
+    /// Returns the address of byte `offset`.
     ///
     /// # Panics
-    /// Where `length` bytes from there do not lie within the mapping.
+    /// Panics if `offset..offset + length` is not within the mapping.
     pub(crate) fn at(&self, offset: usize, length: usize) -> *mut u8 {
         let end = offset.checked_add(length);
         assert!(
@@ -69,8 +69,8 @@ impl MemoryMap {
 
 impl Drop for MemoryMap {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length, and nobody else unmaps it. Failure would
-        // mean that these are not a mapping's bounds; there is nothing to do about it here.
+        // SAFETY: `map` created this mapping with this length, and no other code unmaps it. An
+        // error would mean wrong bounds; there is no way to recover here.
         let _ = checked(unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) });
     }
 }

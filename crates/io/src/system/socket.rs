@@ -1,4 +1,4 @@
-//! `socket(2)`, its options and addresses, typed.
+//! Typed wrappers of `socket(2)`, its options and addresses.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -8,13 +8,13 @@ use wirestorm_base::time::{Duration, NANOSECONDS_PER_SECOND};
 
 use super::{checked, checked_length};
 
-/// Types that any bytes from the kernel are a valid value of.
+/// Types for which any bytes from the kernel are a valid value.
 ///
 /// # Safety
 /// Every bit pattern, all zeroes included, must be a valid value: integers, and C structures
 /// made of integers, arrays of them and raw pointers.
 pub(crate) unsafe trait Plain: Copy {
-    /// All bytes zero, as most kernel structures want their unused fields.
+    /// Returns a value with all bytes zero, as most kernel structures require for unused fields.
     fn zeroed() -> Self {
         // SAFETY: the trait promises that zeroes are a valid value.
         unsafe { MaybeUninit::zeroed().assume_init() }
@@ -56,15 +56,15 @@ plain!(
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    /// `socket(2)`, closed on exec. It belongs to the network namespace of this thread.
+    /// Opens a socket with `SOCK_CLOEXEC` in the network namespace of this thread.
     pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<Self> {
         // SAFETY: takes integers only.
         let fd = checked(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
-        // SAFETY: just opened, and owned by nobody else.
+        // SAFETY: the descriptor was just opened and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// `accept(2)`'s and `connect(2)`'s opposite number: gives the socket a name.
+    /// Assigns an address to the socket (`bind(2)`).
     pub(crate) fn bind<A: Plain>(&self, address: &A, length: usize) -> io::Result<()> {
         assert!(length <= size_of::<A>(), "an address of {length} bytes");
         let address = std::ptr::from_ref(address).cast();
@@ -73,7 +73,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Connects to the socket of that name.
+    /// Connects to the socket at `address` (`connect(2)`).
     pub(crate) fn connect<A: Plain>(&self, address: &A, length: usize) -> io::Result<()> {
         assert!(length <= size_of::<A>(), "an address of {length} bytes");
         let address = std::ptr::from_ref(address).cast();
@@ -82,14 +82,14 @@ impl Socket {
         Ok(())
     }
 
-    /// Lets others connect.
+    /// Accepts connection requests into a backlog (`listen(2)`).
     pub(crate) fn listen(&self, backlog: i32) -> io::Result<()> {
         // SAFETY: takes integers only.
         checked(unsafe { libc::listen(self.fd(), backlog) })?;
         Ok(())
     }
 
-    /// Sets an option.
+    /// Sets a socket option.
     pub(crate) fn set_option<T: Plain>(&self, level: i32, name: i32, value: &T) -> io::Result<()> {
         self.set_option_bytes(level, name, std::ptr::from_ref(value).cast(), size_of::<T>())
     }
@@ -107,7 +107,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Reads an option; bytes that the kernel does not fill in are zero.
+    /// Reads a socket option; bytes that the kernel does not fill in are zero.
     pub(crate) fn option<T: Plain>(&self, level: i32, name: i32) -> io::Result<T> {
         let mut value = T::zeroed();
         let mut length = size_of::<T>() as libc::socklen_t;
@@ -117,7 +117,7 @@ impl Socket {
         Ok(value)
     }
 
-    /// The address that the socket is bound to.
+    /// Returns the address that the socket is bound to (`getsockname(2)`).
     pub(crate) fn name<A: Plain>(&self) -> io::Result<A> {
         let mut address = A::zeroed();
         let mut length = size_of::<A>() as libc::socklen_t;
@@ -127,8 +127,8 @@ impl Socket {
         Ok(address)
     }
 
-    /// The `IFF_*` flags of an interface of the socket's namespace; `None` where there is no
-    /// such interface.
+    /// Returns the `IFF_*` flags of an interface in the socket's namespace; `None` if the interface
+    /// does not exist.
     pub(crate) fn interface_flags(&self, interface: &str) -> Option<i32> {
         let mut request = libc::ifreq {
             ifr_name: [0; libc::IFNAMSIZ],
@@ -140,7 +140,7 @@ impl Socket {
         let command = libc::SIOCGIFFLAGS as _;
         // SAFETY: the request is a whole `struct ifreq` with a terminated name.
         checked(unsafe { libc::ioctl(self.fd(), command, &mut request) }).ok()?;
-        // SAFETY: this is the field that the call fills in; any bits are a valid number.
+        // SAFETY: the call fills in this field, and any bits are a valid number.
         Some(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
     }
 
@@ -150,22 +150,21 @@ impl Socket {
         checked_length(unsafe { libc::send(self.fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
     }
 
-    /// Receives one datagram; with `MSG_TRUNC` the length may be more than the buffer's.
+    /// Receives one datagram. With `MSG_TRUNC` the result may exceed the buffer's length.
     pub(crate) fn receive(&self, buffer: &mut [u8], flags: i32) -> io::Result<usize> {
         let (start, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: the slice is writable for its length.
         checked_length(unsafe { libc::recv(self.fd(), start, length, flags) })
     }
 
-    /// Waits until there is something to be received, or an error to be read, for so long at most;
-    /// returns early on a signal.
+    /// Waits up to `patience` until a datagram or an error is pending. Returns early on a signal.
     pub(crate) fn wait_readable(&self, patience: Duration) {
         self.wait_readable_or(None, patience);
     }
 
-    /// As [`Self::wait_readable`], for this socket or another descriptor.
+    /// Same as [`Self::wait_readable`], for this socket or another descriptor.
     pub(crate) fn wait_readable_or(&self, other: Option<RawFd>, patience: Duration) {
-        // A negative one is passed over.
+        // `ppoll` ignores a negative descriptor.
         let other = libc::pollfd { fd: other.unwrap_or(-1), events: libc::POLLIN, revents: 0 };
         poll(&mut [self.readable(), other], patience);
     }
@@ -174,13 +173,13 @@ impl Socket {
         libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 }
     }
 
-    /// The descriptor, for calls that have no method here.
+    /// Returns the descriptor, for calls without a wrapper here.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
-/// As [`Socket::wait_readable`], for the first of several sockets.
+/// Same as [`Socket::wait_readable`], for the first of several sockets.
 pub(crate) fn wait_any_readable<'a>(sockets: impl Iterator<Item = &'a Socket>, patience: Duration) {
     let mut events: Vec<libc::pollfd> = sockets.map(Socket::readable).collect();
     poll(&mut events, patience);
@@ -192,8 +191,8 @@ fn poll(events: &mut [libc::pollfd], patience: Duration) {
         tv_nsec: (patience.as_nanos() % NANOSECONDS_PER_SECOND) as libc::c_long,
     };
     let count = events.len() as libc::nfds_t;
-    // SAFETY: `count` events and the timeout, all of which outlive the call. Its result does not
-    // matter: the caller looks for itself.
+    // SAFETY: `count` events and the timeout outlive the call. The result does not matter: the
+    // caller checks the sockets itself.
     unsafe {
         libc::ppoll(events.as_mut_ptr(), count, &raw const timeout, std::ptr::null());
     }

@@ -1,4 +1,4 @@
-//! The counting receiver: an XDP program that counts, times and ends what arrives.
+//! The counting receiver: an XDP program that counts, times and drops frames.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use wirestorm_base::time::{Duration, Instant};
 
 use crate::system::bpf::{failure, program};
 
-/// A counting receiver on an interface. Dropping it detaches the program; so does the kernel
-/// when the process ends in whatever way.
+/// A counting receiver on an interface. Dropping it detaches the program; the kernel also does so
+/// when the process ends for any reason.
 ///
-/// Frames are counted and dropped. ARP, ICMPv6 neighbour discovery and pings without a signature
-/// are counted and passed on to the kernel, which answers for the interface's own addresses.
+/// The program counts and drops frames. It counts ARP, ICMPv6 neighbour discovery and pings without
+/// a signature, and passes them to the kernel, which answers for the interface's addresses.
 pub struct XdpCounter {
     map: PerCpuArray<MapData, Arrivals>,
     is_native: bool,
@@ -23,29 +23,29 @@ pub struct XdpCounter {
     programs: Ebpf,
 }
 
-/// The place of a program on an interface, which another one can take over: no frame passes by
-/// both. Dropping it leaves the interface without one.
+/// The BPF link of an attached program, for another program to take over without a gap. Dropping it
+/// detaches the program.
 pub struct XdpPlace {
     pub(crate) link: XdpLink,
     pub(crate) is_native: bool,
 }
 
-/// What arrived on one CPU.
+/// Frames that arrived on one CPU.
 #[derive(Clone, Debug)]
 pub struct CpuArrivals {
-    /// The CPU's number.
+    /// CPU number.
     pub cpu: u32,
-    /// Frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Their bytes without FCS.
+    /// Bytes of the frames without FCS.
     pub bytes: u64,
-    /// Those of the frames that were ARP or neighbour discovery.
+    /// Number of frames that are ARP or neighbour discovery.
     pub neighbour_packets: u64,
-    /// Arrival of the first frame; `None` before it.
+    /// Arrival time of the first frame; `None` before it.
     pub first: Option<Instant>,
-    /// Arrival of the last frame that was timed: all of them, or one in 32.
+    /// Arrival time of the last timed frame: every frame is timed, or one in 32.
     pub last: Option<Instant>,
-    /// Time between consecutive arrivals on this CPU, where all are timed.
+    /// Time between consecutive arrivals on this CPU, if every frame is timed.
     pub gaps: Histogram,
 }
 
@@ -66,11 +66,12 @@ struct Arrivals {
 unsafe impl aya::Pod for Arrivals {}
 
 impl XdpCounter {
-    /// Attaches to an interface of the calling thread's network namespace: in the driver where
-    /// it can, before the network stack otherwise.
+    /// Attaches the program to an interface in the calling thread's network namespace. Uses native
+    /// mode if the driver supports it, otherwise generic mode.
     ///
     /// # Errors
-    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`), no such interface, another XDP program on it.
+    /// Fails without privilege (`CAP_BPF`, `CAP_NET_ADMIN`), if the interface does not exist, or if
+    /// it has another XDP program.
     pub fn open(interface: &str, times_all: bool) -> io::Result<Self> {
         let times_all = u32::from(times_all);
         let mut programs = EbpfLoader::new()
@@ -90,15 +91,15 @@ impl XdpCounter {
         Ok(Self { map, is_native, link, programs })
     }
 
-    /// Whether the program runs in the driver.
+    /// Whether the program runs in native mode.
     pub const fn is_native(&self) -> bool {
         self.is_native
     }
 
-    /// Counts no more, and leaves its place to another program.
+    /// Stops counting and releases the attached BPF link for another program.
     ///
     /// # Errors
-    /// Where the program is not attached, which it is.
+    /// Fails if the program is not attached, which does not happen.
     pub fn into_place(self) -> io::Result<XdpPlace> {
         let Self { link, mut programs, is_native, .. } = self;
         let count: &mut Xdp = program(&mut programs, "count")?;
@@ -106,10 +107,10 @@ impl XdpCounter {
         Ok(XdpPlace { link, is_native })
     }
 
-    /// What has arrived so far on each CPU that saw anything.
+    /// Reads the counters of each CPU that received frames.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the map lookup.
     pub fn read(&self) -> io::Result<Vec<CpuArrivals>> {
         let values = self.map.get(&0, 0).map_err(failure)?;
         let arrived = values.iter().enumerate().filter(|(_, arrivals)| arrivals.packets > 0);

@@ -1,62 +1,63 @@
-//! The memory that the process and the XDP programs share, as `bpf/ring.h` lays it out.
+//! Layout of the memory that the process and the XDP programs share, same as `bpf/ring.h`.
 //!
-//! What one side reads while the other may write is atomic.
+//! Fields that one side reads while the other may write are atomic.
 
 use std::sync::atomic::AtomicU64;
 
 use wirestorm_base::histogram;
 
-/// Descriptors in the ring; a power of two.
+/// Number of descriptors in the ring; a power of two.
 pub(super) const DESCRIPTORS: usize = 16_384;
-/// Bytes in which frame buffers begin and end, at the distance that [`buffer_distance`] says.
+/// Size of the frame buffers in bytes; [`buffer_distance`] gives the distance between two.
 pub(super) const BUFFERS_BYTES: usize = 24 << 20;
-/// The longest frame that fits one page together with what the kernel keeps beside it.
+/// Longest frame that fits in one page beside the kernel's headroom and bookkeeping.
 pub(super) const FRAME_BYTES_MAX: usize = 3400;
 
-/// The distance between the starts of two buffers of so many bytes: an odd number of cache lines,
-/// so that consecutive ones spread over all sets of a cache.
+/// Distance between the starts of two buffers of `bytes` bytes. An odd number of cache lines
+/// spreads consecutive buffers over all sets of a cache.
 pub(super) const fn buffer_distance(bytes: usize) -> usize {
     const LINE: usize = 64;
     (bytes.div_ceil(LINE) | 1) * LINE
 }
 
-/// Buffers at such a distance; no more than descriptors, so that the ring cannot overflow.
+/// Number of buffers at this distance, at most one for each descriptor, so the ring cannot
+/// overflow.
 pub(super) const fn buffers(distance: usize) -> usize {
     let fitting = BUFFERS_BYTES / distance;
     if fitting < DESCRIPTORS { fitting } else { DESCRIPTORS }
 }
 
-/// Bytes of a slab of the store in which frames may begin and have to end.
+/// Size of a slab of the frame store in bytes; each frame lies within one slab.
 pub(super) const SLAB_BYTES: usize = 1 << SLAB_SHIFT;
 const SLAB_SHIFT: u32 = 20;
 /// Distance between the starts of two slabs.
 pub(super) const SLAB_DISTANCE: usize = SLAB_BYTES + 4096;
-/// Slabs that a descriptor can name.
+/// Highest number of slabs that a descriptor can address.
 pub(super) const SLABS_MAX: usize = 1024;
 
 /// One frame to be sent.
 #[repr(C)]
 pub(super) struct Descriptor {
-    /// `CLOCK_MONOTONIC` in ns; 0: as soon as possible.
+    /// Departure time by `CLOCK_MONOTONIC` in ns; 0 means as soon as possible.
     pub(super) departure: u64,
-    /// [`stored`]; 0: the frame is in the buffer.
+    /// Location in the store ([`stored`]); 0 if the frame is in the buffer.
     pub(super) source: u32,
     pub(super) buffer: u16,
-    /// With [`STAMPED`] where the frame ends in the time of its departure.
+    /// Length in bytes; with [`STAMPED`] if the program writes the departure time.
     pub(super) length: u16,
 }
 
-/// Beside a length: the program writes the departure.
+/// Flag in the length: the program writes the departure time into the end of the frame.
 pub(super) const STAMPED: u16 = 1 << 15;
 
-/// The source of a frame in the store.
+/// Encodes the location of a frame in the store.
 #[inline]
 pub(super) const fn stored(slab: u32, offset: usize) -> u32 {
     debug_assert!((slab as usize) < SLABS_MAX && offset < SLAB_BYTES);
     1 << 31 | slab << SLAB_SHIFT | offset as u32
 }
 
-/// Written by the process.
+/// Fields written by the process.
 #[repr(C)]
 pub(super) struct UserSide {
     pub(super) produced: AtomicU64,
@@ -64,7 +65,7 @@ pub(super) struct UserSide {
     reserved: [AtomicU64; 6],
 }
 
-/// Written by the sending program.
+/// Fields written by the sending program.
 #[repr(C)]
 pub(super) struct KernelSide {
     pub(super) consumed: AtomicU64,
@@ -85,7 +86,7 @@ pub(super) struct KernelSide {
     pub(super) gap_error_max: AtomicU64,
 }
 
-/// Written by the program on the device's transmit tracepoint.
+/// Fields written by the program on the device's transmit tracepoint.
 #[repr(C)]
 pub(super) struct DeviceSide {
     pub(super) sent: AtomicU64,
@@ -94,7 +95,7 @@ pub(super) struct DeviceSide {
     reserved: [AtomicU64; 5],
 }
 
-/// The one value of the map.
+/// Value of the map's only entry.
 #[repr(C)]
 pub(super) struct Ring {
     pub(super) user: UserSide,
@@ -103,7 +104,7 @@ pub(super) struct Ring {
     pub(super) descriptors: [Descriptor; DESCRIPTORS],
     pub(super) gaps: [AtomicU64; histogram::BUCKETS],
     pub(super) gap_errors: [AtomicU64; histogram::BUCKETS],
-    /// The room behind lets the program read on from the start of any buffer.
+    /// The padding at the end lets the program read a whole frame from the start of any buffer.
     pub(super) buffers: [u8; BUFFERS_BYTES + FRAME_BYTES_MAX],
 }
 
@@ -112,9 +113,9 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
 
-    /// The C compiler's view, computed from `ring.h` by the same clang that builds the programs.
+    /// Compares with `ring.h` as compiled by the clang that builds the programs.
     #[test]
-    fn the_layout_is_that_of_the_header() {
+    fn layout_matches_the_c_header() {
         let fields = [
             ("user.abort", offset_of!(Ring, user.abort)),
             ("kernel.consumed", offset_of!(Ring, kernel.consumed)),

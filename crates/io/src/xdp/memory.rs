@@ -1,8 +1,8 @@
-//! The mapping of the shared array into this process.
+//! Mapping of the shared BPF array into this process.
 //!
-//! The kernel's program and this process write to disjoint parts: the program to `kernel`,
-//! `device` and the histograms, the process to the rest, and to a descriptor or buffer only while
-//! it is not in flight. Counters that the other side reads are accessed as atomics.
+//! The BPF program and this process write to disjoint parts. The program writes `kernel`, `device`
+//! and the histograms. The process writes the rest, and a descriptor or buffer only while it is not
+//! in flight. Counters that the other side reads are atomic.
 
 use std::io;
 use std::ops::Range;
@@ -23,12 +23,12 @@ pub(super) struct RingMemory {
     buffers: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; all shared counters are accessed
-// as atomics, and everything else only through `&mut self`.
+// SAFETY: the mapping belongs to the process, not to a thread. Shared counters are accessed as
+// atomics, and everything else only through `&mut self`.
 unsafe impl Send for RingMemory {}
 
 impl RingMemory {
-    /// Maps the array behind `map` and touches every page once.
+    /// Maps the array behind `map` and populates its pages.
     pub(super) fn map(map: BorrowedFd<'_>, buffer_distance: usize) -> io::Result<Self> {
         let bytes = size_of::<Ring>();
         let address = map_shared(map, bytes)?;
@@ -36,55 +36,55 @@ impl RingMemory {
         Ok(Self { ring: address.cast(), bytes, buffer_distance, buffers })
     }
 
-    /// How many buffers there are.
+    /// Number of buffers.
     pub(super) const fn buffers(&self) -> usize {
         self.buffers
     }
 
-    /// What the process tells the program.
+    /// Fields that the process writes for the program.
     #[inline]
     pub(super) fn user(&self) -> &UserSide {
         // SAFETY: the mapping lives as long as self, and all fields are atomic.
         unsafe { &(*self.ring.as_ptr()).user }
     }
 
-    /// What the sending program tells.
+    /// Fields that the sending program writes.
     #[inline]
     pub(super) fn kernel(&self) -> &KernelSide {
         // SAFETY: as for `user`.
         unsafe { &(*self.ring.as_ptr()).kernel }
     }
 
-    /// What the device did with the frames.
+    /// Counters of the driver's transmit tracepoint.
     #[inline]
     pub(super) fn device(&self) -> &DeviceSide {
         // SAFETY: as for `user`.
         unsafe { &(*self.ring.as_ptr()).device }
     }
 
-    /// Counts of departure gaps, by bucket.
+    /// Histogram of departure gaps: counts by bucket.
     pub(super) fn gaps(&self) -> &[AtomicU64] {
         // SAFETY: as for `user`.
         unsafe { &(*self.ring.as_ptr()).gaps }
     }
 
-    /// Counts of errors of departure gaps, by bucket.
+    /// Histogram of departure gap errors: counts by bucket.
     pub(super) fn gap_errors(&self) -> &[AtomicU64] {
         // SAFETY: as for `user`.
         unsafe { &(*self.ring.as_ptr()).gap_errors }
     }
 
-    /// Writes the descriptor `position` (modulo the ring), which is not in flight.
+    /// Writes the descriptor at `position` (modulo the ring), which is not in flight.
     #[inline]
     pub(super) fn write_descriptor(&mut self, position: u64, descriptor: Descriptor) {
         let index = position as usize & (DESCRIPTORS - 1);
-        // SAFETY: the index is within the array; the program reads a descriptor only between the
-        // release of `produced` beyond it and its own release of `consumed` beyond it, and the
-        // caller holds `&mut self` outside of that span.
+        // SAFETY: the index is within the array. The program reads a descriptor only between the
+        // release of `produced` beyond it and its own release of `consumed` beyond it. The caller
+        // holds `&mut self` outside of that span.
         unsafe { (&raw mut (*self.ring.as_ptr()).descriptors[index]).write(descriptor) };
     }
 
-    /// The buffer named by the descriptor at `position` (modulo the ring), which was consumed.
+    /// Buffer index of the consumed descriptor at `position` (modulo the ring).
     #[inline]
     pub(super) fn consumed_buffer(&self, position: u64) -> u32 {
         let index = position as usize & (DESCRIPTORS - 1);
@@ -92,7 +92,7 @@ impl RingMemory {
         u32::from(unsafe { (*self.ring.as_ptr()).descriptors[index].buffer })
     }
 
-    /// When the frame of the descriptor at `position` (modulo the ring) is due, in ns.
+    /// Due time of the frame at `position` (modulo the ring), in ns.
     #[inline]
     pub(super) fn departure(&self, position: u64) -> u64 {
         let index = position as usize & (DESCRIPTORS - 1);
@@ -100,16 +100,16 @@ impl RingMemory {
         unsafe { (*self.ring.as_ptr()).descriptors[index].departure }
     }
 
-    /// Buffer `index`.
+    /// Returns buffer `index`.
     ///
     /// # Panics
-    /// Where there is no such buffer.
+    /// Panics if the buffer does not exist.
     #[inline]
     pub(super) fn buffer_mut(&mut self, index: u32) -> &mut [u8] {
         let index = index as usize;
         assert!(index < self.buffers);
-        // SAFETY: so many buffers lie within the array, one behind the other; the program reads
-        // one only while it is in flight, and then no `FrameId` for it exists.
+        // SAFETY: the buffers lie within the array, one after the other. The program reads a buffer
+        // only while it is in flight, and then no `FrameId` for it exists.
         unsafe {
             let start = (&raw mut (*self.ring.as_ptr()).buffers).cast::<u8>();
             let start = start.add(index * self.buffer_distance);
@@ -120,25 +120,25 @@ impl RingMemory {
 
 impl Drop for RingMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `map` with this length, and no reference outlives self.
+        // SAFETY: `map` created the mapping with this length, and no reference outlives self.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// The mapped slabs of frames that are sent more than once. The program only reads there, and
-/// only what a descriptor names, which is written before and never again.
+/// The mapped store: slabs of frames that are sent more than once. The program only reads bytes
+/// that a descriptor addresses, which are written before and never changed.
 pub(super) struct StoreMemory {
     bytes: NonNull<u8>,
     slabs: usize,
-    /// The slab being filled, and how far it is.
+    /// Index of the slab being filled, and the bytes used in it.
     slab: usize,
     filled: usize,
-    /// Source and length of what was stored, by its handle.
+    /// Location and length of each stored range, by handle.
     stored: Vec<(u32, usize)>,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and is written only through
-// `&mut self`.
+// SAFETY: the mapping belongs to the process, not to a thread, and is written only through `&mut
+// self`.
 unsafe impl Send for StoreMemory {}
 
 impl StoreMemory {
@@ -148,7 +148,7 @@ impl StoreMemory {
         Ok(Self { bytes, slabs, slab: 0, filled: 0, stored: Vec::new() })
     }
 
-    /// Copies bytes to where they fit; `None` where they do not.
+    /// Copies bytes into the store and returns their handle; `None` if they do not fit.
     pub(super) fn store(&mut self, bytes: &[u8]) -> Option<u32> {
         if bytes.len() > SLAB_BYTES {
             return None;
@@ -157,12 +157,12 @@ impl StoreMemory {
             self.slab += 1;
             self.filled = 0;
         }
-        // An empty rest of a slab has no offset.
+        // A full slab has no valid offset.
         if self.slab >= self.slabs || self.filled >= SLAB_BYTES {
             return None;
         }
-        // SAFETY: slab and end of the bytes are within the mapping, which is `slabs` slabs long;
-        // nothing there is named by any descriptor yet.
+        // SAFETY: the bytes end within a slab of the mapping, which has `slabs` slabs, and no
+        // descriptor addresses them yet.
         unsafe {
             let to = self.bytes.add(self.slab * SLAB_DISTANCE + self.filled);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len());
@@ -172,10 +172,10 @@ impl StoreMemory {
         Some(self.stored.len() as u32 - 1)
     }
 
-    /// The source of a frame within what was stored.
+    /// Encodes the location of a frame within a stored range.
     ///
     /// # Panics
-    /// Where it is not within.
+    /// Panics if `range` is empty or not within the stored range.
     #[inline]
     pub(super) fn source(&self, index: u32, range: &Range<usize>) -> u32 {
         let (source, length) = self.stored[index as usize];
@@ -186,15 +186,15 @@ impl StoreMemory {
 
 impl Drop for StoreMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `map` with this length, and no reference outlives self.
+        // SAFETY: `map` created the mapping with this length, and no reference outlives self.
         unsafe { libc::munmap(self.bytes.as_ptr().cast(), self.slabs * SLAB_DISTANCE) };
     }
 }
 
-/// Maps the first `bytes` of an array, rounded up to pages, and touches every page once.
+/// Maps the first `bytes` of an array, rounded up to pages, and populates the pages.
 fn map_shared(map: BorrowedFd<'_>, bytes: usize) -> io::Result<NonNull<u8>> {
-    // SAFETY: a new shared mapping at an address of the kernel's choice touches no memory of
-    // ours; `map` is open for the length of the call.
+    // SAFETY: a new shared mapping at an address of the kernel's choice touches no existing memory;
+    // `map` is open during the call.
     let address = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -211,9 +211,9 @@ fn map_shared(map: BorrowedFd<'_>, bytes: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(address.cast()).ok_or_else(|| io::Error::other("mmap returned address zero"))
 }
 
-/// Maps are charged to the locked memory limit before Linux 5.11; later kernels ignore it.
+/// Raises the locked memory limit, which BPF maps count against before Linux 5.11.
 pub(super) fn raise_locked_memory_limit() {
     let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the pointer is to a valid rlimit; a refusal leaves the limit as it was.
+    // SAFETY: the pointer is to a valid rlimit; an error leaves the limit unchanged.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }

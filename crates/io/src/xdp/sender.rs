@@ -1,4 +1,4 @@
-//! The thread that lends itself to the kernel: it runs the sending program until told to end.
+//! The thread that runs the sending program in the kernel until stopped.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -9,10 +9,11 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Ends a system call early. Its default action is to be ignored, so a stray one is harmless.
+/// Signal that ends a system call early. Its default action is to be ignored, so a late one is
+/// harmless.
 const WAKE_SIGNAL: libc::c_int = libc::SIGURG;
 
-/// How long a signal may take to end the test run before it is sent again.
+/// Time that a signal has to end the test run before it is sent again.
 const WAKE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES` (linux/bpf.h).
@@ -28,9 +29,9 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Starts a thread that calls `prepare` with its thread id, then runs the program it
-    /// returns, which is dropped when the run has ended. The thread belongs to the network
-    /// namespace of the caller. `template` is the frame that the kernel fills new pages with.
+    /// Starts a thread that calls `prepare` with its thread ID, then runs the returned program and
+    /// drops it when the run ends. The thread inherits the caller's network namespace. The kernel
+    /// fills new pages with the frame `template`.
     pub(super) fn start<P: AsFd>(
         cpu: Option<usize>,
         template: Vec<u8>,
@@ -74,7 +75,7 @@ impl Sender {
         }
     }
 
-    /// The error that ended the sender, if one did.
+    /// Returns the error that ended the sender, if any.
     pub(super) fn error(&self) -> Option<io::Error> {
         match self.ended.try_recv() {
             Ok(Err(error)) => Some(error),
@@ -85,13 +86,13 @@ impl Sender {
         }
     }
 
-    /// Ends the run; returns when the kernel has given up all frames (5 to 20 ms).
+    /// Ends the run; returns once the kernel has released all frames (5 to 20 ms).
     pub(super) fn stop(&mut self) {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };
-        // A signal that arrives just before the system call begins is lost, hence the repeats.
+        // A signal that arrives just before the system call starts has no effect, so repeat it.
         while !thread.is_finished() {
-            // SAFETY: the thread was not joined yet, so its id is valid.
+            // SAFETY: the thread is not joined yet, so its ID is valid.
             unsafe { libc::pthread_kill(thread.as_pthread_t(), WAKE_SIGNAL) };
             let _ = self.ended.recv_timeout(WAKE_INTERVAL);
         }
@@ -105,7 +106,7 @@ impl Drop for Sender {
     }
 }
 
-/// One test run with live frames, as long as the kernel allows: 2^32 - 1 turns, or a signal.
+/// Makes one test run with live frames until a signal, or for the maximum of 2^32 - 1 iterations.
 fn run_program(program: BorrowedFd<'_>, template: &[u8], batch: u32) -> io::Result<()> {
     /// The part of `union bpf_attr` that belongs to `BPF_PROG_TEST_RUN` (linux/bpf.h).
     #[repr(C)]
@@ -137,7 +138,7 @@ fn run_program(program: BorrowedFd<'_>, template: &[u8], batch: u32) -> io::Resu
         batch_size: batch,
         ..TestRun::default()
     };
-    // SAFETY: the attributes are laid out as the kernel's and live through the call; the kernel
+    // SAFETY: the attributes have the kernel's layout and live through the call. The kernel only
     // reads the template's bytes, which live as long, and writes only to the attributes.
     let answer = unsafe {
         libc::syscall(libc::SYS_bpf, PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>())
@@ -151,11 +152,11 @@ fn run_program(program: BorrowedFd<'_>, template: &[u8], batch: u32) -> io::Resu
     }
 }
 
-/// Gives the wake signal a handler that does nothing: an ignored one would interrupt nothing.
+/// Installs an empty handler for the wake signal: an ignored signal would not interrupt a call.
 fn catch_wake_signal() -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: zero is a valid sigaction; the handler is async-signal-safe, for it does nothing.
-    // SA_RESTART stays off so that system calls end.
+    // SAFETY: zero is a valid sigaction, and the empty handler is async-signal-safe. SA_RESTART
+    // stays off so that the signal ends system calls.
     let answer = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as *const () as usize;
@@ -164,10 +165,10 @@ fn catch_wake_signal() -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Keeps the calling thread on one CPU; where that is refused, it stays where it is.
+/// Pins the calling thread to one CPU; an error leaves its affinity unchanged.
 fn pin_to(cpu: usize) {
-    // SAFETY: zero is an empty set, CPU_SET stays within it for the index checked here, and the
-    // set lives through the call.
+    // SAFETY: zero is an empty set, CPU_SET stays within it for the checked index, and the set
+    // lives through the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if cpu < 8 * size_of::<libc::cpu_set_t>() {

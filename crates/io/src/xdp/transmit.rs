@@ -1,4 +1,4 @@
-//! The sending port: renders frames into the shared ring, which the in-kernel sender empties.
+//! The transmit port: writes frames to the shared ring, which the in-kernel sender reads.
 
 use std::ffi::CString;
 use std::io;
@@ -21,49 +21,49 @@ use super::memory::{RingMemory, StoreMemory, raise_locked_memory_limit};
 use super::sender::Sender;
 use crate::system::bpf::{failure, program};
 
-/// How the sending port is opened.
+/// Options of the transmit port.
 #[derive(Clone, Debug)]
 pub struct XdpTransmitOptions {
-    /// The interface's name, in the namespace of the calling thread.
+    /// Interface name in the namespace of the calling thread.
     pub interface: String,
-    /// The longest frame that the interface takes, in bytes without FCS.
+    /// Longest frame of the interface, in bytes without FCS.
     pub frame_length_max: usize,
-    /// The longest of those without a VLAN tag.
+    /// Longest frame without a VLAN tag, in bytes without FCS.
     pub untagged_length_max: usize,
-    /// The CPU that the sender keeps busy; `None`: the scheduler's choice.
+    /// CPU for the sender thread; `None`: the scheduler chooses.
     pub cpu: Option<usize>,
-    /// What becomes of late frames.
+    /// Policy for late frames.
     pub policy: DeparturePolicy,
-    /// Whether frames will carry departure times. Small batches keep to them, large ones are
+    /// Whether frames carry departure times. Small batches keep the times better; large batches are
     /// faster.
     pub paced: bool,
-    /// Room for frames that are kept and sent more than once ([`Transmit::store`]), in bytes; up
-    /// to 1 GiB. It is the kernel's memory.
+    /// Size of the store for frames that are sent more than once ([`Transmit::store`]), in bytes,
+    /// up to 1 GiB. It uses kernel memory.
     pub store_bytes: usize,
 }
 
-/// The longest frame that the in-kernel sender can form, in bytes without FCS: a live frame is
-/// one page, which also holds headroom and the kernel's bookkeeping.
+/// Longest frame of the in-kernel sender, in bytes without FCS: a live frame is one page, which
+/// also contains headroom and the kernel's bookkeeping.
 pub const FRAME_LENGTH_MAX: usize = FRAME_BYTES_MAX;
 
-/// Turns between two flushes to the device. A redirected frame waits for the end of its batch,
-/// and an idle turn takes about 110 ns: 8 of them cost a paced frame less than 1 us.
+/// Iterations between two flushes to the device. A redirected frame waits for the end of its batch.
+/// An idle iteration takes about 110 ns, so 8 of them delay a paced frame by less than 1 us.
 const BATCH_TOPSPEED: u32 = 64;
 const BATCH_PACED: u32 = 8;
 
-/// Frames in flight at most. At top speed the working set of 1,024 descriptors and short buffers
-/// stays within a core's second-level cache. At a set rate it is more important to bridge times
-/// when the process is off its CPU, so all buffers are used: the 15,728 of an interface that takes
-/// 1,500 bytes last 5 ms at 3 Mpps.
+/// Highest number of frames in flight. At top speed the working set of 1,024 descriptors and short
+/// buffers stays within a core's L2 cache. At a set rate all buffers are used, to bridge times when
+/// the process is off its CPU. An interface with an MTU of 1,500 bytes has 15,728 buffers, which
+/// last 5 ms at 3 Mpps.
 const IN_FLIGHT_TOPSPEED: usize = 1024;
 const IN_FLIGHT_PACED: usize = usize::MAX;
 
-/// From the due time of the first frame in flight to that of the last, in ns, at most. It is more
-/// than workers are ahead; but where the sender is off its CPU for so long that its schedule has
-/// moved, frames would pile up behind that, and whatever is changed would only be seen behind them.
+/// Highest time span in ns between the due times of the first and the last frame in flight. It
+/// exceeds the time that workers are ahead. If the sender is off its CPU long enough to shift its
+/// schedule, this limit keeps frames from piling up, so that changes take effect soon.
 const IN_FLIGHT_SPAN_MAX: u64 = 25_000_000;
 
-/// The in-kernel sender's end in this process.
+/// The process's side of the in-kernel sender.
 pub struct XdpTransmit {
     interface: String,
     capabilities: Capabilities,
@@ -71,28 +71,28 @@ pub struct XdpTransmit {
     store: StoreMemory,
     sender: Sender,
     free: Vec<u32>,
-    /// Descriptors written; published to the program by `flush`.
+    /// Number of descriptors written; `flush` publishes them to the program.
     written: u64,
-    /// Descriptors whose buffers were taken back.
+    /// Number of descriptors whose buffers were reclaimed.
     reclaimed: u64,
-    /// Idle turns when the ring was first seen empty, to know that the last batch is out.
+    /// Idle iterations when the ring was first seen empty, to detect that the last batch has left.
     idle_at_drain: Option<u64>,
-    /// Whether nothing waits for the end of a batch.
+    /// Whether the last batch has been handed to the device.
     is_flushed: bool,
-    /// As of the last flush.
+    /// Counters as of the last flush.
     counters: TransmitCounters,
     batch: u32,
-    /// When the last frame that has a due time is due, in ns.
+    /// Latest due time of any frame, in ns.
     last_due: u64,
 }
 
 impl XdpTransmit {
-    /// Loads the programs, starts the sender's thread, which inherits the caller's network
-    /// namespace, and maps the ring.
+    /// Loads the programs, starts the sender thread in the caller's network namespace, and maps the
+    /// ring.
     ///
     /// # Errors
-    /// The system's words, with what was tried: no privilege (`CAP_BPF`, `CAP_NET_ADMIN`,
-    /// `CAP_PERFMON`), a kernel older than 5.18, no such interface.
+    /// The error of the failed operation: no privilege (`CAP_BPF`, `CAP_NET_ADMIN`, `CAP_PERFMON`),
+    /// a kernel older than 5.18, or no such interface.
     pub fn open(options: &XdpTransmitOptions) -> io::Result<Self> {
         raise_locked_memory_limit();
         let index = interface_index(&options.interface)?;
@@ -159,12 +159,12 @@ impl XdpTransmit {
             length: length as u16 | flags,
         };
         self.last_due = self.last_due.max(departure.as_nanos());
-        // No more frames exist than descriptors, so the ring has room for each that was taken.
+        // There are no more frames than descriptors, so the ring has room for each taken frame.
         self.memory.write_descriptor(self.written, descriptor);
         self.written += 1;
     }
 
-    /// Whether frames of so long a time are in flight that no more are to be.
+    /// Whether the frames in flight already span [`IN_FLIGHT_SPAN_MAX`].
     #[inline]
     fn spans_enough(&self) -> bool {
         if self.reclaimed == self.written {
@@ -182,8 +182,8 @@ impl XdpTransmit {
         }
     }
 
-    /// What the kernel has counted; of one moment, as far as frames that are still on their way
-    /// go: those are in no counter.
+    /// Reads the kernel's counters. They are consistent except for frames still on their way, which
+    /// no counter includes.
     fn read_counters(&self) -> TransmitCounters {
         let kernel = self.memory.kernel();
         let device = self.memory.device();
@@ -193,10 +193,10 @@ impl XdpTransmit {
         let unsent = kernel.unsent.load(Ordering::Acquire);
         let redirected = kernel.redirected.load(Ordering::Acquire);
         let redirected_bytes = kernel.redirected_bytes.load(Ordering::Acquire);
-        // Once the last batch is out, what the driver never saw was refused on the way to it.
+        // Once the last batch has left, frames that the driver never saw were rejected before it.
         let vanished = if self.is_flushed { redirected.saturating_sub(sent + dropped) } else { 0 };
-        // The tracepoint tells how many frames the driver took, not which ones: where it
-        // dropped some, their bytes are taken to be of the mean length.
+        // The tracepoint reports how many frames the driver accepted, but not which ones. If it
+        // dropped some, estimate the bytes from the mean length.
         let sent_bytes = if sent == redirected {
             redirected_bytes
         } else {
@@ -211,8 +211,8 @@ impl XdpTransmit {
         }
     }
 
-    /// Notices when the last batch has been handed to the device: a frame that was consumed may
-    /// still be waiting for the end of its batch, and every later turn of that batch is idle.
+    /// Detects that the last batch has been handed to the device. A consumed frame may still wait
+    /// for the end of its batch, and every later iteration of that batch is idle.
     fn notice_flushed(&mut self) {
         if self.reclaimed < self.written {
             self.idle_at_drain = None;
@@ -322,8 +322,8 @@ impl Transmit for XdpTransmit {
     }
 }
 
-/// Waits until the kernel has set the run up, which takes milliseconds that the first frame
-/// would be late by.
+/// Waits until the kernel has set up the run, which takes milliseconds and would delay the first
+/// frame.
 fn wait_for_first_turn(memory: &RingMemory, sender: &Sender) -> io::Result<()> {
     const LOOKS_MAX: u32 = 2_000;
     const LOOK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(1);
@@ -336,7 +336,7 @@ fn wait_for_first_turn(memory: &RingMemory, sender: &Sender) -> io::Result<()> {
         }
         std::thread::sleep(LOOK_INTERVAL);
     }
-    Err(io::Error::other("the in-kernel sender did not begin to run within 2 s"))
+    Err(io::Error::other("the in-kernel sender did not start within 2 s"))
 }
 
 fn histogram(buckets: &[std::sync::atomic::AtomicU64], max: u64) -> Histogram {
@@ -348,7 +348,7 @@ fn histogram(buckets: &[std::sync::atomic::AtomicU64], max: u64) -> Histogram {
     histogram
 }
 
-/// The loaded programs, for as long as the sender runs.
+/// The loaded programs, kept as long as the sender runs.
 struct Programs {
     programs: Ebpf,
     sender: OwnedFd,
@@ -405,7 +405,7 @@ impl AsFd for Programs {
 
 fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(failure)?;
-    // SAFETY: the name is a string that ends in zero.
+    // SAFETY: the name is a null-terminated string.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
         0 => Err(io::Error::last_os_error()),
         index => Ok(index),

@@ -1,4 +1,4 @@
-//! The packet socket port between two ends of a veth pair.
+//! The packet socket port on the two ends of a veth pair.
 
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
@@ -41,7 +41,7 @@ fn connect_jumbo() -> Option<Connected<AfPacketTransmit, AfPacketReceive>> {
 
 port_contract!(contract_with_jumbo_frames, connect_jumbo);
 
-/// An IPv4 frame of 60 bytes for another station.
+/// A 60-byte IPv4 frame for another MAC address.
 fn frame_of(number: u8) -> [u8; 60] {
     let mut frame = [number; 60];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
@@ -69,7 +69,7 @@ fn receive(receive: &mut AfPacketReceive, count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_wait_ends_when_a_frame_arrives_or_with_its_patience() {
+fn wait_ends_on_a_frame_or_a_timeout() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, receiver) = open(&pair);
     let before = clock::now();
@@ -77,12 +77,12 @@ fn a_wait_ends_when_a_frame_arrives_or_with_its_patience() {
     assert!(clock::now().saturating_since(before) >= Duration::from_millis(20));
     send(&mut transmit, &frame_of(1));
     transmit.flush().unwrap();
-    // It would hang for longer than a test may take.
+    // Without the frame this would exceed the time limit of a test.
     receiver.wait(Duration::from_secs(3_600));
 }
 
 #[test]
-fn vlan_tags_arrive_as_they_were_on_the_wire() {
+fn vlan_tags_are_restored_on_receive() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     let mut single = frame_of(1).to_vec();
@@ -99,7 +99,7 @@ fn vlan_tags_arrive_as_they_were_on_the_wire() {
 }
 
 #[test]
-fn frames_that_the_kernel_would_refuse_fail() {
+fn frames_that_the_kernel_would_reject_count_as_failed() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     let mut too_long = vec![0; 1515];
@@ -114,7 +114,7 @@ fn frames_that_the_kernel_would_refuse_fail() {
 }
 
 #[test]
-fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
+fn interface_down_stops_both_halves_until_it_is_up() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     let frame = holds_while_down(&pair, (&mut transmit, &mut receiver), |transmit| {
@@ -124,7 +124,7 @@ fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
 }
 
 #[test]
-fn an_interface_that_vanishes_is_reported_as_gone() {
+fn removed_interface_is_reported_as_gone() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     tells_that_it_is_gone(&pair, (&mut transmit, &mut receiver), |transmit| {
@@ -133,7 +133,7 @@ fn an_interface_that_vanishes_is_reported_as_gone() {
 }
 
 #[test]
-fn a_peer_that_is_down_is_an_error_and_no_endless_retry() {
+fn peer_that_is_down_is_an_error_instead_of_an_endless_retry() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = AfPacketTransmit::open(&options(&pair.left)).unwrap();
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
@@ -159,7 +159,7 @@ fn promiscuous_mode_ends_with_the_port() {
 }
 
 #[test]
-fn frames_that_find_no_room_are_missed_and_not_lost() {
+fn frames_beyond_a_full_ring_count_as_missed() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = AfPacketTransmit::open(&options(&pair.left)).unwrap();
     let small = AfPacketOptions { receive_ring_bytes: 256 << 10, ..options(&pair.right) };
@@ -187,14 +187,14 @@ fn frames_that_find_no_room_are_missed_and_not_lost() {
     let arrived = receive(&mut receiver, (total - missed) as usize);
     assert_eq!(arrived.len() as u64, total - missed);
     assert_eq!(receiver.received().received, total);
-    // The room is given back: the next frame arrives.
+    // The ring space was released: the next frame arrives.
     send(&mut transmit, &frame_of(200));
     transmit.flush().unwrap();
     assert_eq!(receive(&mut receiver, 1), [frame_of(200).to_vec()]);
 }
 
 #[test]
-fn a_filter_takes_only_what_it_names() {
+fn filter_receives_only_matching_frames() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = AfPacketTransmit::open(&options(&pair.left)).unwrap();
     // Load the byte at offset 20; return all of the frame if it is 5, else nothing.
@@ -221,7 +221,7 @@ fn a_filter_takes_only_what_it_names() {
 }
 
 #[test]
-fn a_fan_out_group_divides_the_frames() {
+fn fan_out_group_distributes_the_frames() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = AfPacketTransmit::open(&options(&pair.left)).unwrap();
     let member = |queue| {
@@ -246,11 +246,11 @@ fn a_fan_out_group_divides_the_frames() {
 }
 
 #[test]
-fn what_the_interface_sends_itself_is_not_received() {
+fn frames_sent_by_the_interface_are_not_received() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     let mut own = AfPacketReceive::open(&options(&pair.left)).unwrap();
-    // Without the bypass, so that listeners on this host get a copy.
+    // Without the bypass, so that taps on this host get a copy.
     let plain = AfPacketOptions { queueing_bypass: false, ..options(&pair.left) };
     let mut through_queue = AfPacketTransmit::open(&plain).unwrap();
     send(&mut through_queue, &frame_of(1));
@@ -263,7 +263,7 @@ fn what_the_interface_sends_itself_is_not_received() {
 }
 
 #[test]
-fn the_kernel_counts_what_the_port_counts() {
+fn port_and_kernel_counters_agree() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, mut receiver) = open(&pair);
     let before = Link::open(&pair.left).unwrap().counters;
@@ -278,7 +278,7 @@ fn the_kernel_counts_what_the_port_counts() {
 }
 
 #[test]
-fn an_interface_that_is_down_cannot_be_opened() {
+fn opening_an_interface_that_is_down_fails() {
     let Some(pair) = VethPair::new() else { return };
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     let Err(error) = AfPacketTransmit::open(&options(&pair.left)) else { panic!("it opened") };

@@ -1,4 +1,4 @@
-//! The AF_XDP port between two ends of a veth pair.
+//! The AF_XDP port on the two ends of a veth pair.
 
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Receive, Received, Transmit};
@@ -52,7 +52,7 @@ fn connect_with_large_frames() -> Option<Connected<AfXdpTransmit, AfXdpReceive>>
 
 port_contract!(contract_with_large_frames, connect_with_large_frames);
 
-/// Into AF_XDP from a packet socket: the receiving half against an independent sender.
+/// From a packet socket to AF_XDP: the receiving half with an independent sender.
 fn connect_from_af_packet() -> Option<Connected<AfPacketTransmit, AfXdpReceive>> {
     let pair = VethPair::new()?;
     let receive = receive_port(&pair.right);
@@ -63,7 +63,7 @@ fn connect_from_af_packet() -> Option<Connected<AfPacketTransmit, AfXdpReceive>>
 
 port_contract!(contract_from_af_packet, connect_from_af_packet);
 
-/// Out of AF_XDP to a packet socket: the sending half against an independent receiver.
+/// From AF_XDP to a packet socket: the transmitting half with an independent receiver.
 fn connect_to_af_packet() -> Option<Connected<AfXdpTransmit, AfPacketReceive>> {
     let pair = VethPair::new()?;
     let receive = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
@@ -73,7 +73,7 @@ fn connect_to_af_packet() -> Option<Connected<AfXdpTransmit, AfPacketReceive>> {
 
 port_contract!(contract_to_af_packet, connect_to_af_packet);
 
-/// An IPv4 frame of 60 bytes for another station.
+/// A 60-byte IPv4 frame for another MAC address.
 fn frame_of(number: u8) -> [u8; 60] {
     let mut frame = [number; 60];
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
@@ -108,7 +108,7 @@ fn error_of(options: &AfXdpOptions) -> AfXdpError {
 }
 
 #[test]
-fn a_veth_copies_and_has_the_program_in_its_driver() {
+fn veth_uses_copy_mode_and_native_xdp() {
     let Some(pair) = VethPair::new() else { return };
     let both = AfXdpOptions::new(pair.left.clone(), Direction::Both);
     let ports = AfXdp::open(&both).unwrap();
@@ -125,7 +125,7 @@ fn a_veth_copies_and_has_the_program_in_its_driver() {
 }
 
 #[test]
-fn both_halves_of_one_queue_work_at_once() {
+fn both_halves_of_one_queue_work_at_the_same_time() {
     let Some(pair) = VethPair::new() else { return };
     let open = |interface: &InterfaceName| {
         let options = AfXdpOptions::new(interface.clone(), Direction::Both);
@@ -145,7 +145,7 @@ fn both_halves_of_one_queue_work_at_once() {
 }
 
 #[test]
-fn the_program_is_detached_with_the_last_receiving_half() {
+fn program_is_detached_with_the_last_receiving_half() {
     let Some(pair) = VethPair::new() else { return };
     let attached = || Link::open(&pair.right).unwrap().xdp_program;
     assert_eq!(attached(), None);
@@ -156,7 +156,7 @@ fn the_program_is_detached_with_the_last_receiving_half() {
 }
 
 #[test]
-fn a_queue_can_be_opened_again_right_after_it_was_closed() {
+fn queue_can_be_reopened_right_after_close() {
     let Some(pair) = VethPair::new() else { return };
     for _ in 0..5 {
         drop(transmit_port(&pair.left));
@@ -165,16 +165,16 @@ fn a_queue_can_be_opened_again_right_after_it_was_closed() {
 }
 
 #[test]
-fn sending_attaches_no_program() {
+fn transmit_only_attaches_no_program() {
     let Some(pair) = VethPair::new() else { return };
     let _port = transmit_port(&pair.left);
     assert_eq!(Link::open(&pair.left).unwrap().xdp_program, None);
 }
 
 #[test]
-fn an_interface_without_native_xdp_gets_the_generic_one() {
+fn interface_without_native_xdp_uses_generic_mode() {
     let Some(pair) = VethPair::new() else { return };
-    // An intermediate functional block has no XDP in its driver.
+    // The driver of an intermediate functional block (ifb) has no XDP support.
     run(&pair.right.namespace, "ip", &["link", "add", "plain", "type", "ifb"]);
     run(&pair.right.namespace, "ip", &["link", "set", "plain", "up"]);
     let plain = InterfaceName::new(pair.right.namespace.clone(), "plain").unwrap();
@@ -193,7 +193,7 @@ fn frames_of_a_queue_without_a_port_go_to_the_network_stack() {
     let every_queue = AfXdpOptions { queues: None, ..transmit_options(&pair.left) };
     let mut senders = AfXdp::open(&every_queue).unwrap().transmit;
     assert_eq!(senders.len(), 2);
-    // A veth hands the frames of transmit queue N to receive queue N.
+    // A veth delivers the frames of transmit queue N to receive queue N.
     for (sender, number) in senders.iter_mut().zip([10, 11]) {
         send(sender, &frame_of(number));
         sender.flush().unwrap();
@@ -208,7 +208,7 @@ fn frames_of_a_queue_without_a_port_go_to_the_network_stack() {
 }
 
 #[test]
-fn a_port_that_measures_leaves_pings_to_the_kernel_but_those_it_measures() {
+fn passes_neighbours_passes_only_unsigned_pings_to_the_kernel() {
     let Some(pair) = VethPair::new() else { return };
     pair.add_addresses();
     let options = AfXdpOptions { passes_neighbours: true, ..receive_options(&pair.right) };
@@ -221,7 +221,7 @@ fn a_port_that_measures_leaves_pings_to_the_kernel_but_those_it_measures() {
 }
 
 #[test]
-fn a_port_that_measures_leaves_them_to_the_kernel_in_two_vlans_too() {
+fn passes_neighbours_passes_unsigned_pings_in_two_vlans() {
     for is_beside in [true, false] {
         let Some(pair) = VethPair::new() else { return };
         pair.hand_tags_over_beside(is_beside);
@@ -239,7 +239,7 @@ fn a_port_that_measures_leaves_them_to_the_kernel_in_two_vlans_too() {
 }
 
 #[test]
-fn frames_that_find_no_room_are_missed_and_not_lost() {
+fn frames_beyond_a_full_ring_count_as_missed() {
     let Some(pair) = VethPair::new() else { return };
     let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };
     let mut port = AfXdp::open(&small).unwrap().receive.remove(0);
@@ -264,7 +264,7 @@ fn frames_that_find_no_room_are_missed_and_not_lost() {
     assert_eq!(receive(&mut port, 1), [frame_of(200)]);
 }
 
-/// Keeps the first CPU busy, and what the interface does on it behind everything else.
+/// Keeps CPU 0 busy and polls the interface there with idle priority.
 struct Crowded(std::process::Child);
 
 impl Crowded {
@@ -297,7 +297,7 @@ impl Drop for Crowded {
 }
 
 #[test]
-fn what_the_ring_of_a_virtual_cable_has_no_room_for_is_missed_where_that_counts() {
+fn frames_beyond_a_full_veth_ring_are_missed_with_counts_lost() {
     const SENT: u64 = 4_000;
     for counts_lost in [true, false] {
         let Some(pair) = VethPair::new() else { return };
@@ -331,7 +331,7 @@ fn what_the_ring_of_a_virtual_cable_has_no_room_for_is_missed_where_that_counts(
 }
 
 #[test]
-fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
+fn every_frame_is_received_or_missed_while_another_cpu_sends() {
     const TOTAL: u64 = 400_000;
     let Some(pair) = VethPair::new() else { return };
     let small = AfXdpOptions { receive_frames: 64, ..receive_options(&pair.right) };
@@ -354,7 +354,7 @@ fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
     });
     let mut batch = Vec::new();
     eventually("all to be counted", || {
-        // Many looks for each question about the counters, which takes a system call.
+        // Poll many times for each read of the counters, which makes a system call.
         for _ in 0..1000 {
             port.receive(16, &mut batch).unwrap();
             batch.drain(..).for_each(|received| port.release(received));
@@ -365,7 +365,7 @@ fn every_frame_is_received_or_missed_while_another_cpu_keeps_sending() {
 }
 
 #[test]
-fn frames_that_the_interface_cannot_take_fail() {
+fn frames_too_long_or_too_short_count_as_failed() {
     let Some(pair) = VethPair::new() else { return };
     let mut port = receive_port(&pair.right);
     let mut transmit = transmit_port(&pair.left);
@@ -383,7 +383,7 @@ fn frames_that_the_interface_cannot_take_fail() {
 }
 
 #[test]
-fn frames_for_a_peer_that_is_down_fail() {
+fn frames_to_a_peer_that_is_down_count_as_failed() {
     let Some(pair) = VethPair::new() else { return };
     let mut transmit = transmit_port(&pair.left);
     run(&pair.right.namespace, "ip", &["link", "set", "right", "down"]);
@@ -399,7 +399,7 @@ fn frames_for_a_peer_that_is_down_fail() {
 }
 
 #[test]
-fn a_wait_ends_when_a_frame_arrives_at_any_queue_or_with_its_patience() {
+fn wait_ends_on_a_frame_at_any_queue_or_a_timeout() {
     let Some(pair) = VethPair::with(&["numtxqueues", "2", "numrxqueues", "2"], 1500) else {
         return;
     };
@@ -413,14 +413,14 @@ fn a_wait_ends_when_a_frame_arrives_at_any_queue_or_with_its_patience() {
     let mut transmit = AfXdp::open(&second).unwrap().transmit.remove(0);
     send(&mut transmit, &frame_of(1));
     transmit.flush().unwrap();
-    // It would hang for longer than a test may take.
+    // Without the frame this would exceed the time limit of a test.
     AfXdpReceive::wait(&mut both, Duration::from_secs(3_600));
     let [_, second] = &mut both[..] else { panic!("two queues") };
     assert_eq!(receive(second, 1).len(), 1);
 }
 
 #[test]
-fn after_a_wait_an_interface_that_is_gone_is_noticed_at_once() {
+fn removed_interface_is_reported_right_after_a_wait() {
     let Some(pair) = VethPair::new() else { return };
     let mut port = receive_port(&pair.right);
     run(&pair.left.namespace, "ip", &["link", "delete", "left"]);
@@ -429,7 +429,7 @@ fn after_a_wait_an_interface_that_is_gone_is_noticed_at_once() {
 }
 
 #[test]
-fn an_interface_that_goes_down_or_away_stops_both_halves() {
+fn interface_down_or_removed_stops_both_halves() {
     let Some(pair) = VethPair::new() else { return };
     let mut port = receive_port(&pair.right);
     let mut transmit = transmit_port(&pair.left);
@@ -451,7 +451,7 @@ fn an_interface_that_goes_down_or_away_stops_both_halves() {
 }
 
 #[test]
-fn busy_polling_and_forced_copying_carry_frames_too() {
+fn busy_polling_with_forced_copy_mode_works() {
     let Some(pair) = VethPair::new() else { return };
     let with = |options| AfXdpOptions {
         busy_poll: Some(BusyPoll::default()),
@@ -469,7 +469,7 @@ fn busy_polling_and_forced_copying_carry_frames_too() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn open_errors_name_the_reason() {
     let Some(pair) = VethPair::new() else { return };
     let zero_copy = AfXdpOptions { copy: CopyMode::ZeroCopy, ..transmit_options(&pair.left) };
     let error = error_of(&zero_copy);

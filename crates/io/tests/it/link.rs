@@ -1,4 +1,4 @@
-//! Facts of interfaces, the watch over them, and the lock.
+//! Properties of interfaces, link state notifications, and the transmit lock.
 
 use wirestorm_base::time::Duration;
 use wirestorm_io::clock;
@@ -9,7 +9,7 @@ use wirestorm_io::namespace::{InterfaceName, Namespace};
 use crate::support::{VethPair, eventually, run};
 
 #[test]
-fn a_veth_shows_its_facts() {
+fn veth_reports_its_properties() {
     let Some(pair) = VethPair::with(&["numtxqueues", "4", "numrxqueues", "6"], 1400) else {
         return;
     };
@@ -35,7 +35,7 @@ fn a_veth_shows_its_facts() {
 }
 
 #[test]
-fn receive_offload_at_the_peer_lets_a_veth_transmit_for_xdp() {
+fn gro_at_the_peer_enables_xdp_transmit_of_a_veth() {
     let Some(pair) = VethPair::new() else { return };
     assert_eq!(Link::open(&pair.right).unwrap().receive_offload, Some(false));
     assert!(!Link::open(&pair.left).unwrap().xdp_features.unwrap().transmit());
@@ -46,7 +46,7 @@ fn receive_offload_at_the_peer_lets_a_veth_transmit_for_xdp() {
 }
 
 #[test]
-fn a_default_route_is_seen_in_every_table_and_family() {
+fn default_route_is_found_in_every_table_and_family() {
     let Some(pair) = VethPair::new() else { return };
     run(&pair.left.namespace, "ip", &["address", "add", "192.0.2.1/24", "dev", "left"]);
     assert!(!Link::open(&pair.left).unwrap().default_route);
@@ -60,7 +60,7 @@ fn a_default_route_is_seen_in_every_table_and_family() {
 }
 
 #[test]
-fn all_interfaces_of_a_namespace_are_listed() {
+fn list_returns_all_interfaces_of_a_namespace() {
     let Some(pair) = VethPair::new() else { return };
     let names: Vec<_> =
         link::list(&pair.left.namespace).unwrap().into_iter().map(|link| link.name).collect();
@@ -68,14 +68,14 @@ fn all_interfaces_of_a_namespace_are_listed() {
 }
 
 #[test]
-fn a_missing_interface_is_named() {
+fn missing_interface_error_contains_its_name() {
     let error = Link::open(&"no-such-if".parse().unwrap()).unwrap_err();
     assert!(matches!(error, LinkError::Missing(_)), "{error}");
     assert!(error.to_string().contains("no-such-if"));
 }
 
 #[test]
-fn the_meter_counts_what_arrives_at_the_peer() {
+fn meter_counts_frames_received_at_the_peer() {
     let Some(pair) = VethPair::new() else { return };
     let mut meter = LinkMeter::open(&pair.right).unwrap();
     let before = meter.read().unwrap();
@@ -89,7 +89,7 @@ fn the_meter_counts_what_arrives_at_the_peer() {
 }
 
 #[test]
-fn the_watch_sees_down_no_carrier_up_and_gone() {
+fn watch_reports_down_no_carrier_up_and_gone() {
     let Some(pair) = VethPair::new() else { return };
     let mut watch = LinkWatch::open(&pair.left).unwrap();
     assert_eq!(watch.state().unwrap(), LinkState::Running);
@@ -108,17 +108,17 @@ fn the_watch_sees_down_no_carrier_up_and_gone() {
 }
 
 #[test]
-fn a_wait_ends_when_something_is_told_of_any_interface_or_with_its_patience() {
+fn wait_ends_on_a_notification_or_a_timeout() {
     let Some(pair) = VethPair::new() else { return };
     let mut watches = [&pair.right, &pair.left].map(|end| LinkWatch::open(end).unwrap());
     run(&pair.left.namespace, "ip", &["link", "set", "left", "down"]);
     while watches[1].state().unwrap() != LinkState::Down
         || watches[0].state().unwrap() != LinkState::NoCarrier
     {
-        // It would hang for longer than a test may take.
+        // Without a notification this would exceed the time limit of a test.
         LinkWatch::wait(watches.iter(), Duration::from_secs(3_600));
     }
-    // Some time the kernel has nothing to tell any more.
+    // At some point the kernel has no more notifications.
     eventually("a wait that lasts", || {
         watches.iter_mut().for_each(|watch| assert!(watch.state().is_ok()));
         let before = clock::now();
@@ -128,7 +128,7 @@ fn a_wait_ends_when_something_is_told_of_any_interface_or_with_its_patience() {
 }
 
 #[test]
-fn only_one_can_lock_an_interface() {
+fn exclusive_lock_has_one_holder() {
     let Some(pair) = VethPair::new() else { return };
     let exclusive = |name| InterfaceLock::acquire(name, Access::Exclusive);
     let lock = exclusive(&pair.left).unwrap();
@@ -140,12 +140,12 @@ fn only_one_can_lock_an_interface() {
     let command = format!("end it with: kill -INT {}", std::process::id());
     assert!(error.to_string().ends_with(&command), "{error}");
     drop(lock);
-    // A command that another test starts at this moment has the socket too, until it has begun.
+    // A child process that another test starts now inherits the socket until it calls exec.
     eventually("the lock to be free", || exclusive(&pair.left).ok());
 }
 
 #[test]
-fn those_who_share_an_interface_exclude_an_exclusive_holder_and_are_excluded() {
+fn shared_and_exclusive_locks_exclude_each_other() {
     let Some(pair) = VethPair::new() else { return };
     let lock = |access| InterfaceLock::acquire(&pair.left, access);
     let is_held = |outcome| match outcome {
@@ -154,7 +154,7 @@ fn those_who_share_an_interface_exclude_an_exclusive_holder_and_are_excluded() {
     };
     let shared = [lock(Access::Shared).unwrap(), lock(Access::Shared).unwrap()];
     assert!(is_held(lock(Access::Exclusive)));
-    // The refused one is gone without a trace.
+    // The failed attempt leaves no lock behind.
     let [first, second] = shared;
     drop(first);
     let third = lock(Access::Shared).unwrap();
@@ -169,7 +169,7 @@ fn those_who_share_an_interface_exclude_an_exclusive_holder_and_are_excluded() {
 }
 
 #[test]
-fn an_interface_is_shared_by_a_bounded_number() {
+fn number_of_shared_locks_is_bounded() {
     let Some(pair) = VethPair::new() else { return };
     let lock = || InterfaceLock::acquire(&pair.left, Access::Shared);
     let held: Vec<_> = (0..64).map(|_| lock().unwrap()).collect();
@@ -180,9 +180,9 @@ fn an_interface_is_shared_by_a_bounded_number() {
 }
 
 #[test]
-fn a_named_namespace_is_entered_and_left() {
+fn enter_runs_inside_a_named_namespace_and_returns() {
     let Some(_) = VethPair::new() else { return };
-    /// Removes the namespace also after a failure.
+    /// Removes the namespace even if the test fails.
     struct Named(String);
     impl Drop for Named {
         fn drop(&mut self) {

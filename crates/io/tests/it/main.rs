@@ -1,4 +1,4 @@
-//! The ports on real interfaces, and what they need of the kernel.
+//! Tests of the ports on real interfaces. They need root and kernel support.
 
 mod af_packet;
 mod af_xdp;

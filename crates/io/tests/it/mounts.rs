@@ -1,4 +1,4 @@
-//! A `/proc/net` for some processes alone.
+//! Private replacement of `/proc/net`.
 
 use std::process::Command;
 use std::sync::Mutex;
@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use wirestorm_io::fuse::{Answer, Connection, Files, Node};
 use wirestorm_io::mounts::PrivateMounts;
 
-/// A folder with one file, which keeps what is written to it. It refuses "no", and answers "wait"
-/// when "go" comes.
+/// A folder with one file that stores what is written to it. It rejects "no" with an error, and
+/// answers "wait" only when "go" is written.
 #[derive(Default)]
 struct OneFile(Mutex<Vec<String>>, Mutex<Option<Answer>>);
 
@@ -49,9 +49,9 @@ impl Files for OneFile {
     fn interrupted(&self) {}
 }
 
-/// What a shell prints that has the file system in place of `/proc/net`.
+/// Returns the output of a shell whose `/proc/net` is the test's file system.
 fn shell(script: &str) -> Option<String> {
-    // SAFETY: it only reads the process's own identity.
+    // SAFETY: the call only reads the process's own identity.
     if unsafe { libc::geteuid() } != 0 {
         println!("skipped: needs root, for mounts");
         return None;
@@ -79,7 +79,7 @@ fn shell(script: &str) -> Option<String> {
 }
 
 #[test]
-fn each_write_is_a_command_and_a_refusal_is_an_error() {
+fn each_write_is_a_command_and_a_rejected_one_fails() {
     let script = "cd /proc/net/folder; echo one > file; printf 'two words\n' >> file
                   cat file; echo no | cat > file || echo refused; cat file; ls /proc/net/folder
                   echo x > other || [ -w file ] && [ ! -e other ] && echo end";
@@ -93,7 +93,7 @@ fn each_write_is_a_command_and_a_refusal_is_an_error() {
 }
 
 #[test]
-fn nobody_else_sees_it() {
+fn mounts_are_invisible_to_other_processes() {
     let before = std::fs::read_link("/proc/net").unwrap();
     let Some(said) = shell("readlink /proc/net; cat /proc/self/net/dev | head -c 6") else {
         return;
@@ -104,8 +104,8 @@ fn nobody_else_sees_it() {
 }
 
 #[test]
-fn a_command_that_takes_its_time_keeps_nobody_waiting() {
-    // The first one is answered when the second one comes.
+fn slow_command_does_not_block_other_processes() {
+    // The second command answers the first one.
     let script = "cd /proc/net/folder; (echo wait > file; echo one) &
                   until grep -q wait file; do :; done; echo go > file; wait; echo two";
     let Some(said) = shell(script) else { return };

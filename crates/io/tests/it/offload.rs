@@ -1,4 +1,4 @@
-//! The port that leaves cutting to the interface, between two ends of a veth pair.
+//! The offload port on the two ends of a veth pair.
 
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port::{Offloads, Receive, Received, Segmentation, Transmit};
@@ -75,7 +75,7 @@ port_contract!(contract_of_a_ring_with_jumbo_frames, connect_jumbo_ring);
 const HEADERS: usize = 14 + 20 + 20;
 const SEGMENT: u16 = 1_000;
 
-/// A segment of TCP with so many bytes of data and the sum of its pseudo header, to be cut.
+/// A TCP segment with `data` bytes of data and a pseudo header checksum, for segmentation.
 fn long_frame(data: usize) -> (Vec<u8>, Segmentation) {
     let (from, to) = ([10, 9, 8, 1], [10, 9, 8, 2]);
     let ethernet = [[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1].as_slice(), &[0x08, 0x00]].concat();
@@ -121,7 +121,7 @@ fn receive(receiver: &mut impl Receive, count: usize) -> Vec<(Vec<u8>, Offloads)
 }
 
 #[test]
-fn a_long_frame_crosses_a_virtual_cable_in_one_piece() {
+fn long_frame_crosses_a_veth_in_one_piece() {
     let Some(pair) = VethPair::new() else { return };
     assert_eq!(Link::open(&pair.left).unwrap().segmentation_offload, Some(true));
     let (mut transmit, mut receiver) = open(&pair);
@@ -136,7 +136,7 @@ fn a_long_frame_crosses_a_virtual_cable_in_one_piece() {
     assert_eq!(counters.sent_bytes, 3 * HEADERS as u64 + 107_001);
 }
 
-/// What arrives of frames that are longer than the interface's own, and of one that is not.
+/// Checks frames longer than the interface's MTU, and one that fits it.
 fn beginnings_arrive(
     (mut transmit, mut receiver): (OffloadTransmit, OffloadReceive),
     length_max: usize,
@@ -153,21 +153,21 @@ fn beginnings_arrive(
 }
 
 #[test]
-fn of_a_long_frame_the_beginning_is_fetched_and_its_length_told() {
+fn long_frame_reports_its_beginning_and_its_length() {
     let Some(pair) = VethPair::new() else { return };
     let length_max = Link::open(&pair.right).unwrap().frame_length_max();
     beginnings_arrive(open_with(&pair, Fetched::Beginning), length_max);
     beginnings_arrive(open_ring(&pair), length_max);
 }
 
-/// Packets that the kernel of a namespace was handed (`InReceives` of RFC 4293).
+/// Packets delivered to the kernel of a namespace (`InReceives` of RFC 4293).
 fn packets_for_the_host(pair: &VethPair) -> u64 {
     let printed = run(&pair.right.namespace, "cat", &["/proc/net/snmp"]);
     let value = printed.lines().filter(|line| line.starts_with("Ip:")).nth(1);
     value.and_then(|line| line.split_whitespace().nth(3)?.parse().ok()).unwrap()
 }
 
-/// Sends a frame as it is, without help of the interface's, and waits until it arrives.
+/// Sends a frame without offloads, and waits until it arrives.
 fn send_plain(pair: &VethPair, frame: &[u8], receiver: &mut OffloadReceive) -> (Vec<u8>, Offloads) {
     let mut transmit = AfPacketTransmit::open(&AfPacketOptions::new(pair.left.clone())).unwrap();
     let buffer = transmit.take().unwrap();
@@ -179,7 +179,7 @@ fn send_plain(pair: &VethPair, frame: &[u8], receiver: &mut OffloadReceive) -> (
 }
 
 #[test]
-fn what_a_ring_has_taken_in_the_host_gets_where_it_has_an_address() {
+fn host_receives_ring_frames_only_if_it_has_an_address() {
     let Some(pair) = VethPair::new() else { return };
     let mut segment = long_frame(100).0;
     segment[..6].copy_from_slice(&Link::open(&pair.right).unwrap().mac.unwrap());
@@ -202,7 +202,7 @@ fn what_a_ring_has_taken_in_the_host_gets_where_it_has_an_address() {
 }
 
 #[test]
-fn a_ring_knows_whose_checksum_nobody_has_looked_at() {
+fn ring_reports_unverified_checksums() {
     let Some(pair) = VethPair::new() else { return };
     let (_, mut receiver) = open_ring(&pair);
     let frame = long_frame(100).0;
@@ -211,7 +211,7 @@ fn a_ring_knows_whose_checksum_nobody_has_looked_at() {
 }
 
 #[test]
-fn what_finds_no_room_in_a_ring_is_counted() {
+fn frames_beyond_a_full_ring_count_as_missed() {
     const FRAMES: u64 = 50_000;
     let Some(pair) = VethPair::new() else { return };
     let (_, mut receiver) = open_ring(&pair);
@@ -239,7 +239,7 @@ fn what_finds_no_room_in_a_ring_is_counted() {
 }
 
 #[test]
-fn where_the_interface_cuts_nothing_the_kernel_does() {
+fn kernel_segments_if_the_interface_does_not() {
     let Some(pair) = VethPair::new() else { return };
     run(&pair.left.namespace, "ethtool", &["-K", "left", "tso", "off"]);
     assert_eq!(Link::open(&pair.left).unwrap().segmentation_offload, Some(false));
@@ -259,7 +259,7 @@ fn where_the_interface_cuts_nothing_the_kernel_does() {
 }
 
 #[test]
-fn vlan_tags_arrive_as_they_were_on_the_wire() {
+fn vlan_tags_are_restored_on_receive() {
     let Some(pair) = VethPair::new() else { return };
     let (_, mut receiver) = open(&pair);
     let (_, mut ring) = open_ring(&pair);
@@ -286,7 +286,7 @@ fn vlan_tags_arrive_as_they_were_on_the_wire() {
 }
 
 #[test]
-fn a_ring_knows_what_needs_no_checksum_too() {
+fn ring_reports_frames_that_need_no_checksum() {
     let Some(pair) = VethPair::new() else { return };
     let (mut transmit, _) = open(&pair);
     let mut receiver = AfPacketReceive::open(&AfPacketOptions::new(pair.right.clone())).unwrap();
@@ -296,7 +296,7 @@ fn a_ring_knows_what_needs_no_checksum_too() {
 }
 
 #[test]
-fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
+fn interface_down_stops_both_halves_until_it_is_up() {
     for open in [open, open_ring] {
         let Some(pair) = VethPair::new() else { return };
         let (mut transmit, mut receiver) = open(&pair);
@@ -309,7 +309,7 @@ fn an_interface_that_goes_down_stops_both_halves_until_it_is_up_again() {
 }
 
 #[test]
-fn an_interface_that_vanishes_is_reported_as_gone() {
+fn removed_interface_is_reported_as_gone() {
     for open in [open, open_ring] {
         let Some(pair) = VethPair::new() else { return };
         let (mut transmit, mut receiver) = open(&pair);

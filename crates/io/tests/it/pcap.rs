@@ -1,4 +1,4 @@
-//! The ports of capture files against the port contract: one reads what the other writes.
+//! Port contract of the capture file ports: one writes a file that the other reads.
 
 use wirestorm_base::contract::Connected;
 use wirestorm_base::port_contract;

@@ -1,4 +1,4 @@
-//! The in-kernel sender and the counting receiver between two ends of a veth pair.
+//! The in-kernel sender and the counting receiver on the two ends of a veth pair.
 
 use wirestorm_base::contract::Connected;
 use wirestorm_base::departure::{CatchUp, DeparturePolicy};
@@ -36,8 +36,8 @@ fn count(pair: &VethPair) -> XdpCounter {
     pair.right.namespace.enter(open).unwrap().unwrap()
 }
 
-/// Sends `frames` frames of 60 bytes, `due(n)` being the departure of the n-th, and waits until
-/// all have left.
+/// Sends `frames` frames of 60 bytes and waits until all have left. `due(n)` is the departure time
+/// of frame n.
 fn send(port: &mut XdpTransmit, frames: u64, due: impl Fn(u64) -> Instant) {
     let mut sent = 0;
     eventually("frames to leave", || {
@@ -74,8 +74,8 @@ fn connect_to_af_xdp() -> Option<Connected<XdpTransmit, AfXdpReceive>> {
 port_contract!(contract_to_af_xdp, connect_to_af_xdp);
 
 #[test]
-fn what_a_driver_drops_counts_as_failed() {
-    // A peer with neither an XDP program nor GRO takes no redirected frames.
+fn frames_dropped_by_the_driver_count_as_failed() {
+    // A peer without XDP program and GRO accepts no redirected frames.
     let Some(pair) = VethPair::new() else { return };
     let mut port = open(&pair);
     send(&mut port, 100, |_| Instant::ZERO);
@@ -84,7 +84,7 @@ fn what_a_driver_drops_counts_as_failed() {
 }
 
 #[test]
-fn the_counter_counts_and_times_every_frame() {
+fn counter_counts_and_times_every_frame() {
     let Some(pair) = VethPair::new() else { return };
     let counter = count(&pair);
     let mut port = open(&pair);
@@ -103,7 +103,7 @@ fn the_counter_counts_and_times_every_frame() {
 }
 
 #[test]
-fn neighbour_discovery_and_pings_reach_the_kernel_behind_the_counter() {
+fn counter_passes_neighbour_discovery_and_pings_to_the_kernel() {
     let Some(pair) = VethPair::new() else { return };
     let counter = count(&pair);
     pair.add_addresses();
@@ -119,7 +119,7 @@ fn neighbour_discovery_and_pings_reach_the_kernel_behind_the_counter() {
 }
 
 #[test]
-fn neighbour_discovery_and_pings_in_two_vlans_reach_the_kernel_behind_the_counter() {
+fn counter_passes_neighbour_discovery_and_pings_in_two_vlans_to_the_kernel() {
     for is_beside in [true, false] {
         let Some(pair) = VethPair::new() else { return };
         let counter = count(&pair);
@@ -133,13 +133,13 @@ fn neighbour_discovery_and_pings_in_two_vlans_reach_the_kernel_behind_the_counte
 }
 
 #[test]
-fn a_strict_schedule_leaves_out_what_is_late() {
+fn strict_schedule_skips_late_frames() {
     let Some(pair) = VethPair::new() else { return };
     let _counter = count(&pair);
     let policy = DeparturePolicy { catch_up: CatchUp::Strict, backlog: Duration::from_millis(1) };
     let mut port = open_with(&pair, policy, true);
     let start = clock::now().as_nanos();
-    // The schedule begins with the first frame; the others were due 100 ms before it.
+    // The schedule starts with the first frame; the others are due 100 ms before it.
     send(&mut port, 10, |number| match number {
         0 => Instant::from_nanos(start),
         _ => Instant::from_nanos(start - 100_000_000 + number),
@@ -149,7 +149,7 @@ fn a_strict_schedule_leaves_out_what_is_late() {
 }
 
 #[test]
-fn a_bounded_schedule_moves_by_what_is_later_than_the_backlog() {
+fn bounded_schedule_shifts_by_the_lateness_beyond_the_backlog() {
     let Some(pair) = VethPair::new() else { return };
     let _counter = count(&pair);
     let mut port = open(&pair);
@@ -164,20 +164,20 @@ fn a_bounded_schedule_moves_by_what_is_later_than_the_backlog() {
 }
 
 #[test]
-fn the_kernel_returns_to_a_bounded_schedule_as_the_process_does() {
+fn kernel_catches_up_with_a_bounded_schedule_like_the_process() {
     const GAP: u64 = 1_000_000;
     let Some(pair) = VethPair::new() else { return };
     let _counter = count(&pair);
     let mut port = open(&pair);
     let start = clock::now().as_nanos();
-    // All but the first are 100 ms late.
+    // All frames but the first are 100 ms late.
     let late = |number: u64| start - 100 * GAP + number * GAP;
     send(&mut port, 100, |number| {
         Instant::from_nanos(if number == 0 { start } else { late(number) })
     });
     let record = port.departures().unwrap();
     assert_eq!(record.frames, 100);
-    // An eighth of the gaps was left, and more of the last ones.
+    // The gaps shrink to no less than an eighth, and less for the last ones.
     let regained = Duration::from_millis(70);
     assert!(record.regained >= regained && record.regained <= record.shifted, "{record:?}");
     let span = record.last.unwrap().saturating_since(record.first.unwrap());

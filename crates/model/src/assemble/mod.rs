@@ -68,7 +68,8 @@ pub struct Assembled {
 
 /// Assembles a frame of `frame_length` bytes without FCS.
 ///
-/// # Errors If a field or item does not exist, or a value does not fit its field. If a checksum
+/// # Errors
+/// If a field or item does not exist, or a value does not fit its field. If a checksum
 /// lacks the header that it covers, or the frame is too short or too long.
 pub fn assemble(
     headers: &[Header],
@@ -101,7 +102,8 @@ pub fn assemble(
 
 /// Returns the minimum length of a frame with these headers and this payload, in bytes without FCS.
 ///
-/// # Errors If a field or item does not exist, or its position is undefined.
+/// # Errors
+/// If a field or item does not exist, or its position is undefined.
 pub fn length_min(headers: &[Header], payload: &Payload) -> Result<usize, AssembleError> {
     Ok(end(&place::place(headers)?) + payload.length_min())
 }
@@ -115,7 +117,8 @@ impl Assembled {
     /// Returns the position of a header's field. `field` is a name, or for an item's field a path
     /// with the item number from 0, as in `options.0.value`.
     ///
-    /// # Errors If there is no such header or field, or the field is absent.
+    /// # Errors
+    /// If there is no such header or field, or the field is absent.
     pub fn place(&self, header: usize, field: &str) -> Result<Place, AssembleError> {
         let error = |name, problem| AssembleError {
             header: Some((header, name)),
@@ -131,7 +134,8 @@ impl Assembled {
 
     /// Returns a write of the program's variable `variable` to a field.
     ///
-    /// # Errors As [`place`](Self::place), or if the field is empty or exceeds 16 bytes.
+    /// # Errors
+    /// As [`place`](Self::place), or if the field is empty or exceeds 16 bytes.
     pub fn write(
         &self,
         header: usize,

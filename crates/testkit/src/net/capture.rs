@@ -1,4 +1,4 @@
-//! tcpdump at an interface: a capture that no code of Wirestorm had a hand in.
+//! tcpdump on an interface: a capture that is independent of Wirestorm's code.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -12,49 +12,50 @@ use super::{Namespace, NetError};
 use crate::Scratch;
 use crate::pcap::{self, Packet};
 
-/// How long tcpdump may take to be ready, and to write what it has.
+/// Timeout for the start of tcpdump, and for its last frames.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often tcpdump is asked whether it has everything.
+/// Interval at which tcpdump's counters are read.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How a capture is taken.
+/// Options of a capture.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
-    /// The kernel's buffer in KiB. What comes faster than tcpdump writes waits there, and is
-    /// dropped when it is full.
+    /// Size of the kernel's buffer in KiB. Frames wait there until tcpdump writes them; the kernel
+    /// drops further frames if it is full.
     pub buffer_kib: u32,
-    /// Whether frames are handed over one by one. Then a capture ends without delay, but each
-    /// frame takes 2 KiB or more of the buffer; otherwise frames are packed tightly, and the end
-    /// may wait a second for the last of them.
+    /// Whether the kernel delivers frames one by one. Then a capture ends without delay, but each
+    /// frame takes at least 2 KiB of the buffer. Otherwise the kernel packs frames tightly, and the
+    /// end may wait a second for the last ones.
     pub immediate: bool,
-    /// Whether frames that leave the interface are captured too.
+    /// Whether to capture frames that leave the interface too.
     pub outgoing: bool,
-    /// tcpdump's filter expression; empty for everything.
+    /// Filter expression of tcpdump; empty for all frames.
     pub filter: String,
 }
 
 impl Default for CaptureOptions {
-    /// Immediate, with room for a burst of some 30,000 frames of ordinary MTU.
+    /// Immediate mode, with room for a burst of about 30,000 frames of 1500 bytes.
     fn default() -> Self {
         Self { buffer_kib: 64 << 10, immediate: true, outgoing: false, filter: String::new() }
     }
 }
 
 impl CaptureOptions {
-    /// For bursts of small frames faster than tcpdump can write: room for over a million.
+    /// Returns options for bursts of small frames faster than tcpdump writes: room for over a
+    /// million.
     pub fn bulk() -> Self {
         Self { buffer_kib: 256 << 10, immediate: false, ..Self::default() }
     }
 }
 
-/// A running tcpdump. Dropping it ends it.
+/// A running tcpdump. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Capture {
     tcpdump: Tcpdump,
     scratch: Scratch,
-    /// The namespace and the interface.
+    /// Namespace and interface name.
     link: (Namespace, String),
-    /// What the interface had sent when the capture began.
+    /// Frames that the interface had sent before the capture started.
     sent_before: u64,
 }
 
@@ -64,29 +65,29 @@ struct Tcpdump {
     said: Receiver<String>,
 }
 
-/// What tcpdump has written.
+/// Result of a capture.
 #[derive(Debug)]
 pub struct Captured {
     /// Frames in order of arrival, with the kernel's nanosecond time stamps.
     pub packets: Vec<Packet>,
-    /// Frames the kernel had no room for. A test that compares frames wants this to be zero.
+    /// Frames that the kernel dropped. A test that compares frames requires zero.
     pub dropped: u64,
     scratch: Scratch,
 }
 
 impl Captured {
-    /// The capture file; it lives as long as this value.
+    /// Path of the capture file, which lives as long as this value.
     pub fn path(&self) -> PathBuf {
         capture_file(&self.scratch)
     }
 
-    /// The frames alone.
+    /// Iterates over the frames without time stamps.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
         self.packets.iter().map(|packet| packet.frame.as_slice())
     }
 }
 
-/// What tcpdump has counted.
+/// Counters that tcpdump prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     captured: u64,
@@ -104,14 +105,14 @@ impl Capture {
         let mut command = namespace.command("tcpdump");
         command.args(["-n", "-i", interface, "-s", "0", "-j", "host"]);
         command.args(["--time-stamp-precision=nano", "-B", &options.buffer_kib.to_string()]);
-        // As root throughout: the scratch folder is root's.
+        // tcpdump stays root, since only root can access the scratch folder.
         command.args(["-Z", "root", "-w"]).arg(capture_file(&scratch));
         if options.immediate {
-            // Together with a write for each frame the file is complete at any moment.
+            // With one write for each frame, the file is complete at any moment.
             command.args(["--immediate-mode", "-U"]);
         }
-        // As an option, not as "inbound" in the filter: libpcap applies filters by itself to
-        // the first frames, and knows nothing of directions there.
+        // Use -Q instead of "inbound" in the filter: libpcap itself filters the first frames, and
+        // does not know their direction.
         if !options.outgoing {
             command.args(["-Q", "in"]);
         }
@@ -125,7 +126,7 @@ impl Capture {
         let stderr = child.stderr.take();
         std::thread::spawn(move || {
             let lines = stderr.into_iter().flat_map(|stderr| BufReader::new(stderr).lines());
-            // Ends with tcpdump, or when nobody listens any more.
+            // Ends when tcpdump exits or the receiver is dropped.
             let _ended = lines.map_while(Result::ok).try_for_each(|line| say.send(line));
         });
         let tcpdump = Tcpdump { child, said };
@@ -136,20 +137,20 @@ impl Capture {
         Ok(Self { tcpdump, scratch, link, sent_before })
     }
 
-    /// Ends the capture once tcpdump has written every frame that the kernel has given it, and
-    /// `expected` frames at least or 10 s of waiting for them; reads the file.
+    /// Ends the capture and reads the file. First waits until tcpdump has written all frames that
+    /// the kernel delivered, and at least `expected` frames, for up to 10 s.
     ///
-    /// The sender must be done. Fewer frames than expected is no error here: the test can say
-    /// better what is missing.
+    /// The sender must have finished. Fewer frames than expected are not an error here, since the
+    /// test can explain better which ones are missing.
     ///
     /// # Errors
-    /// When tcpdump has died or its file cannot be read.
+    /// Fails if tcpdump has died or its file cannot be read.
     pub fn finish(self, expected: u64) -> Result<Captured, NetError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let counts = self.tcpdump.ask()?;
-            // The kernel's count has what the interface sent in it, wanted or not; an interface
-            // that is gone sends nothing.
+            // The kernel's count includes frames that the interface sent, even if they are not
+            // captured. A removed interface sends none.
             let sent = counted_sent(&self.link).unwrap_or(0).saturating_sub(self.sent_before);
             let given = counts.received.saturating_sub(sent);
             if counts.captured + counts.dropped >= expected.max(given) || Instant::now() > deadline
@@ -169,13 +170,13 @@ impl Capture {
 }
 
 impl Tcpdump {
-    /// Has tcpdump tell its counts.
+    /// Makes tcpdump print its counters.
     fn ask(&self) -> Result<Counts, NetError> {
         self.signal(Signal::USR1);
-        self.wait_for("tcpdump telling its counts", parse_counts)
+        self.wait_for("tcpdump printing its counters", parse_counts)
     }
 
-    /// Waits for a line of tcpdump's that `wanted` takes.
+    /// Waits for a line of tcpdump's output that `wanted` accepts.
     fn wait_for<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> Result<T, NetError> {
         let deadline = Instant::now() + PATIENCE;
         let mut heard = String::from("nothing");
@@ -194,7 +195,7 @@ impl Tcpdump {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // One that has ended is found out by its silence.
+            // If tcpdump has exited, the following wait times out.
             let _ = kill_process(pid, signal);
         }
     }
@@ -215,7 +216,7 @@ fn capture_file(scratch: &Scratch) -> PathBuf {
     scratch.file("capture.pcap")
 }
 
-/// Reads `tcpdump: 5 packets captured, 6 packets received by filter, 1 packet dropped by kernel`.
+/// Parses `tcpdump: 5 packets captured, 6 packets received by filter, 1 packet dropped by kernel`.
 fn parse_counts(line: &str) -> Option<Counts> {
     let number = |ending: &str| {
         line.split([',', ':']).map(str::trim).find_map(|part| {
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tcpdumps_counts_are_understood() {
+    fn tcpdump_counters_are_parsed() {
         let line = "tcpdump: 1 packet captured, 6 packets received by filter, \
                     5 packets dropped by kernel";
         assert_eq!(parse_counts(line), Some(Counts { captured: 1, received: 6, dropped: 5 }));

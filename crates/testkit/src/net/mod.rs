@@ -1,14 +1,13 @@
-//! Network namespaces of a test's own, joined by veth pairs.
+//! Network namespaces for one test, joined by veth pairs.
 //!
 //! ```text
 //! Lab         a: veth0 ---------------------------- veth1 :b
 //! RouterLab   a: veth0 ---- veth1 :router: veth2 ---- veth3 :b
 //! ```
 //!
-//! Nothing in a lab sends a frame by itself: IPv6 and its neighbour discovery are off unless
-//! asked for, neighbours are static, and without addresses the kernel answers nothing. So what a
-//! capture shows is what the test sent. Everything is removed on drop, on a panic, and on a
-//! signal; names that a killed process left are swept by the next one.
+//! A lab sends no frame by itself: IPv6 is off unless enabled, neighbours are static, and without
+//! addresses the kernel answers nothing. So a capture contains only the test's frames. A lab
+//! removes everything on drop, panic or signal; the next process removes what a killed one left.
 
 mod capture;
 mod namespace;
@@ -28,89 +27,89 @@ pub use sink::{DropSink, PollingSink};
 use crate::leftovers;
 use crate::pcap::ReadError;
 
-/// Why something in a lab did not work.
+/// Reason why an operation in a lab failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
-    /// A program could not be started.
+    /// A program did not start.
     #[error("{program} cannot be run: {source}; cargo xtask setup installs what is missing")]
     Start {
-        /// File name.
+        /// Name of the program.
         program: String,
-        /// What the system said.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A program ended with an error.
+    /// A program exited with an error.
     #[error("{command}: {message}")]
     Failed {
-        /// The whole command.
+        /// The complete command line.
         command: String,
-        /// What it printed.
+        /// Output of the program.
         message: String,
     },
-    /// Something did not come to pass in time.
-    #[error("{what} did not happen within {seconds} s; last heard: {heard}")]
+    /// An event did not occur in time.
+    #[error("{what} did not happen within {seconds} s; last output: {heard}")]
     Timeout {
-        /// What was waited for.
+        /// Expected event.
         what: String,
-        /// How long.
+        /// Timeout in seconds.
         seconds: u64,
-        /// The last that was heard.
+        /// Last line of output.
         heard: String,
     },
-    /// A program printed what could not be understood.
+    /// The output of a program could not be parsed.
     #[error("{program} printed {found:?}; expected {expected}")]
     Unexpected {
-        /// File name.
+        /// Name of the program.
         program: String,
-        /// What it printed.
+        /// Output of the program.
         found: String,
-        /// What was expected.
+        /// Description of the expected output.
         expected: &'static str,
     },
-    /// A file could not be written or read.
+    /// A scratch file could not be written or read.
     #[error("scratch file: {0}")]
     Scratch(#[from] io::Error),
-    /// A captured file could not be read.
+    /// A capture file could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// How the ends of a link are made.
+/// Options for the interfaces of a link.
 #[derive(Clone, Debug)]
 pub struct LabOptions {
-    /// The longest packet in bytes, Ethernet header not counted; the same at both ends.
+    /// MTU in bytes, the same at both ends.
     pub mtu: u32,
-    /// Transmit and receive queues of each interface.
+    /// Number of transmit and of receive queues of each interface.
     pub queues: u32,
-    /// Whether `a`'s and `b`'s interfaces coalesce what they receive. An interface that does
-    /// also polls, which lets its peer redirect XDP frames to it.
+    /// Whether the interfaces of `a` and `b` use generic receive offload (GRO). It enables NAPI
+    /// polling, so the peer can redirect XDP frames to the interface.
     pub gro: [bool; 2],
-    /// Whether segmentation and checksums are left to the interface. Off, frames of the kernel's
-    /// own protocols look in a capture as they would on a wire.
+    /// Whether segmentation and checksum offloads are on. If off, frames of the kernel's own
+    /// protocols look in a capture as on a wire.
     pub offloads: bool,
-    /// Whether the interfaces have IPv4 addresses, with static neighbours. On, the kernel
-    /// answers what is addressed to it.
+    /// Whether the interfaces have IPv4 addresses and static neighbours. If on, the kernel answers
+    /// packets to these addresses.
     pub addresses: bool,
-    /// Whether the interfaces have IPv6 addresses too. On, the kernel may send frames of
-    /// neighbour discovery.
+    /// Whether the interfaces also have IPv6 addresses. If on, the kernel may send neighbour
+    /// discovery.
     pub ipv6: bool,
 }
 
 impl Default for LabOptions {
-    /// The quietest: 1500 bytes, one queue, no GRO, no offloads, no addresses, no IPv6.
+    /// Returns the quietest options: 1500 bytes, one queue, no GRO, offloads, addresses or IPv6.
     fn default() -> Self {
         let gro = [false; 2];
         Self { mtu: 1500, queues: 1, gro, offloads: false, addresses: false, ipv6: false }
     }
 }
 
-/// A MAC address that stands for the interface with this number in its lab.
+/// MAC address of the interface with this number in its lab.
 const fn mac(interface: u8) -> [u8; 6] {
-    // Locally administered, then "WS".
+    // The locally administered prefix 02, then "WS".
     [0x02, 0x57, 0x53, 0, 0, interface]
 }
 
-/// A MAC address in its usual notation.
+/// Formats a MAC address with colons.
 struct Mac([u8; 6]);
 
 impl fmt::Display for Mac {
@@ -120,7 +119,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// One interface in its namespace.
+/// An interface and its namespace.
 #[derive(Debug)]
 pub struct End {
     namespace: Namespace,
@@ -134,54 +133,54 @@ impl End {
         Self { namespace, interface: format!("veth{number}"), number, network }
     }
 
-    /// The namespace.
+    /// Namespace of the interface.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// The interface's name there.
+    /// Interface name in its namespace.
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// The name Wirestorm takes from any namespace: `netns/NAME:veth0`.
+    /// Interface name as Wirestorm accepts it in any namespace: `netns/NAME:veth0`.
     pub fn port(&self) -> String {
         format!("netns/{}:{}", self.namespace.name(), self.interface)
     }
 
-    /// The interface's MAC address.
+    /// MAC address of the interface.
     pub fn mac(&self) -> [u8; 6] {
         mac(self.number)
     }
 
-    /// The interface's IPv4 address, a /24, where the lab has addresses.
+    /// IPv4 address of the interface (a /24), if the lab has addresses.
     pub fn ipv4(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.network, self.number + 1)
     }
 
-    /// The interface's IPv6 address, a /64, where the lab has IPv6.
+    /// IPv6 address of the interface (a /64), if the lab has IPv6.
     pub fn ipv6(&self) -> Ipv6Addr {
         let [network, number] = [self.network, self.number + 1].map(u16::from);
         Ipv6Addr::new(0xfd77, 0, 0, network, 0, 0, 0, number)
     }
 
-    /// A command that will run in the namespace.
+    /// Builds a command that runs in the namespace.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         self.namespace.command(program)
     }
 
-    /// The interface's counters.
+    /// Reads the kernel's counters of the interface.
     ///
     /// # Errors
-    /// When it is gone.
+    /// Fails if the interface no longer exists.
     pub fn counters(&self) -> Result<InterfaceCounters, NetError> {
         self.namespace.counters(&self.interface)
     }
 
-    /// Starts to capture what arrives at the interface; returns when the kernel is capturing.
+    /// Starts a capture of received frames; returns once the kernel captures.
     ///
     /// # Errors
-    /// When tcpdump cannot be run or is not ready within 10 s.
+    /// Fails if tcpdump cannot be run or is not ready within 10 s.
     pub fn capture(&self) -> Result<Capture, NetError> {
         self.capture_with(&CaptureOptions::default())
     }
@@ -189,42 +188,44 @@ impl End {
     /// [`capture`](Self::capture) with options.
     ///
     /// # Errors
-    /// As there.
+    /// Same as [`capture`](Self::capture).
     pub fn capture_with(&self, options: &CaptureOptions) -> Result<Capture, NetError> {
         Capture::start(&self.namespace, &self.interface, options)
     }
 
-    /// Drops everything that arrives at the interface in an XDP program, the cheapest that a
-    /// receiver can do, until the value is dropped.
+    /// Attaches an XDP program that drops all received frames, until the value is dropped. This is
+    /// the cheapest receiver.
     ///
     /// # Errors
-    /// When clang or ip fail.
+    /// Fails if clang or ip fails.
     pub fn drop_sink(&self) -> Result<DropSink, NetError> {
         DropSink::attach(&self.namespace, &self.interface)
     }
 
-    /// Lets the peer redirect XDP frames to the interface, without GRO, which would join frames
-    /// and change their order, until the value is dropped.
+    /// Enables the peer to redirect XDP frames to the interface, until the value is dropped. It
+    /// works without GRO, which would merge and reorder frames.
     ///
     /// # Errors
-    /// When clang, ip or ethtool fail.
+    /// Fails if clang, ip or ethtool fails.
     pub fn polling_sink(&self) -> Result<PollingSink, NetError> {
         PollingSink::attach(&self.namespace, &self.interface)
     }
 
-    /// Puts the kernel into a VLAN, of a service VLAN where there is one, until the interface is gone:
-    /// what it sends has these tags, and it hears what has them, and what has none.
+    /// Puts the kernel's traffic on this interface into a VLAN, inside a service VLAN if `outer` is
+    /// set. Frames that it sends get these tags; it receives frames with these tags and untagged
+    /// ones.
     ///
     /// # Errors
-    /// When clang or tc fail.
+    /// Fails if clang or tc fails.
     pub fn join_vlan(&self, outer: Option<u16>, inner: u16) -> Result<(), NetError> {
         vlans::join(&self.namespace, &self.interface, (outer, inner))
     }
 
-    /// Whether the kernel hands the first tag to the peer beside a frame, or in its bytes.
+    /// Selects whether the kernel passes the first VLAN tag to the peer beside the frame or inside
+    /// it.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// Fails if the interface no longer exists.
     pub fn hand_tags_over_beside(&self, is_beside: bool) -> Result<(), NetError> {
         let features = ["tx-vlan-hw-insert", "tx-vlan-stag-hw-insert"].map(|it| (it, is_beside));
         self.namespace.set_features(&self.interface, &features)
@@ -233,32 +234,32 @@ impl End {
     /// Brings the interface up or down.
     ///
     /// # Errors
-    /// When it is gone.
+    /// Fails if the interface no longer exists.
     pub fn set_up(&self, up: bool) -> Result<(), NetError> {
         let state = if up { "up" } else { "down" };
         self.namespace.ip(&[&format!("link set {} {state}", self.interface)])
     }
 
-    /// Switches the interface's GRO, and with it whether it polls.
+    /// Switches the interface's GRO and with it NAPI polling.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// Fails if the interface no longer exists.
     pub fn set_gro(&self, on: bool) -> Result<(), NetError> {
         self.namespace.set_features(&self.interface, &[("gro", on)])
     }
 
-    /// Changes the longest packet it takes.
+    /// Changes the MTU of the interface.
     ///
     /// # Errors
-    /// When the interface is gone or refuses.
+    /// Fails if the interface no longer exists or rejects the MTU.
     pub fn set_mtu(&self, mtu: u32) -> Result<(), NetError> {
         self.namespace.ip(&[&format!("link set {} mtu {mtu}", self.interface)])
     }
 
-    /// Removes the interface, and so its peer: what unplugging a card looks like.
+    /// Removes the interface and its peer, like unplugging a card.
     ///
     /// # Errors
-    /// When it is gone already.
+    /// Fails if the interface no longer exists.
     pub fn delete_interface(&self) -> Result<(), NetError> {
         self.namespace.ip(&[&format!("link del {}", self.interface)])
     }
@@ -274,18 +275,18 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A lab as [`LabOptions::default`] makes it.
+    /// Creates a lab with [`LabOptions::default`].
     ///
     /// # Errors
-    /// When `ip` or `ethtool` cannot be run or fail, which without root they do.
+    /// Fails if `ip` or `ethtool` cannot be run or fails, as without root.
     pub fn new() -> Result<Self, NetError> {
         Self::with(&LabOptions::default())
     }
 
-    /// A lab made to order.
+    /// Creates a lab with these options.
     ///
     /// # Errors
-    /// As [`Lab::new`].
+    /// Same as [`Lab::new`].
     pub fn with(options: &LabOptions) -> Result<Self, NetError> {
         let name = leftovers::unique_name();
         let a = End::new(Namespace::create(format!("{name}-a"), options.ipv6)?, 0, 0);
@@ -295,26 +296,25 @@ impl Lab {
     }
 }
 
-/// Two namespaces with a Linux router between them. Addresses, static neighbours and default
-/// routes are always set; `a` and `b` reach each other through the router and no frame of ARP is
-/// ever sent.
+/// Two namespaces with a Linux router between them. Addresses, static neighbours and default routes
+/// are always set. `a` and `b` reach each other through the router, without ARP.
 #[derive(Debug)]
 pub struct RouterLab {
     /// The end that tests send from, `veth0`.
     pub a: End,
-    /// The router's interface towards `a`, `veth1`.
+    /// The router's interface to `a`, `veth1`.
     pub router_a: End,
-    /// The router's interface towards `b`, `veth2`, in the same namespace.
+    /// The router's interface to `b`, `veth2`, in the same namespace.
     pub router_b: End,
     /// The end that tests receive at, `veth3`.
     pub b: End,
 }
 
 impl RouterLab {
-    /// A router between two ends made to order; `gro` is that of `a` and `b`.
+    /// Creates a router between two ends; `options.gro` applies to `a` and `b`.
     ///
     /// # Errors
-    /// As [`Lab::new`].
+    /// Same as [`Lab::new`].
     pub fn with(options: &LabOptions) -> Result<Self, NetError> {
         let name = leftovers::unique_name();
         let options = LabOptions { addresses: true, ..options.clone() };
@@ -338,7 +338,7 @@ impl RouterLab {
     }
 }
 
-/// Joins two ends, sets them as the options say and brings them up.
+/// Joins two ends with a veth pair, configures them and brings them up.
 fn link([a, b]: [&End; 2], options: &LabOptions) -> Result<(), NetError> {
     let LabOptions { mtu, queues, .. } = options;
     let side = |end: &End| {
@@ -356,7 +356,7 @@ fn link([a, b]: [&End; 2], options: &LabOptions) -> Result<(), NetError> {
         let offloads = ["tx", "tso", "gso"].map(|feature| (feature, options.offloads));
         end.namespace.set_features(&end.interface, &offloads)?;
         end.bring_up(peer, options)?;
-        // After it is up: only then does the kernel tell the peer that frames can be redirected.
+        // Set GRO after the interface is up: only then the kernel updates the peer's XDP features.
         end.set_gro(gro)?;
     }
     Ok(())

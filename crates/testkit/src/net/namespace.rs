@@ -1,4 +1,4 @@
-//! One network namespace, and programs run in it.
+//! A network namespace and the programs that run in it.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::NetError;
 use crate::leftovers::{self, Leftover};
 
-/// A named network namespace; removed, with the processes in it, when the last clone is dropped.
+/// A named network namespace. Dropping the last clone removes it and kills its processes.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: Arc<Name>,
@@ -23,7 +23,7 @@ impl Drop for Name {
     }
 }
 
-/// What the kernel has counted at an interface (`/proc/net/dev`).
+/// The kernel's counters of an interface (`/proc/net/dev`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the kernel's")]
 pub struct InterfaceCounters {
@@ -38,14 +38,15 @@ pub struct InterfaceCounters {
 }
 
 impl Namespace {
-    /// Makes the namespace with loopback up.
+    /// Creates a namespace and brings its loopback interface up.
     pub(super) fn create(name: String, ipv6: bool) -> Result<Self, NetError> {
         leftovers::register(Leftover::Namespace(name.clone()));
-        // From here on a failure drops it again.
+        // From here on, an error drops and removes the namespace.
         let namespace = Self { name: Arc::new(Name(name)) };
         run(Command::new("ip").args(["netns", "add", namespace.name()]))?;
         if !ipv6 {
-            // Before the first interface exists: one that comes up with IPv6 says so at once.
+            // Before the first interface exists: an interface with IPv6 sends frames as soon as it
+            // is up.
             for scope in ["all", "default"] {
                 namespace.sysctl(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
             }
@@ -54,23 +55,23 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Its name, as `ip netns` knows it.
+    /// Name of the namespace, as `ip netns` lists it.
     pub fn name(&self) -> &str {
         &self.name.0
     }
 
-    /// A command that will run in the namespace. It becomes the program itself, so a signal to
-    /// the child reaches the program.
+    /// Builds a command that runs in the namespace. `ip` executes the program in its own process,
+    /// so a signal to the child reaches the program.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name()]).arg(program);
         command
     }
 
-    /// Runs lines of `ip -batch` in the namespace; the first that fails ends it.
+    /// Runs lines of `ip -batch` in the namespace; stops at the first line that fails.
     ///
     /// # Errors
-    /// With the line that failed.
+    /// Contains the commands and the output of `ip`.
     pub fn ip(&self, lines: &[&str]) -> Result<(), NetError> {
         let mut command = Command::new("ip");
         command.args(["-netns", self.name(), "-batch", "-"]).stdin(Stdio::piped());
@@ -78,26 +79,26 @@ impl Namespace {
         let start = |source| NetError::Start { program: "ip".into(), source };
         let mut child = command.spawn().map_err(start)?;
         if let Some(mut input) = child.stdin.take() {
-            // Where ip has ended early, its own message says more than the broken pipe.
+            // If ip has exited early, its own message explains more than the broken pipe.
             drop(input.write_all((lines.join("\n") + "\n").as_bytes()));
         }
         let output = child.wait_with_output()?;
         succeeded(&format!("ip -netns {}: {}", self.name(), lines.join("; ")), output).map(drop)
     }
 
-    /// Writes a kernel setting, by its path under `/proc/sys`.
+    /// Writes a kernel setting; `path` is relative to `/proc/sys`.
     ///
     /// # Errors
-    /// When the kernel does not have it or refuses the value.
+    /// Fails if the kernel lacks the setting or rejects the value.
     pub fn sysctl(&self, path: &str, value: &str) -> Result<(), NetError> {
         let script = format!("echo {value} > /proc/sys/{path}");
         run(self.command("sh").args(["-c", &script])).map(drop)
     }
 
-    /// What the kernel has counted at `interface`.
+    /// Reads the kernel's counters of `interface`.
     ///
     /// # Errors
-    /// When there is no such interface in the namespace.
+    /// Fails if the namespace has no such interface.
     pub fn counters(&self, interface: &str) -> Result<InterfaceCounters, NetError> {
         let table = run(self.command("cat").arg("/proc/net/dev"))?;
         parse_counters(&table, interface).ok_or_else(|| NetError::Unexpected {
@@ -107,7 +108,7 @@ impl Namespace {
         })
     }
 
-    /// Switches features by the names that `ethtool -K` has for them.
+    /// Switches features by their `ethtool -K` names.
     pub(super) fn set_features(
         &self,
         interface: &str,
@@ -122,17 +123,17 @@ impl Namespace {
     }
 }
 
-/// Runs a program that prints to the user. A signal that ends this process waits for it, a few
-/// seconds at most, before what it works on is removed.
+/// Runs a program that prints to the user. A signal that ends this process first waits up to 5 s
+/// for the program, before the namespaces and files that it uses are removed.
 ///
 /// # Errors
-/// When it cannot be started.
+/// Fails if the program cannot be started.
 pub fn run_foreground(command: &mut Command) -> io::Result<ExitStatus> {
     let _foreground = leftovers::foreground();
     command.status()
 }
 
-/// Runs a command to its end; what it printed, or the error it printed.
+/// Runs a command to its end. Returns its output, or an error with its output.
 pub(super) fn run(command: &mut Command) -> Result<String, NetError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -158,7 +159,7 @@ fn parse_counters(table: &str, interface: &str) -> Option<InterfaceCounters> {
         (name.trim() == interface).then_some(numbers)
     })?;
     let numbers: Vec<u64> = numbers.split_whitespace().map_while(|n| n.parse().ok()).collect();
-    // bytes packets errs drop fifo frame compressed multicast, then the same of transmission.
+    // bytes packets errs drop fifo frame compressed multicast, then the same for transmit.
     let &[rx_bytes, rx_packets, rx_errors, rx_dropped, _, _, _, _, ref tx @ ..] =
         numbers.as_slice()
     else {
@@ -182,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_those_of_the_interface_asked_for() {
+    fn counters_belong_to_the_requested_interface() {
         let table = "Inter-|   Receive\n face |bytes packets\n\
                      veth1: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n\
                      veth10: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n";

@@ -1,4 +1,4 @@
-//! The cheapest receivers: an XDP program that drops every frame, and one that lets all pass.
+//! The cheapest receivers: XDP programs that drop or pass all frames.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use super::namespace::run;
 use super::{Namespace, NetError};
 use crate::Scratch;
 
-/// Drops what arrives at an interface for as long as the value lives.
+/// Drops all frames that arrive at an interface, until the value is dropped.
 #[derive(Debug)]
 pub struct DropSink {
     _program: Program,
@@ -18,8 +18,8 @@ impl DropSink {
     }
 }
 
-/// Makes an interface poll, without joining frames, for as long as the value lives: what its
-/// peer redirects to it arrives frame by frame and in order.
+/// Enables NAPI polling of an interface without GRO, until the value is dropped. Frames that its
+/// peer redirects arrive one by one and in order.
 #[derive(Debug)]
 pub struct PollingSink {
     _program: Program,
@@ -28,17 +28,17 @@ pub struct PollingSink {
 impl PollingSink {
     pub(super) fn attach(namespace: &Namespace, interface: &str) -> Result<Self, NetError> {
         let program = Program::attach(namespace, interface, XDP_PASS)?;
-        // A veth pair switches GRO on when a program comes, and goes on polling without it.
+        // A veth enables GRO with an XDP program, and keeps polling after GRO is switched off.
         namespace.set_features(interface, &[("gro", false)])?;
         Ok(Self { _program: program })
     }
 }
 
-/// Verdicts of an XDP program (linux/bpf.h).
+/// XDP return codes (linux/bpf.h).
 const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 
-/// A program with one verdict for all frames.
+/// An XDP program that returns the same code for all frames.
 #[derive(Debug)]
 struct Program {
     namespace: Namespace,
@@ -49,7 +49,7 @@ impl Program {
     fn attach(namespace: &Namespace, interface: &str, verdict: u32) -> Result<Self, NetError> {
         let scratch = Scratch::new()?;
         let (source, object) = (scratch.file("verdict.c"), scratch.file("verdict.o"));
-        // Without headers, so that it needs nothing but clang.
+        // The source includes no headers, so that it needs only clang.
         let text = format!(
             "__attribute__((section(\"xdp\"), used)) int all(void *c) {{ return {verdict}; }}\n\
              char declared[] __attribute__((section(\"license\"), used)) = \"GPL\";\n"
@@ -65,7 +65,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Fails where the interface is gone, and the program with it.
+        // Fails if the interface no longer exists; then the program is gone too.
         drop(self.namespace.ip(&[&format!("link set dev {} xdp off", self.interface)]));
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * Puts what an interface's kernel sends into the VLAN INNER, of the service VLAN OUTER unless that is
- * 0, and takes what arrives out of it: what devices of VLANs do, for kernels that have none.
+ * Adds the VLAN tag INNER, and the service VLAN tag OUTER unless it is 0, to frames that the kernel
+ * sends, and removes them on receive. Does the work of VLAN devices on kernels without them.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -12,7 +12,7 @@
 SEC("tc/push")
 int push(struct __sk_buff *frame)
 {
-	/* Frames that somebody has made himself, as by a packet socket, have their tags. */
+	/* Frames built by a process, as with a packet socket, carry their own tags. */
 	if (frame->protocol != bpf_htons(ETH_P_IP) && frame->protocol != bpf_htons(ETH_P_ARP) &&
 	    frame->protocol != bpf_htons(ETH_P_IPV6))
 		return TC_ACT_UNSPEC;

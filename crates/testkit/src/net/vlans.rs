@@ -1,4 +1,4 @@
-//! An interface whose kernel lives in VLANs.
+//! VLANs for the traffic of an interface's kernel.
 
 use std::process::Command;
 
@@ -6,8 +6,8 @@ use super::namespace::run;
 use super::{Namespace, NetError};
 use crate::Scratch;
 
-/// Puts what the kernel sends into a VLAN, of a service VLAN where there is one, until the interface is
-/// gone, and takes what arrives out of it.
+/// Adds a VLAN tag, and a service VLAN tag if `outer` is set, to frames that the kernel sends, and
+/// removes them from received frames. Lasts until the interface is removed.
 pub(super) fn join(
     namespace: &Namespace,
     interface: &str,
@@ -19,7 +19,7 @@ pub(super) fn join(
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-g", "-target", "bpf"]);
     clang.arg(format!("-DOUTER={}", outer.unwrap_or(0))).arg(format!("-DINNER={inner}"));
-    // Debian keeps headers in a folder for each architecture.
+    // Debian keeps some headers in a folder for each architecture.
     clang.arg("-idirafter").arg(format!("/usr/include/{}-linux-gnu", std::env::consts::ARCH));
     run(clang.arg("-c").arg(source).arg("-o").arg(&object))?;
     let tc = |line: &str| run(namespace.command("tc").args(line.split(' ')));

@@ -1,4 +1,4 @@
-//! What the two hosts of a conversation say to each other, and when.
+//! The frames that the two hosts of a conversation exchange, with their timing.
 
 use etherparse::{TcpHeader, TcpOptionElement};
 
@@ -8,7 +8,7 @@ use super::random::Random;
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// The kinds of conversation, each with its weight among 100.
+/// Kinds of conversations with their weights; the sum is 100.
 const MIX: [(Kind, u64); 8] = [
     (Kind::Https, 35),
     (Kind::Dns, 28),
@@ -56,10 +56,10 @@ impl Kind {
     }
 }
 
-/// One frame to come.
+/// One frame of the script.
 #[derive(Clone, Debug)]
 struct Step {
-    /// Nanoseconds after the step before.
+    /// Nanoseconds since the previous step.
     gap: u64,
     from_client: bool,
     says: Says,
@@ -76,7 +76,7 @@ enum Says {
 #[derive(Clone, Debug)]
 enum Payload {
     Written(Vec<u8>),
-    /// Bytes that mean nothing, made when the frame is.
+    /// Random bytes, generated together with the frame.
     Filler(usize),
 }
 
@@ -100,15 +100,15 @@ enum Flags {
     FinAck,
 }
 
-/// A conversation under way.
+/// A conversation in progress.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     conversation: Conversation,
     random: Random,
     steps: std::vec::IntoIter<Step>,
-    /// Next sequence number of the client and of the server.
+    /// Next sequence numbers of client and server.
     sequences: [u32; 2],
-    /// What each has last seen of the other's clock (RFC 7323 timestamps), in milliseconds.
+    /// Start values of both RFC 7323 timestamp clocks, in milliseconds.
     stamps: [u32; 2],
     started: u64,
 }
@@ -143,12 +143,12 @@ impl Dialogue {
         Self { conversation, random, steps, sequences, stamps, started }
     }
 
-    /// Nanoseconds from the frame before to the next; `None` when all is said.
+    /// Nanoseconds from the previous frame to the next; `None` at the end.
     pub(super) fn gap(&self) -> Option<u64> {
         self.steps.as_slice().first().map(|step| step.gap)
     }
 
-    /// The next frame, which leaves at `time`.
+    /// Builds the next frame, which leaves at `time`.
     pub(super) fn frame(&mut self, time: u64) -> Option<Vec<u8>> {
         let Step { from_client, says, .. } = self.steps.next()?;
         Some(match says {
@@ -164,7 +164,7 @@ impl Dialogue {
             Says::Echo { sequence, length } => {
                 let identifier = self.conversation.client.port;
                 let upper = Upper::Echo { reply: !from_client, identifier, sequence };
-                // A reply carries what the request did (RFC 792), so not random bytes.
+                // A reply carries the request's data (RFC 792), so the data is not random.
                 let payload: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
                 self.conversation.frame(from_client, upper, &payload)
             }
@@ -231,7 +231,7 @@ impl Script<'_> {
         self.say(gap, from_client, Says::Tcp { flags, payload });
     }
 
-    /// The far side's turn: half a round trip there, the work, half a round trip back.
+    /// Time until a server's answer arrives: one round trip plus the server's work.
     fn server_time(&mut self) -> u64 {
         self.round_trip + self.random.between(20 * MICROSECOND, 30 * MILLISECOND)
     }
@@ -255,8 +255,8 @@ impl Script<'_> {
         self.tcp(gap, true, Flags::Ack, Payload::NONE);
     }
 
-    /// `length` bytes, the first of them `head`, in full segments; the receiver acknowledges
-    /// every second one (RFC 9293, 3.8.6.3).
+    /// Adds `length` bytes in full segments, of which the first are `head`. The receiver
+    /// acknowledges every second segment (RFC 9293, 3.8.6.3).
     fn stream(&mut self, first_gap: u64, from_client: bool, mut head: Vec<u8>, length: usize) {
         let mut left = length.max(head.len());
         let mut gap = first_gap;
@@ -308,7 +308,7 @@ impl Script<'_> {
 
     fn https(&mut self) {
         self.handshake();
-        // The sizes of hello, certificate and finished; their contents are not imitated.
+        // Typical sizes of hello, certificate and finished messages; the contents are not imitated.
         for (from_client, low, high) in [(true, 280, 620), (false, 2_400, 4_800), (true, 74, 120)] {
             let gap = if from_client { self.turn_around() } else { self.server_time() };
             self.records(gap, from_client, low, high);
@@ -323,9 +323,8 @@ impl Script<'_> {
         self.close();
     }
 
-    /// TLS application data records (RFC 8446, 5.1) of `low` to `high` bytes in all. A record
-    /// holds at most 16,384 bytes; what is longer is one record and filler that a dissector
-    /// shows as a continuation.
+    /// Adds TLS application data (RFC 8446, 5.1) of `low` to `high` bytes in total. A record holds
+    /// at most 16,384 bytes; the rest is filler, which a dissector shows as a continuation.
     fn records(&mut self, gap: u64, from_client: bool, low: u64, high: u64) {
         let length = self.random.between(low, high) as usize;
         let mut head = vec![0x17, 3, 3];
@@ -333,7 +332,7 @@ impl Script<'_> {
         self.stream(gap, from_client, head, length + 5);
     }
 
-    /// One question, one answer (RFC 1035, 4).
+    /// Adds one query and one response (RFC 1035, 4).
     fn dns(&mut self) {
         let host = self.random.between(0, 99_999);
         let label = format!("host-{host}");
@@ -357,7 +356,7 @@ impl Script<'_> {
         let mut answer = message(0x8180, answers);
         for _ in 0..answers {
             let address = self.random.bytes(if record_type == 28 { 16 } else { 4 });
-            // The name is a pointer to the question's, at offset 12.
+            // The name is a pointer to the question's name at offset 12.
             answer.extend_from_slice(&[0xc0, 12]);
             answer.extend_from_slice(&record_type.to_be_bytes());
             answer.extend_from_slice(&[0, 1, 0, 0, 1, 44]);
@@ -369,7 +368,7 @@ impl Script<'_> {
         self.say(gap, false, Says::Udp(Payload::Written(answer)));
     }
 
-    /// Datagrams with QUIC's short header and sizes; nothing in them can be decrypted.
+    /// Adds datagrams with QUIC's short header and typical sizes; the contents cannot be decrypted.
     fn quic(&mut self) {
         let datagrams = self.random.heavy_tail(4, 150, 1.1);
         let mut gap = 0;
@@ -381,8 +380,8 @@ impl Script<'_> {
                 (_, false) => self.random.between(1_000, 1_350),
             };
             let mut payload = self.random.bytes(length as usize);
-            // The short header's first byte, then a connection id; one that starts with zero
-            // keeps dissectors from taking the datagram for one of ISO's transport protocols.
+            // First byte of the short header, then a connection ID. A leading zero keeps dissectors
+            // from decoding the datagram as an ISO transport protocol.
             payload[0] = 0x40 | (payload[0] & 0x3f);
             payload[1] = 0;
             self.say(gap, from_client, Says::Udp(Payload::Written(payload)));
@@ -403,7 +402,7 @@ impl Script<'_> {
         }
     }
 
-    /// Version 4, client and server mode (RFC 5905, 7.3).
+    /// Adds a version 4 request and response in client and server mode (RFC 5905, 7.3).
     fn ntp(&mut self) {
         for (gap, from_client, first) in [(0, true, 0x23), (self.round_trip, false, 0x24)] {
             let mut message = vec![0; 48];
@@ -413,7 +412,7 @@ impl Script<'_> {
         }
     }
 
-    /// RTP both ways, 20 ms of G.711 a packet (RFC 3550, 5.1).
+    /// Adds RTP in both directions with 20 ms of G.711 a packet (RFC 3550, 5.1).
     fn voice(&mut self) {
         let sources = [self.random.next() as u32, self.random.next() as u32];
         for number in 0..self.random.between(20, 120) {

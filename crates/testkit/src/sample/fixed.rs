@@ -5,31 +5,31 @@ use std::net::Ipv4Addr;
 use super::frame::{Conversation, FRAME_LENGTH_MIN, Host, UDP_IPV4_HEADERS_BYTES, nth_ipv4};
 use crate::pcap::Packet;
 
-/// What [`FixedFrames`] makes.
+/// Options of [`FixedFrames`].
 #[derive(Clone, Debug)]
 pub struct FixedOptions {
-    /// Bytes of each frame without FCS; 60 to 1514.
+    /// Length of each frame in bytes without FCS; 60 to 1514.
     pub frame_length: usize,
-    /// Different 5-tuples, taken in turn.
+    /// Number of different 5-tuples, used round robin.
     pub flows: u32,
-    /// Stop after N frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Nanoseconds from one frame to the next.
+    /// Nanoseconds between two frames.
     pub gap: u64,
-    /// Time of the first frame, nanoseconds since the Unix epoch.
+    /// Time of the first frame in nanoseconds since the Unix epoch.
     pub start: u64,
 }
 
 impl Default for FixedOptions {
-    /// 10,000 frames of 60 bytes in one flow, 10 us apart.
+    /// Returns 10,000 frames of 60 bytes in one flow, 10 us apart.
     fn default() -> Self {
         let (packets, gap) = (10_000, 10_000);
         Self { frame_length: 60, flows: 1, packets, gap, start: super::START }
     }
 }
 
-/// UDP over IPv4 in frames of one length. The first eight bytes of the payload are the number
-/// of the frame from 0, big-endian, so no two frames are equal.
+/// UDP over IPv4 in frames of one length. The payload starts with the frame number from 0 in eight
+/// bytes, big-endian, so no two frames are equal.
 #[derive(Debug)]
 pub struct FixedFrames {
     options: FixedOptions,
@@ -37,10 +37,10 @@ pub struct FixedFrames {
 }
 
 impl FixedFrames {
-    /// Nothing made yet.
+    /// Creates a generator that starts with frame 0.
     ///
     /// # Panics
-    /// With a frame length out of its range, or no flow.
+    /// Panics if the frame length is out of range, or without flows.
     pub fn new(options: FixedOptions) -> Self {
         assert!((FRAME_LENGTH_MIN..=1514).contains(&options.frame_length), "{options:?}");
         assert!(options.flows > 0, "{options:?}");

@@ -1,4 +1,4 @@
-//! Frames of one conversation, with every length and checksum right.
+//! Frames of one conversation, with correct lengths and checksums.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use etherparse::{
     PacketBuilder, TcpHeader, VlanId,
 };
 
-/// A frame without FCS is at least this long on a wire; a shorter one is padded with zeros.
+/// Minimum length of a frame without FCS; shorter frames are padded with zeros.
 pub(super) const FRAME_LENGTH_MIN: usize = 60;
 
 const ETHERNET_HEADER_BYTES: usize = 14;
@@ -25,7 +25,7 @@ pub(super) struct Host {
     pub(super) port: u16,
 }
 
-/// Who talks to whom.
+/// The two hosts of a conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Conversation {
     pub(super) client: Host,
@@ -33,7 +33,7 @@ pub(super) struct Conversation {
     pub(super) vlan: Option<u16>,
 }
 
-/// What is above IP.
+/// Protocol above IP.
 #[derive(Clone, Debug)]
 pub(super) enum Upper {
     Tcp(Box<TcpHeader>),
@@ -46,12 +46,12 @@ impl Conversation {
         self.client.address.is_ipv6()
     }
 
-    /// The longest TCP segment payload in 1500 bytes of IP with the timestamps option.
+    /// Returns the longest TCP payload for an MTU of 1500 bytes with the timestamps option.
     pub(super) fn segment_length_max(&self) -> usize {
         if self.is_ipv6() { 1428 } else { 1448 }
     }
 
-    /// A frame from the client or to it.
+    /// Builds a frame from or to the client.
     pub(super) fn frame(&self, from_client: bool, upper: Upper, payload: &[u8]) -> Vec<u8> {
         let (from, to) =
             if from_client { (self.client, self.server) } else { (self.server, self.client) };
@@ -110,7 +110,7 @@ impl Conversation {
         padded(frame)
     }
 
-    /// The client asks for the server's MAC address, or the server answers.
+    /// Builds the client's ARP request for the server's MAC address, or the server's reply.
     pub(super) fn arp(&self, from_client: bool) -> Vec<u8> {
         let [client, server] = [self.client, self.server];
         let (from, to) = if from_client { (client, server) } else { (server, client) };
@@ -150,12 +150,12 @@ fn ipv4(address: IpAddr) -> Ipv4Addr {
     }
 }
 
-/// The address `number` places after the first.
+/// Returns the address `number` places after the first.
 pub(super) fn nth_ipv4(first: Ipv4Addr, number: u32) -> IpAddr {
     Ipv4Addr::from(u32::from(first).wrapping_add(number)).into()
 }
 
-/// The address `number` places after the first.
+/// Returns the address `number` places after the first.
 pub(super) fn nth_ipv6(first: Ipv6Addr, number: u32) -> IpAddr {
     Ipv6Addr::from(u128::from(first).wrapping_add(u128::from(number))).into()
 }

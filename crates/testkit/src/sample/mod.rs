@@ -1,10 +1,10 @@
-//! Captures that look like a network's: made up, seeded, the same bytes for the same seed.
+//! Synthetic captures of network traffic, reproducible from a seed.
 //!
-//! [`Traffic`] is a stream of packets of thousands of interleaved conversations: HTTP and HTTPS
-//! over TCP from handshake to FIN, DNS, QUIC, NTP, voice, echo requests, ARP, over IPv4 and
-//! IPv6, some of it in VLANs, with lengths and checksums that are right. [`FixedFrames`] are
-//! frames of one length for benchmarks. Both are iterators that hold only what is under way, so
-//! [`write()`] makes a file of any size.
+//! [`Traffic`] generates packets of thousands of interleaved conversations. It covers HTTP and
+//! HTTPS over TCP from handshake to FIN, DNS, QUIC, NTP, voice, echo requests and ARP. They run
+//! over IPv4 and IPv6, partly in VLANs, with correct lengths and checksums. [`FixedFrames`]
+//! generates frames of one length for benchmarks. Both are iterators that keep only active
+//! conversations, so [`write()`] makes files of any size.
 
 mod dialogue;
 mod fixed;
@@ -25,51 +25,52 @@ use random::Random;
 
 use crate::pcap::{Packet, Resolution, Writer};
 
-/// When a capture starts unless told otherwise: 14 November 2023, 22:13:20 UTC.
+/// Default start time of a capture: 14 November 2023, 22:13:20 UTC.
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// Client ports run from here to 65535; DNS to voice ports lie below.
+/// First client port; client ports end at 65535. All server ports are lower.
 const CLIENT_PORT_FIRST: u64 = 10_000;
 const CLIENT_PORTS: u64 = 65_536 - CLIENT_PORT_FIRST;
-/// Shares no factor with the number of client ports, so that its multiples visit them all.
+/// Coprime to the number of client ports, so that its multiples visit all ports.
 const CLIENT_PORT_STRIDE: u64 = 10_007;
 
-/// Addresses that hosts are drawn from.
+/// A range of host addresses.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// The first IPv4 address.
+    /// First IPv4 address.
     pub ipv4: Ipv4Addr,
-    /// The first IPv6 address.
+    /// First IPv6 address.
     pub ipv6: Ipv6Addr,
-    /// How many consecutive addresses.
+    /// Number of consecutive addresses.
     pub hosts: u32,
 }
 
-/// What [`Traffic`] looks like.
+/// Options of [`Traffic`].
 #[derive(Clone, Debug)]
 pub struct TrafficOptions {
-    /// Conversations. Most are two flows, one in each direction.
+    /// Number of conversations. Most have two flows, one in each direction.
     pub conversations: u64,
-    /// Nanoseconds in which conversations start, evenly spread; the last ones end a little later.
+    /// Time span in nanoseconds in which conversations start, spread evenly. The last ones end
+    /// later.
     pub duration: u64,
-    /// Go on with new conversations at the same rate until there are this many packets.
+    /// Number of packets; new conversations start at the same rate until it is reached.
     pub packets: Option<u64>,
-    /// Decides everything that is left to chance.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Who asks.
+    /// Addresses of the clients.
     pub clients: Pool,
-    /// Who answers.
+    /// Addresses of the servers.
     pub servers: Pool,
     /// Share of conversations over IPv6, 0 to 1.
     pub ipv6_share: f64,
     /// Share of conversations in a VLAN, 0 to 1.
     pub vlan_share: f64,
-    /// Time of the first packet at the earliest, nanoseconds since the Unix epoch.
+    /// Earliest time of the first packet, in nanoseconds since the Unix epoch.
     pub start: u64,
 }
 
 impl Default for TrafficOptions {
-    /// 2,000 conversations of 500 clients with 200 servers in 10 s, a quarter of them IPv6.
+    /// Returns 2,000 conversations of 500 clients with 200 servers in 10 s, a quarter over IPv6.
     fn default() -> Self {
         Self {
             conversations: 2_000,
@@ -93,16 +94,16 @@ impl Default for TrafficOptions {
     }
 }
 
-/// The packets of many conversations in the order of time.
+/// Iterator over the packets of many conversations in order of time.
 ///
-/// No two conversations share addresses and ports, as long as each client has fewer than
-/// 55,536 of them.
+/// Each conversation has unique addresses and ports, as long as each client has fewer than 55,536
+/// conversations.
 #[derive(Debug)]
 pub struct Traffic {
     options: TrafficOptions,
     started: u64,
     made: u64,
-    /// Conversations under way by the time of their next packet, and then by age.
+    /// Active conversations, ordered by the time of their next packet, then by number.
     under_way: BinaryHeap<Reverse<Pending>>,
 }
 
@@ -134,18 +135,18 @@ impl Ord for Pending {
 }
 
 impl Traffic {
-    /// Nothing made yet.
+    /// Creates a generator that starts with the first packet.
     ///
     /// # Panics
-    /// With no conversation, or a pool without hosts.
+    /// Panics without conversations, or with a pool without hosts.
     pub fn new(options: TrafficOptions) -> Self {
         assert!(options.conversations > 0, "{options:?}");
         assert!(options.clients.hosts > 0 && options.servers.hosts > 0, "{options:?}");
         Self { options, started: 0, made: 0, under_way: BinaryHeap::new() }
     }
 
-    /// Whether another conversation is to start, and when: each in its own slice of the
-    /// duration, somewhere in it.
+    /// Returns the start time of the next conversation, if any. Each one starts at a random point
+    /// in its own slice of the duration.
     fn next_start(&self) -> Option<u64> {
         let options = &self.options;
         let number = self.started;
@@ -167,7 +168,7 @@ impl Traffic {
         let is_tagged = random.chance(options.vlan_share) && kind != Kind::Arp;
         let vlan = is_tagged.then(|| random.between(100, 109) as u16);
         let hosts = u64::from(options.clients.hosts);
-        // Multiplying by a prime visits every client once a round, but not one after the other.
+        // Multiplying by a prime visits every client once a round, but not in order.
         let client = (number % hosts * 2_147_483_647 % hosts) as u32;
         let round = number / hosts;
         let port = CLIENT_PORT_FIRST + round * CLIENT_PORT_STRIDE % CLIENT_PORTS;
@@ -205,7 +206,7 @@ impl Iterator for Traffic {
         if self.options.packets.is_some_and(|packets| self.made >= packets) {
             return None;
         }
-        // Whoever starts before the next packet has to be in the queue to be compared.
+        // Start all conversations that begin before the next packet, so that they are compared.
         while let Some(start) = self.next_start() {
             if self.under_way.peek().is_some_and(|Reverse(next)| next.time < start) {
                 break;
@@ -221,21 +222,21 @@ impl Iterator for Traffic {
     }
 }
 
-/// How much was written.
+/// Size of the written capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of their frames, without FCS.
+    /// Bytes of the frames without FCS.
     pub bytes: u64,
     /// Nanoseconds from the first packet to the last.
     pub span: u64,
 }
 
-/// Writes packets as a capture file, one by one.
+/// Writes packets to a capture file one by one.
 ///
 /// # Errors
-/// What the writer said.
+/// The error of the writer.
 pub fn write(
     packets: impl Iterator<Item = Packet>,
     resolution: Resolution,
@@ -254,10 +255,10 @@ pub fn write(
     Ok(written)
 }
 
-/// [`write()`] to a file.
+/// Same as [`write()`], to a file.
 ///
 /// # Errors
-/// What the system said.
+/// The error of creating or writing the file.
 pub fn write_file(
     packets: impl Iterator<Item = Packet>,
     resolution: Resolution,

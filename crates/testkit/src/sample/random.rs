@@ -1,4 +1,4 @@
-//! Pseudo-random numbers that are the same everywhere for the same seed.
+//! Pseudo-random numbers that depend only on the seed.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ impl Random {
         Self { state: seed }
     }
 
-    /// The generator for the item with this number, independent of those of other numbers.
+    /// Returns the generator of item `number`, independent of the generators of other items.
     pub(super) fn of(seed: u64, number: u64) -> Self {
         let mut mixed = Self::new(seed);
         mixed.state = mixed.next() ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -25,12 +25,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From zero to below one.
+    /// Returns a number in `0.0..1.0`.
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high` inclusive.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + ((u128::from(self.next()) * u128::from(high - low + 1)) >> 64) as u64
     }
@@ -39,8 +39,8 @@ impl Random {
         self.unit() < share
     }
 
-    /// A Pareto distribution cut off at `high`: many small values, a few very large ones, as
-    /// sizes of web objects are.
+    /// Returns a number from a Pareto distribution truncated at `high`: many small values and a few
+    /// very large ones, like sizes of web objects.
     pub(super) fn heavy_tail(&mut self, low: u64, high: u64, shape: f64) -> u64 {
         let value = low as f64 / (1.0 - self.unit()).powf(1.0 / shape);
         (value as u64).min(high)

@@ -1,4 +1,4 @@
-//! The test kit against the kernel, tcpdump and tshark.
+//! Tests of the test kit with the kernel, tcpdump and tshark.
 
 mod net;
 mod sample;

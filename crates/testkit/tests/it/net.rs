@@ -1,4 +1,4 @@
-//! The lab itself, in real namespaces.
+//! Tests of labs in real namespaces.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ fn ping(from: &Namespace, to: impl ToString, count: u32) {
 }
 
 #[test]
-fn nothing_is_sent_that_no_test_sent() {
+fn lab_sends_no_frames_by_itself() {
     if !can_run() {
         return;
     }
@@ -39,7 +39,7 @@ fn nothing_is_sent_that_no_test_sent() {
 }
 
 #[test]
-fn a_capture_holds_every_frame_and_the_counters_agree() {
+fn capture_has_every_frame_and_matches_the_counters() {
     if !can_run() || !require_tool("ping") {
         return;
     }
@@ -62,7 +62,7 @@ fn a_capture_holds_every_frame_and_the_counters_agree() {
 }
 
 #[test]
-fn a_burst_at_full_speed_is_captured_whole_and_in_order() {
+fn burst_at_full_speed_is_captured_completely_and_in_order() {
     if !can_run() || !require_tool("tcpreplay") {
         return;
     }
@@ -82,7 +82,7 @@ fn a_burst_at_full_speed_is_captured_whole_and_in_order() {
 }
 
 #[test]
-fn a_capture_keeps_to_its_filter() {
+fn capture_applies_its_filter() {
     if !can_run() || !require_tool("ping") {
         return;
     }
@@ -117,7 +117,7 @@ fn options_reach_the_interfaces() {
 }
 
 #[test]
-fn a_router_forwards_both_ways_without_arp() {
+fn router_forwards_both_ways_without_arp() {
     if !can_run() || !require_tool("ping") {
         return;
     }
@@ -135,7 +135,7 @@ fn a_router_forwards_both_ways_without_arp() {
 }
 
 #[test]
-fn dropping_or_panicking_removes_namespaces_and_what_runs_in_them() {
+fn drop_or_panic_removes_namespaces_and_their_processes() {
     if !can_run() {
         return;
     }
@@ -153,7 +153,7 @@ fn dropping_or_panicking_removes_namespaces_and_what_runs_in_them() {
 }
 
 #[test]
-fn an_interface_that_is_removed_takes_its_peer_along() {
+fn removing_an_interface_removes_its_peer() {
     if !can_run() {
         return;
     }
@@ -163,7 +163,7 @@ fn an_interface_that_is_removed_takes_its_peer_along() {
 }
 
 #[test]
-fn a_drop_sink_takes_frames_before_the_kernel_sees_them() {
+fn drop_sink_drops_frames_before_the_network_stack() {
     if !can_run() || !["clang", "ping"].into_iter().all(require_tool) {
         return;
     }
@@ -177,7 +177,7 @@ fn a_drop_sink_takes_frames_before_the_kernel_sees_them() {
 }
 
 #[test]
-fn tshark_tells_fields_of_what_was_written() {
+fn tshark_returns_fields_of_written_packets() {
     if !require_tool("tshark") {
         return;
     }
@@ -192,8 +192,8 @@ fn tshark_tells_fields_of_what_was_written() {
     assert!(tshark::count(&path, "no such filter").is_err());
 }
 
-/// Runs [`child_with_a_lab`] in a process of its own; returns when the lab is there, with the
-/// name of its first namespace and the rest of the output, to be kept until the process ends.
+/// Runs [`child_with_a_lab`] in a child process and waits until its lab exists. Returns the child,
+/// the name of its first namespace, and the rest of its output, which must stay open until it ends.
 fn process_with_a_lab() -> (Child, String, impl Sized) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "net::child_with_a_lab", "--ignored", "--nocapture"])
@@ -207,7 +207,7 @@ fn process_with_a_lab() -> (Child, String, impl Sized) {
 }
 
 #[test]
-#[ignore = "the other process of the tests that end it"]
+#[ignore = "child process of other tests"]
 fn child_with_a_lab() {
     let lab = Lab::new().unwrap();
     println!("lab: {}", lab.a.namespace().name());
@@ -215,13 +215,13 @@ fn child_with_a_lab() {
 }
 
 #[test]
-fn a_signal_removes_the_lab_and_still_ends_the_process() {
+fn signal_removes_the_lab_and_ends_the_process() {
     if !can_run() {
         return;
     }
     let (mut child, name, _output) = process_with_a_lab();
     assert!(namespaces().contains(&name));
-    // Waiting closes it, and the other process could end by that before the signal ends it.
+    // `wait` closes stdin, which could end the child before the signal does.
     let _stdin = child.stdin.take();
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     assert_eq!(child.wait().unwrap().to_string(), "signal: 15 (SIGTERM)");
@@ -229,7 +229,7 @@ fn a_signal_removes_the_lab_and_still_ends_the_process() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_swept_by_the_next() {
+fn next_process_removes_the_leftovers_of_a_killed_one() {
     if !can_run() {
         return;
     }

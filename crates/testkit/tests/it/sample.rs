@@ -1,4 +1,4 @@
-//! Sample traffic, judged by tshark.
+//! Sample traffic, checked with tshark.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ fn bytes(options: TrafficOptions) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
+fn same_seed_gives_the_same_bytes() {
     let options = TrafficOptions { conversations: 200, ..TrafficOptions::default() };
     assert_eq!(bytes(options.clone()), bytes(options.clone()));
     assert_ne!(bytes(options.clone()), bytes(TrafficOptions { seed: 2, ..options }));
@@ -49,7 +49,7 @@ fn packets_are_in_order_and_conversations_interleave() {
 }
 
 #[test]
-fn a_number_of_packets_is_kept_to_however_many_conversations_it_takes() {
+fn packet_count_option_is_exact() {
     let options = TrafficOptions {
         conversations: 10,
         duration: SECOND,
@@ -60,7 +60,7 @@ fn a_number_of_packets_is_kept_to_however_many_conversations_it_takes() {
 }
 
 #[test]
-fn tshark_finds_nothing_wrong_with_any_packet() {
+fn tshark_finds_no_malformed_packets() {
     if !require_tool("tshark") {
         return;
     }
@@ -79,7 +79,7 @@ fn tshark_finds_nothing_wrong_with_any_packet() {
 }
 
 #[test]
-fn every_kind_of_traffic_is_there_and_each_conversation_is_its_own() {
+fn every_traffic_kind_occurs_and_conversations_are_unique() {
     if !require_tool("tshark") {
         return;
     }
@@ -101,7 +101,7 @@ fn every_kind_of_traffic_is_there_and_each_conversation_is_its_own() {
 }
 
 #[test]
-fn fixed_frames_have_their_length_their_flows_and_a_number_each() {
+fn fixed_frames_have_the_length_flows_and_unique_numbers() {
     let scratch = Scratch::new().unwrap();
     for frame_length in [60, 1_514] {
         let options = FixedOptions { frame_length, flows: 7, packets: 100, ..Default::default() };

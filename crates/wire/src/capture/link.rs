@@ -58,7 +58,8 @@ pub enum LinkError {
 
 /// Returns how to convert the record `data` of link type `link` to an Ethernet frame.
 ///
-/// # Errors If there is no conversion. The caller decides whether to skip the record.
+/// # Errors
+/// If there is no conversion. The caller decides whether to skip the record.
 pub fn ethernet_conversion(link: LinkType, data: &[u8]) -> Result<Conversion, LinkError> {
     match link {
         LinkType::EN10MB => Ok(Conversion { strip: 0, ethertype: None, source: None }),

@@ -51,7 +51,8 @@ impl PcapWriter {
 
     /// Returns the record header of 16 bytes.
     ///
-    /// # Errors If the time is after 2106 or the lengths are invalid.
+    /// # Errors
+    /// If the time is after 2106 or the lengths are invalid.
     #[inline]
     pub fn record_header(
         &self,
@@ -88,7 +89,8 @@ impl PcapWriter {
 
     /// Appends a packet with the captured bytes `data`, truncated to the snap length.
     ///
-    /// # Errors As [`Self::record_header`]. Nothing is appended then.
+    /// # Errors
+    /// As [`Self::record_header`]. Nothing is appended then.
     #[inline]
     pub fn push_record(
         &self,

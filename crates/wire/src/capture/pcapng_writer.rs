@@ -40,7 +40,8 @@ impl PcapngWriter {
     /// Appends the description of the section's next interface. A `snap_length` of zero means no
     /// limit, and an empty name means no name.
     ///
-    /// # Errors If the name exceeds 65,535 bytes. Nothing is appended then.
+    /// # Errors
+    /// If the name exceeds 65,535 bytes. Nothing is appended then.
     pub fn push_interface(
         &self,
         file: &mut Vec<u8>,
@@ -67,7 +68,8 @@ impl PcapngWriter {
 
     /// Appends a packet with the captured bytes `data`, captured on the section's `interface`.
     ///
-    /// # Errors If the lengths are invalid. Nothing is appended then.
+    /// # Errors
+    /// If the lengths are invalid. Nothing is appended then.
     #[inline]
     pub fn push_record(
         &self,

@@ -80,7 +80,8 @@ impl Importer {
 
     /// Imports the next packet.
     ///
-    /// # Errors If the capture exceeds a limit.
+    /// # Errors
+    /// If the capture exceeds a limit.
     pub fn take(&mut self, record: &RecordHeader, data: &[u8]) -> Result<(), BoundError> {
         self.packets += 1;
         let number = self.packets;

@@ -33,7 +33,8 @@ impl Kind {
     /// Parses an address as a number in network order. Every kind but `Bytes` also accepts a
     /// decimal number, or a hexadecimal one after `0x`.
     ///
-    /// # Errors If the text is neither, and always for `Bytes`.
+    /// # Errors
+    /// If the text is neither, and always for `Bytes`.
     pub fn parse(self, text: &str) -> Result<u128, ParseValueError> {
         let address = match self {
             Self::Uint | Self::Bytes => None,
@@ -52,7 +53,8 @@ impl Kind {
 
     /// Parses pairs of hexadecimal digits, optionally separated by colons.
     ///
-    /// # Errors If there is any other character or half a byte.
+    /// # Errors
+    /// If there is any other character or half a byte.
     pub fn parse_bytes(text: &str) -> Result<Vec<u8>, ParseValueError> {
         let error = || ParseValueError { found: text.into(), expected: Self::Bytes.expected() };
         let mut bytes = Vec::with_capacity(text.len() / 2);

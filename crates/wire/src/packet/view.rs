@@ -124,7 +124,8 @@ macro_rules! view {
         impl<T: AsRef<[u8]>> $name<T> {
             /// Creates a view of `buffer`, which begins with the header.
             ///
-            /// # Errors If the header is truncated or its length is invalid.
+            /// # Errors
+            /// If the header is truncated or its length is invalid.
             #[inline]
             pub fn new(buffer: T) -> Result<Self, $crate::packet::PacketError> {
                 $check(buffer.as_ref())?;

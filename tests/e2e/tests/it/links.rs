@@ -1,5 +1,5 @@
-//! Two Linux hosts joined by `wirestorm impair`: what their own programs see of the impairments is
-//! what is counted.
+//! Two Linux hosts joined by `wirestorm impair`: the impairments that their programs see match the
+//! counters.
 
 use std::process::Command;
 use std::thread::sleep;
@@ -29,7 +29,7 @@ impl Hosts {
     fn with([mtu_a, mtu_b]: [u32; 2]) -> Self {
         let lab = |mtu| Lab::with(&LabOptions { mtu, ..LabOptions::default() }).unwrap();
         let (a, b) = (lab(mtu_a), lab(mtu_b));
-        // Labs are all alike.
+        // All labs use the same MAC addresses.
         b.a.namespace().ip(&[&format!("link set {} address {MAC_B}", b.a.interface())]).unwrap();
         for (end, address) in [(&a.a, A), (&b.a, B)] {
             let interface = end.interface();
@@ -38,7 +38,7 @@ impl Hosts {
         Self { a, b }
     }
 
-    /// Hosts that know each other, so that no ARP is between them.
+    /// Hosts with static neighbours, so that there is no ARP.
     fn acquainted() -> Self {
         let hosts = Self::new();
         let mac = hosts.a.a.mac().map(|byte| format!("{byte:02x}")).join(":");
@@ -50,14 +50,14 @@ impl Hosts {
         hosts
     }
 
-    /// Joins them, and returns when what they send arrives on the link.
+    /// Starts a link; returns once frames of the hosts arrive there.
     fn join(&self, arguments: &[&str]) -> Running {
         let mut command = Command::new(wirestorm());
         command.arg("impair").args([self.a.b.port(), self.b.b.port()]);
         let running = start_command(command.args(["--json", "-"]).args(arguments));
         let deadline = Instant::now() + Duration::from_secs(20);
         while ![&self.a.b, &self.b.b].into_iter().all(is_listening) {
-            assert!(Instant::now() < deadline, "the link does not begin");
+            assert!(Instant::now() < deadline, "the link does not start");
             sleep(Duration::from_millis(10));
         }
         running
@@ -71,7 +71,7 @@ impl Hosts {
     }
 }
 
-/// Whether somebody takes the frames of an interface.
+/// Whether a program receives from an interface.
 fn is_listening(end: &End) -> bool {
     let output = end.command("ip").args(["-d", "link", "show", end.interface()]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -83,15 +83,15 @@ fn ended(link: Running, status: i32) -> Outcome {
     link.wait().expect(status)
 }
 
-/// The counts of a direction, by name.
+/// A counter of one direction.
 fn count(outcome: &Outcome, direction: usize, name: &str) -> u64 {
-    // The first direction leaves by the second port.
+    // Frames of the first direction leave through the second port.
     let port = 1 - direction;
     outcome.number(&format!("/ports/{port}/impairment/{name}"))
 }
 
 #[test]
-fn pings_take_as_long_as_the_link_does() {
+fn ping_times_match_the_delay_of_the_link() {
     if !can_run(&["ping"]) {
         return;
     }
@@ -103,12 +103,12 @@ fn pings_take_as_long_as_the_link_does() {
         assert_eq!(outcome.text("/schema"), "wirestorm.result/2");
         times.sort_by(f64::total_cmp);
         assert_eq!(times.len(), 20, "{times:?} {outcome}");
-        // The first waits for ARP, which crosses the link too.
+        // The first ping also waits for ARP, which crosses the link.
         assert!(times[0] >= 50.0 && times[10] < 58.0, "{times:?} {outcome}");
         for direction in [0, 1] {
             assert_eq!(outcome.text(&format!("/ports/{direction}/backend")), backend);
             let entered = count(&outcome, direction, "entered");
-            // ARP may have been there before.
+            // ARP may have been resolved before.
             assert!((20..=24).contains(&entered), "pings and ARP: {outcome}");
             assert_eq!(count(&outcome, direction, "delivered"), entered, "{outcome}");
         }
@@ -116,7 +116,7 @@ fn pings_take_as_long_as_the_link_does() {
 }
 
 #[test]
-fn pings_that_are_lost_are_those_that_were_counted() {
+fn lost_pings_match_the_loss_counters() {
     if !can_run(&["ping"]) {
         return;
     }
@@ -133,7 +133,8 @@ fn pings_that_are_lost_are_those_that_were_counted() {
     assert!((25..=95).contains(&lost) && lost_back > 10, "{outcome}");
 }
 
-/// What a link does to 3,000 frames, and how many of them a host's interface has counted.
+/// Sends 3,000 frames through a link; returns its counters, and the frames that the receiving host
+/// counted.
 fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
     let before = hosts.b.a.counters().unwrap().rx_packets;
     let words = ["--loss", "3%", "--duplicate", "2%", "--corrupt", "1%", "--reorder", "2%/3ms"];
@@ -141,7 +142,7 @@ fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
     let mut send = Command::new(wirestorm());
     send.args(["send", "--tx", &hosts.a.a.port(), "--udp", "--rate", "10kpps"]);
     run_command(send.args(["--packets", "3000", "--quiet", "--json", "-"])).expect(0);
-    // The last are still under way.
+    // The last frames are still on the link.
     sleep(Duration::from_millis(100));
     let outcome = ended(link, 130);
     let names =
@@ -155,19 +156,19 @@ fn carried(hosts: &Hosts, seed: &str) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn the_same_seed_does_the_same_to_the_same_frames() {
+fn same_seed_impairs_the_same_frames() {
     if !can_run(&[]) {
         return;
     }
     let hosts = Hosts::acquainted();
     let [first, again, other] = ["7", "7", "8"].map(|seed| carried(&hosts, seed));
-    assert_eq!(first.0[4], first.1, "what came out of the link arrived at the host");
+    assert_eq!(first.0[4], first.1, "the host received all frames of the link");
     assert_eq!(first, again);
     assert_ne!(first, other);
 }
 
-/// Sends two million bytes from one kernel to the other; prints how many seconds they took, and
-/// whether they were the same.
+/// Python program that sends two million bytes between both kernels. Prints the seconds and whether
+/// the data arrived unchanged.
 const SERVER: &str = "
 import hashlib, socket, time
 listener = socket.create_server(('198.51.100.2', 5001))
@@ -190,7 +191,7 @@ peer.sendall(bytes(range(250)) * 8000)
 peer.close()
 ";
 
-/// Seconds that Linux's TCP takes for two million bytes, which arrive as they were.
+/// Seconds that Linux's TCP takes for two million bytes, which must arrive unchanged.
 fn transfer(hosts: &Hosts) -> f64 {
     let python = |end: &End, text: &str| {
         let mut command = Command::new("timeout");
@@ -207,7 +208,7 @@ fn transfer(hosts: &Hosts) -> f64 {
 }
 
 #[test]
-fn tcp_of_the_kernel_gets_the_rate_of_the_link() {
+fn linux_tcp_reaches_the_rate_of_the_link() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -217,14 +218,14 @@ fn tcp_of_the_kernel_gets_the_rate_of_the_link() {
         let link = hosts.join(&words);
         let seconds = transfer(&hosts);
         let outcome = ended(link, 130);
-        // 1,448 bytes of data have 66 of headers, and the wire counts 24 more.
+        // 1,448 bytes of data have 66 bytes of headers, and 24 more on the wire.
         let least = 2e6 * 1_538.0 / 1_448.0 / 1e6 - 0.1;
         assert!((least..least + 1.0).contains(&seconds), "{seconds} s, {outcome}");
     }
 }
 
 #[test]
-fn tcp_of_the_kernel_repairs_whatever_the_link_does() {
+fn linux_tcp_recovers_from_all_impairments() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -239,7 +240,7 @@ fn tcp_of_the_kernel_repairs_whatever_the_link_does() {
 }
 
 #[test]
-fn frames_too_long_for_the_other_side_are_a_shortfall() {
+fn frames_over_the_mtu_of_the_other_side_are_a_shortfall() {
     if !can_run(&["ping"]) {
         return;
     }
@@ -252,7 +253,7 @@ fn frames_too_long_for_the_other_side_are_a_shortfall() {
 }
 
 #[test]
-fn the_two_ends_of_one_pair_are_not_joined() {
+fn both_ends_of_one_veth_pair_are_rejected() {
     if !can_run(&[]) {
         return;
     }
@@ -260,11 +261,11 @@ fn the_two_ends_of_one_pair_are_not_joined() {
     let mut command = Command::new(wirestorm());
     command.arg("impair").args([lab.a.port(), lab.b.port()]);
     run_command(command.args(["--duration", "1s"]))
-        .refused(2, &["the two ends of one veth pair", "for ever"]);
+        .refused(2, &["the two ends of one veth pair", "loop between them forever"]);
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn option_errors_are_reported() {
     let link = |arguments: &[&str]| {
         run_command(Command::new(wirestorm()).args(["impair", "lo", "lo"]).args(arguments))
     };
@@ -275,7 +276,7 @@ fn what_is_wrong_is_said() {
     link(&[]).refused(2, &["lo"]);
 }
 
-/// What a host has counted of TCP, by the kernel's name.
+/// A TCP counter of a host's kernel, by name.
 fn counted(end: &End, name: &str) -> u64 {
     let output = end.command("cat").arg("/proc/net/netstat").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -285,7 +286,7 @@ fn counted(end: &End, name: &str) -> u64 {
     pairs.find(|(known, _)| *known == name).unwrap().1.parse().unwrap()
 }
 
-/// A server that takes a request with a body, and answers with 100,000 bytes.
+/// A server that receives a request with a body, and responds with 100,000 bytes.
 const TAKES_AND_GIVES: &str = r#"
 ports: [{name: servers, addresses: 198.51.100.77/24}]
 templates:
@@ -300,7 +301,7 @@ templates:
 "#;
 
 #[test]
-fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
+fn host_and_emulated_server_exchange_duplicate_sacks() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -327,10 +328,10 @@ fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
     let served = server.wait().expect(130);
     let duplicated = ended(link, 130);
     let number = |name: &str| served.number(&format!("/ports/0/{name}"));
-    // What the host heard of ours, and what it said.
+    // D-SACKs that the host received from ours, and those that it sent.
     let (heard, said) = (counted(host, "TCPDSACKRecv"), counted(host, "TCPDSACKOldSent"));
     assert!(heard >= CONNECTIONS && said >= CONNECTIONS, "{heard} {said} {served} {duplicated}");
-    // The link doubles acknowledgements too.
+    // The link duplicates acknowledgements too.
     assert!(heard <= 2 * number("connections/tcp/sack_send_blocks"), "{heard} {served}");
     assert_eq!(
         (number("connections/flows/failed"), number("connections/tcp/accepts")),
@@ -338,6 +339,6 @@ fn a_host_and_an_emulated_server_tell_each_other_what_came_twice() {
         "{served}"
     );
     assert_eq!(number("connections/tcp/rcvbyte") / 100_000, CONNECTIONS, "{served}");
-    // Nothing was lost, so next to nothing is sent again.
+    // There is no loss, so there are almost no retransmissions.
     assert!(number("connections/tcp/sndrexmitpack") <= 5, "{served}");
 }

@@ -1,4 +1,4 @@
-//! The command `wirestorm` as its users know it, in network namespaces of its own.
+//! Tests of the `wirestorm` command in separate network namespaces.
 
 mod emulation;
 mod links;

@@ -1,9 +1,9 @@
-//! A program at an interface's ingress (`tcx`, Linux 6.6) that puts frames into a ring which this
-//! process reads.
+//! BPF program at an interface's ingress (`tcx`, Linux 6.6) that copies frames into a ring which
+//! this process reads.
 //!
-//! A packet socket has a buffer of its own for each frame, wakes its reader for each, and hands them
-//! over one by one. The ring has none of that: a frame's beginning is copied into it where the kernel
-//! takes the frame in, and read from it where it lies.
+//! A packet socket allocates a buffer and wakes its reader for each frame, and delivers frames one
+//! by one. The ring avoids all of that. The program copies the beginning of each frame into the
+//! ring when the kernel receives it, and the process reads it in place.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,22 +21,22 @@ use crate::link::{self, Link};
 use crate::namespace::InterfaceName;
 use crate::system::bpf::{failure, program};
 
-/// `bpf/ingress.bpf.c`.
+/// Object of `bpf/ingress.bpf.c`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress.o"));
 
-/// Its name there.
+/// Name of the program in the object.
 const PROGRAM: &str = "ingress";
 
-/// Room for frames that nobody has read yet: 30,000 short ones, 5,000 of 1,500 bytes. It stays in
-/// the cache, which more would not.
+/// Size of the ring: 30,000 short frames or 5,000 frames of 1,500 bytes. It fits in the cache,
+/// which a larger one would not.
 const RING_BYTES: u32 = 8 << 20;
 
-/// The program on its interface, which takes frames for as long as this lives. The kernel detaches
-/// it when the process ends in whatever way.
+/// The attached program, which delivers frames as long as this value lives. The kernel detaches it
+/// when the process ends for any reason.
 pub(super) struct Ingress {
     ring: RingBuf<MapData>,
     missed: Array<MapData, u64>,
-    /// Holds the program's place.
+    /// Keeps the program attached.
     programs: Ebpf,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Ingress {
-    /// Takes in what arrives on an interface. Segments and datagrams end there where the host has no
-    /// address on it: nobody else could want them. With an address, and of anything else, the
-    /// network stack gets them too, as from a packet socket.
+    /// Attaches the program to an interface. If the host has no address on the interface, the
+    /// program drops TCP and UDP after copying them, since no socket could receive them. Otherwise,
+    /// and for all other frames, the network stack receives them too, as with a packet socket.
     ///
     /// # Errors
-    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`, `CAP_PERFMON`), or a kernel before Linux 6.6.
+    /// Fails without privilege (`CAP_BPF`, `CAP_NET_ADMIN`, `CAP_PERFMON`), or before Linux 6.6.
     pub(super) fn attach(interface: &InterfaceName, link: &Link) -> io::Result<Self> {
         let whole_max = link.frame_length_max() as u32;
         let mut programs = EbpfLoader::new()
@@ -77,18 +77,18 @@ impl Ingress {
         })
     }
 
-    /// The next frame, which makes room when it is dropped.
+    /// Returns the next frame; dropping it frees its space in the ring.
     pub(super) fn next(&mut self) -> Option<Arrived<'_>> {
         self.ring.next().map(|item| Arrived { item })
     }
 
-    /// Frames that found no room. One system call.
+    /// Returns the number of frames that did not fit. Makes one system call.
     pub(super) fn missed(&self) -> u64 {
-        // It fails on no map of one entry; what cannot be read adds nothing.
+        // The call does not fail on an array of one entry; count an error as zero.
         self.missed.get(&0, 0).unwrap_or_default()
     }
 
-    /// CPU time that the program took on all CPUs, where the kernel measures it
+    /// CPU time of the program on all CPUs; `None` unless the kernel measures it
     /// (`kernel.bpf_stats_enabled`).
     pub(super) fn cpu_time(&self) -> Option<Duration> {
         let ingress = self.programs.program(PROGRAM)?.info().ok()?;
@@ -96,22 +96,22 @@ impl Ingress {
         (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds as u64))
     }
 
-    /// Readable where there is a frame.
+    /// Descriptor that is readable while the ring has a frame.
     pub(super) fn fd(&self) -> RawFd {
         self.ring.as_raw_fd()
     }
 }
 
 impl Arrived<'_> {
-    /// Of `struct arrival` in `bpf/ingress.bpf.c`, in bytes.
+    /// Size of `struct arrival` in `bpf/ingress.bpf.c`, in bytes.
     const HEADER_BYTES: usize = 16;
 
-    /// Bytes of the frame on the wire, without the tag that the kernel took out.
+    /// Length of the frame on the wire in bytes, without the VLAN tag that the kernel removed.
     pub(super) fn length(&self) -> usize {
         self.item.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes) as usize)
     }
 
-    /// What there is of it: all, or of a longer one than the interface sends the beginning.
+    /// Bytes copied from the frame: all, or only the beginning if it exceeds the interface's MTU.
     pub(super) fn bytes(&self) -> &[u8] {
         let present = usize::from(self.half_word(4));
         self.item.get(Self::HEADER_BYTES..Self::HEADER_BYTES + present).unwrap_or_default()
@@ -122,7 +122,7 @@ impl Arrived<'_> {
         Offloads { is_verified, segment_data: self.half_word(6) }
     }
 
-    /// The tag that the kernel took out.
+    /// VLAN tag that the kernel removed, as TPID and TCI.
     pub(super) fn tag(&self) -> Option<[u8; VLAN_TAG_BYTES]> {
         let ([a, b], [c, d]) = (self.half_word(8).to_be_bytes(), self.half_word(10).to_be_bytes());
         ([a, b] != [0, 0]).then_some([a, b, c, d])
@@ -134,8 +134,8 @@ impl Arrived<'_> {
     }
 }
 
-/// Whether the host itself can be reached through an interface. Addresses that every interface of
-/// IPv6 makes for itself are not meant.
+/// Whether the host has an address on the interface, except for link-local addresses, which every
+/// IPv6 interface has.
 fn host_has_address(interface: &InterfaceName, link: &Link) -> io::Result<bool> {
     let addresses = link::addresses(&interface.namespace).map_err(io::Error::other)?;
     Ok(addresses.iter().any(|it| it.index == link.index && !it.is_link_local))

@@ -1,4 +1,4 @@
-//! Rows of messages for `sendmmsg(2)` and `recvmmsg(2)`.
+//! Message arrays for `sendmmsg(2)` and `recvmmsg(2)`.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -7,11 +7,12 @@ use super::VIRTIO_HEADER_BYTES;
 use crate::system::checked;
 use crate::system::socket::{Plain, Socket};
 
-/// So many go with one call.
+/// Highest number of messages of one call.
 pub(super) const MESSAGES_MAX: usize = 64;
 
-/// Room for a time, and behind it for one `struct tpacket_auxdata`, each with its header (`cmsg(3)`).
-/// The kernel writes them in this order (`packet_recvmsg` of `net/packet/af_packet.c`).
+/// Buffer for control messages: a time stamp and a `struct tpacket_auxdata`, each with its header
+/// (`cmsg(3)`). The kernel writes them in this order (`packet_recvmsg` of
+/// `net/packet/af_packet.c`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Control {
@@ -21,19 +22,19 @@ struct Control {
     told: libc::tpacket_auxdata,
 }
 
-/// What the kernel tells of each message.
+/// Control messages that the kernel delivers with each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Nothing: they are to be sent.
+    /// None; for sending.
     Nothing,
-    /// What it knows of a frame (`PACKET_AUXDATA`).
+    /// Frame metadata (`PACKET_AUXDATA`).
     Frame,
-    /// When it came, as well (`SO_TIMESTAMPNS`).
+    /// Frame metadata and the arrival time (`SO_TIMESTAMPNS`).
     FrameAndTime,
 }
 
 impl Told {
-    /// Where in [`Control`] it begins.
+    /// Offset in [`Control`] of the first control message.
     const fn start(self) -> usize {
         match self {
             Self::Nothing => size_of::<Control>(),
@@ -43,7 +44,7 @@ impl Told {
     }
 }
 
-/// A row of messages, each of a virtio header and a frame behind it.
+/// An array of messages, each a virtio header followed by a frame.
 pub(super) struct Messages {
     pieces: Box<[libc::iovec]>,
     controls: Box<[Control]>,
@@ -51,11 +52,11 @@ pub(super) struct Messages {
     told: Told,
 }
 
-// SAFETY: the pointers in it are to its own boxes, and to frames that are told anew for each call.
+// SAFETY: the pointers refer to the value's own boxes, and to frames that each call sets anew.
 unsafe impl Send for Messages {}
 
 impl Messages {
-    /// Messages to be sent, or to be received together with what the kernel tells of them.
+    /// Creates messages for sending, or for receiving with the control messages `told`.
     pub(super) fn new(told: Told) -> Self {
         let mut messages = Self {
             pieces: vec![libc::iovec::zeroed(); MESSAGES_MAX].into_boxed_slice(),
@@ -75,7 +76,7 @@ impl Messages {
         messages
     }
 
-    /// Sends frames with their headers, at most [`MESSAGES_MAX`], in order; returns how many.
+    /// Sends frames with their headers in order, at most [`MESSAGES_MAX`]; returns the number sent.
     pub(super) fn send<'a>(
         &mut self,
         socket: &Socket,
@@ -83,19 +84,19 @@ impl Messages {
     ) -> io::Result<usize> {
         let mut count: libc::c_uint = 0;
         for (piece, frame) in self.pieces.iter_mut().zip(frames) {
-            // The kernel reads what is sent.
+            // The kernel only reads from the buffer of a sent message.
             *piece =
                 libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
             count += 1;
         }
         let (rows, flags) = (self.rows.as_mut_ptr(), libc::MSG_DONTWAIT);
-        // SAFETY: the pieces of `count` rows were set just now, to memory that is borrowed until
-        // the call ends and that it only reads.
+        // SAFETY: the loop above set the pieces of `count` rows, to memory that is borrowed until
+        // the call ends. The call only reads from it.
         let sent = checked(unsafe { libc::sendmmsg(socket.fd(), rows, count, flags) })?;
         Ok(sent as usize)
     }
 
-    /// Receives into buffers, at most [`MESSAGES_MAX`]; returns how many were filled, in order.
+    /// Receives into buffers, at most [`MESSAGES_MAX`]; returns the number filled, in order.
     pub(super) fn receive<'a>(
         &mut self,
         socket: &Socket,
@@ -109,21 +110,20 @@ impl Messages {
             count += 1;
         }
         let (rows, flags) = (self.rows.as_mut_ptr(), libc::MSG_DONTWAIT | libc::MSG_TRUNC);
-        // SAFETY: the pieces of `count` rows were set just now, to memory that is borrowed for
-        // writing until the call ends; without a time limit.
+        // SAFETY: the loop above set the pieces of `count` rows, to memory that is borrowed for
+        // writing until the call ends. A null timeout is allowed.
         let received = checked(unsafe {
             libc::recvmmsg(socket.fd(), rows, count, flags, std::ptr::null_mut())
         })?;
         Ok(received as usize)
     }
 
-    /// Bytes of the frame that message `place` brought, as long as it was even where there was
-    /// less room.
+    /// Original length of the frame in message `place`, in bytes, even if the buffer was shorter.
     pub(super) fn length(&self, place: usize) -> usize {
         (self.rows[place].msg_len as usize).saturating_sub(VIRTIO_HEADER_BYTES)
     }
 
-    /// What is told of the frame that message `place` brought.
+    /// Metadata of the frame in message `place`; `None` if the kernel delivered none.
     pub(super) fn told(&self, place: usize) -> Option<&libc::tpacket_auxdata> {
         const NEEDED: usize = offset_of!(Control, told) + size_of::<libc::tpacket_auxdata>();
         let Control { header, told, .. } = &self.controls[place];
@@ -132,8 +132,8 @@ impl Messages {
         is_there.then_some(told)
     }
 
-    /// When the kernel saw the frame that message `place` brought, in nanoseconds of
-    /// `CLOCK_REALTIME`, where it was to tell.
+    /// Arrival time of the frame in message `place`, in nanoseconds of `CLOCK_REALTIME`; `None`
+    /// unless [`Told::FrameAndTime`] requested it.
     pub(super) fn time(&self, place: usize) -> Option<u64> {
         const NEEDED: usize = offset_of!(Control, header);
         let Control { time_header, time, .. } = &self.controls[place];
@@ -145,5 +145,5 @@ impl Messages {
     }
 }
 
-// SAFETY: integers alone.
+// SAFETY: all fields are integers.
 unsafe impl Plain for Control {}

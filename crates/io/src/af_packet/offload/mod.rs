@@ -1,12 +1,12 @@
-//! A port over a packet socket that lets the interface do what it can (`PACKET_VNET_HDR`): long
-//! frames of TCP leave in one piece and are cut by the interface, or by nobody where they never meet
-//! a wire, as on a virtual cable; and what the kernel has put together of what arrived comes in one
-//! piece. It is how Linux's own TCP sends and hears.
+//! Ports over packet sockets with segmentation and receive offload (`PACKET_VNET_HDR`). Long TCP
+//! frames leave in one piece and the interface segments them; on a veth nothing segments them.
+//! Frames that the kernel merged on reception (GRO) arrive in one piece. Linux's own TCP works the
+//! same way.
 //!
-//! Frames go by `sendmmsg` and `recvmmsg`: the kernel copies each, once. A ring is faster for short
-//! frames, but frames that are longer than a page would refer to it, and on a virtual cable the
-//! kernel says that they have left while the other end has not read them; and a receive ring hands
-//! over what is a millisecond old, which is long for who waits for an answer.
+//! The port uses `sendmmsg` and `recvmmsg`: the kernel copies each frame once. A ring is faster for
+//! short frames, but it has two drawbacks. The kernel would reference frames longer than a page in
+//! the ring, and a veth reports them as sent before the peer has read them. A receive ring delivers
+//! frames up to a millisecond late, which is too long for request and response traffic.
 
 mod ingress;
 mod messages;
@@ -18,13 +18,12 @@ pub use transmit::OffloadTransmit;
 
 use wirestorm_base::port::{Offloads, Segmentation};
 
-/// The longest frame: a packet of IPv4 has at most 65,535 bytes, and stands behind the header of
-/// Ethernet with a VLAN tag.
+/// Longest frame: an IPv4 packet of 65,535 bytes, an Ethernet header and a VLAN tag.
 const LONG_FRAME_MAX: usize = 65_535 + 18;
 
-/// `struct virtio_net_hdr` (`linux/virtio_net.h`), which stands before each frame: flags, kind of
-/// segmentation, and in the machine's own order the length of the headers, that of a segment's data,
-/// where the checksum begins, and where it is written from there.
+/// Size of `struct virtio_net_hdr` (`linux/virtio_net.h`), which precedes each frame: flags,
+/// segmentation type, then in native byte order header length, segment size, checksum start and
+/// checksum offset.
 const VIRTIO_HEADER_BYTES: usize = 10;
 
 type VirtioHeader = [u8; VIRTIO_HEADER_BYTES];
@@ -33,12 +32,12 @@ const NEEDS_CHECKSUM: u8 = 1;
 const CHECKSUM_VALID: u8 = 2;
 const SEGMENTATION_TCP_IPV4: u8 = 1;
 const SEGMENTATION_TCP_IPV6: u8 = 4;
-/// Beside one of the two: the first segment alone says that the window was reduced (RFC 3168).
+/// Flag beside the segmentation type: only the first segment carries CWR (RFC 3168).
 const SEGMENTATION_ECN: u8 = 0x80;
-/// Where the checksum is in a header of TCP.
+/// Offset of the checksum in the TCP header.
 const TCP_CHECKSUM: u16 = 16;
 
-/// The header of a frame that is to be cut.
+/// Builds the header of a frame that the interface segments.
 fn virtio_header(segments: &Segmentation) -> VirtioHeader {
     let kind = if segments.is_ipv6 { SEGMENTATION_TCP_IPV6 } else { SEGMENTATION_TCP_IPV4 };
     let mut header = [NEEDS_CHECKSUM, kind, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -49,7 +48,7 @@ fn virtio_header(segments: &Segmentation) -> VirtioHeader {
     header
 }
 
-/// What the header of a frame that arrived says.
+/// Reads the offloads from the header of a received frame.
 fn offloads(header: &VirtioHeader) -> Offloads {
     let [flags, kind, _, _, low, high, ..] = *header;
     let is_tcp = matches!(kind & !SEGMENTATION_ECN, SEGMENTATION_TCP_IPV4 | SEGMENTATION_TCP_IPV6);

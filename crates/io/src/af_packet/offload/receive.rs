@@ -1,4 +1,4 @@
-//! The receiving half.
+//! The receiving half of an offload port.
 
 use std::io;
 
@@ -19,20 +19,20 @@ use crate::clock::{self, RealtimeOffset};
 use crate::link::Link;
 use crate::system::socket::Socket;
 
-/// Frames that may be in use at once.
+/// Number of frame buffers.
 const FRAMES: usize = 256;
-/// Free bytes before each frame, for the virtio header, and then for the VLAN tag that is put back.
+/// Free bytes before each frame: for the virtio header, then for a restored VLAN tag.
 const HEADROOM: usize = 64;
 const BUFFER_BYTES: usize = HEADROOM + LONG_FRAME_MAX.next_multiple_of(64);
 
-/// IEEE 802's reserved type: a socket that is bound to it hears of its interface, and no frame.
+/// IEEE 802's reserved EtherType: a socket bound to it gets errors of the interface but no frames.
 const RESERVED_ETHER_TYPE: u16 = 0xFFFF;
 
-/// Room for a frame.
+/// A frame buffer.
 struct Buffer {
     index: u32,
     bytes: Box<[u8]>,
-    /// Where the frame begins: behind the headroom, or in it with a tag.
+    /// Start of the frame: the end of the headroom, or 4 bytes before it with a restored tag.
     start: usize,
 }
 
@@ -41,13 +41,14 @@ impl Buffer {
         Self { index, bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), start: HEADROOM }
     }
 
-    /// What the header says that the kernel has put before the frame.
+    /// Reads the virtio header that the kernel wrote before the frame.
     fn offloads(&self) -> Offloads {
         let header = self.bytes[..HEADROOM].last_chunk();
         header.map(offloads).unwrap_or_default()
     }
 
-    /// Writes the outermost VLAN tag, which the kernel took out, to where it was on the wire.
+    /// Moves the MAC addresses and writes the outermost VLAN tag, which the kernel removed, after
+    /// them.
     fn put_tag_back(&mut self, tag: [u8; VLAN_TAG_BYTES]) {
         self.start = HEADROOM - VLAN_TAG_BYTES;
         self.bytes.copy_within(HEADROOM..HEADROOM + MAC_ADDRESSES_BYTES, self.start);
@@ -56,7 +57,7 @@ impl Buffer {
     }
 }
 
-/// The tag that the kernel took out of a frame.
+/// VLAN tag that the kernel removed from a frame, as TPID and TCI.
 fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
     if told.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
@@ -67,30 +68,31 @@ fn tag(told: &libc::tpacket_auxdata) -> Option<[u8; VLAN_TAG_BYTES]> {
     Some([a, b, c, d])
 }
 
-/// What is fetched of a frame that was put together of several.
+/// Part of a merged frame that the port fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// All of it.
+    /// The whole frame.
     Whole,
-    /// Its headers at least, and all of a frame that is no longer than the interface's own: enough
-    /// for those who count data and do not look at it. What is behind that is as long as it was, and
-    /// some earlier frame's.
+    /// The headers at least, and the whole of a frame that fits the interface's MTU. This is enough
+    /// to count data without reading it. The buffer's remaining bytes are those of an earlier
+    /// frame; the length is that of the whole frame.
     Beginning,
 }
 
-/// Where frames come from.
+/// Source of the frames.
 enum Source {
-    /// The packet socket, with so many bytes of a frame at most.
+    /// The packet socket, and the number of bytes to fetch of each frame.
     Socket { messages: Messages, bytes_max: usize },
-    /// A ring, and the packet socket tells of the interface alone.
+    /// The ring; the packet socket only reports errors of the interface.
     Ring(Box<Ingress>),
 }
 
-/// Receives what the kernel has put together in one piece: on a packet socket, or, where beginnings
-/// are all that is wanted and the kernel can (Linux 6.6), from a ring that a program fills.
+/// Receives frames that the kernel merged (GRO) in one piece, from a packet socket. If only the
+/// beginning of frames is needed and the kernel supports it (Linux 6.6), from a ring filled by a
+/// BPF program.
 ///
-/// The arrival time is that at which frames are fetched, unless the kernel's was asked for. VLAN tags
-/// that the kernel took out are back in the frame.
+/// The arrival time is the time of the fetch, unless [`Self::open_timed`] requests the kernel's
+/// time. The port restores VLAN tags that the kernel removed.
 pub struct OffloadReceive {
     hearing: Hearing,
     source: Source,
@@ -98,11 +100,12 @@ pub struct OffloadReceive {
     capabilities: Capabilities,
 }
 
-/// Room for frames, and how many were handed out.
+/// Frame buffers, and counters of the delivered frames.
 struct Frames {
-    /// The last given back is the next filled, so that it is still in the cache.
+    /// Free buffers. The port reuses the last released buffer first, since it is still in the
+    /// cache.
     free: Vec<Buffer>,
-    /// Those in use, each at its index.
+    /// Buffers in use, by index.
     in_use: Box<[Option<Buffer>]>,
     queue: u32,
     taken: u64,
@@ -110,21 +113,21 @@ struct Frames {
 }
 
 impl OffloadReceive {
-    /// Opens a socket for receiving all frames that arrive on the interface; those it sends
-    /// itself are left out. Of the options, a fan-out group is not looked at.
+    /// Opens a socket that receives all frames arriving on the interface, but not those that it
+    /// sends. Ignores `options.fanout`.
     ///
     /// # Errors
-    /// Where there is no such interface, it is down or not Ethernet, the process lacks
-    /// `CAP_NET_RAW`, or the filter is none.
+    /// Fails if the interface does not exist, is down or is not Ethernet, if the process lacks
+    /// `CAP_NET_RAW`, or if the filter is invalid.
     pub fn open(options: &AfPacketOptions, fetched: Fetched) -> Result<Self, AfPacketError> {
         Self::open_told(options, fetched, Told::Frame)
     }
 
-    /// The same of whole frames, with the kernel's time of their arrival, which costs something for
-    /// each.
+    /// Same as [`Self::open`] for whole frames, with the kernel's arrival time, which costs some
+    /// CPU time for each frame.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub fn open_timed(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         Self::open_told(options, Fetched::Whole, Told::FrameAndTime)
     }
@@ -156,21 +159,21 @@ impl OffloadReceive {
         socket
             .set_option(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room)
             .or_else(|_| socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, &room))
-            .map_err(options.system("asking for memory that frames wait in"))?;
+            .map_err(options.system("setting SO_RCVBUF"))?;
         let hearing = Hearing::begin(options, socket, &link, libc::ETH_P_ALL as u16)?;
         let messages = Messages::new(told);
         Ok(Self::new(options, &link, hearing, Source::Socket { messages, bytes_max }))
     }
 
-    /// Lets a program take in what arrives on the interface, of long frames the beginning
-    /// ([`Fetched::Beginning`]). TCP and UDP end there, unless the host has an address on the
-    /// interface: without one its network stack would only drop them. All else goes on to it. At
-    /// most 8 MiB of frames wait to be read; more are counted as missed. Of the options, the
-    /// filter, the fan-out group and the size of the ring are not looked at.
+    /// Attaches a BPF program to the interface's ingress that copies frames into a ring, of long
+    /// frames the beginning ([`Fetched::Beginning`]). If the host has no address on the interface,
+    /// the program drops TCP and UDP, which the network stack would drop anyway. All other frames
+    /// go on to the stack. The ring holds 8 MiB of frames; the port counts further frames as
+    /// missed. Ignores the options `filter`, `fanout` and `receive_ring_bytes`.
     ///
     /// # Errors
-    /// As [`Self::open`], and where the kernel cannot (before Linux 6.6), or the process lacks
-    /// `CAP_BPF`, `CAP_PERFMON` or `CAP_NET_ADMIN`.
+    /// Same as [`Self::open`]. Also fails before Linux 6.6, or if the process lacks `CAP_BPF`,
+    /// `CAP_PERFMON` or `CAP_NET_ADMIN`.
     pub fn open_ring(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
         let hearing = Hearing::begin(options, socket, &link, RESERVED_ETHER_TYPE)?;
@@ -200,8 +203,8 @@ impl OffloadReceive {
         }
     }
 
-    /// Waits until frames have arrived, for so long at most; returns early on a signal, and where
-    /// the interface failed, which [`Receive::receive`] tells.
+    /// Waits up to `patience` for frames. Returns early on a signal, and if the interface failed,
+    /// which [`Receive::receive`] then reports.
     pub fn wait(&self, patience: Duration) {
         let ring = match &self.source {
             Source::Socket { .. } => None,
@@ -210,8 +213,8 @@ impl OffloadReceive {
         self.hearing.socket.wait_readable_or(ring, patience);
     }
 
-    /// CPU time of the program that fills the ring, on whichever CPUs frames were delivered; `None`
-    /// without one, and where the kernel does not measure it (`sysctl kernel.bpf_stats_enabled=1`).
+    /// CPU time of the program that fills the ring, on all CPUs. `None` without a program, or if
+    /// the kernel does not measure it (`sysctl kernel.bpf_stats_enabled=1`).
     pub fn ingress_time(&self) -> Option<Duration> {
         match &self.source {
             Source::Socket { .. } => None,
@@ -221,7 +224,7 @@ impl OffloadReceive {
 }
 
 impl Frames {
-    /// Fetches messages, so many at most.
+    /// Fetches at most `wanted` messages from the socket.
     fn fill_from_socket(
         &mut self,
         socket: &Socket,
@@ -246,7 +249,7 @@ impl Frames {
         Ok(count)
     }
 
-    /// Reads the ring, so many frames at most.
+    /// Reads at most `wanted` frames from the ring.
     fn fill_from_ring(
         &mut self,
         ingress: &mut Ingress,
@@ -265,7 +268,7 @@ impl Frames {
         wanted
     }
 
-    /// A frame of so many bytes in a buffer, with the tag that the kernel took out of it.
+    /// Delivers the frame in a buffer and restores the VLAN tag that the kernel removed.
     fn hand_out(
         &mut self,
         mut buffer: Buffer,
@@ -307,7 +310,7 @@ impl Receive for OffloadReceive {
                 frames.fill_from_socket(&hearing.socket, messages, wanted, batch)
             }
             Source::Ring(ingress) => match frames.fill_from_ring(ingress, wanted, batch) {
-                // An interface that is down or gone brings no frame.
+                // An empty ring may mean that the interface is down or gone.
                 0 => return hearing.check().map(|()| 0),
                 count => Ok(count),
             },
@@ -329,7 +332,7 @@ impl Receive for OffloadReceive {
         self.frames.free.extend(self.frames.in_use[received.frame.index() as usize].take());
     }
 
-    /// One system call: not for every batch.
+    /// Makes one system call: do not call this for every batch.
     fn received(&self) -> ReceiveCounters {
         let missed = match &self.source {
             Source::Socket { .. } => self.hearing.missed(),

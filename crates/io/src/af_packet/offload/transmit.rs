@@ -1,4 +1,4 @@
-//! The sending half.
+//! The transmitting half of an offload port.
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,17 @@ use crate::af_packet::{
 use crate::namespace::InterfaceName;
 use crate::system::socket::Socket;
 
-/// Sends on a packet socket, long frames too, which the interface cuts.
+/// Transmits through a packet socket, with TCP segmentation offload for long frames.
 ///
-/// Frames leave with the flush, in order, or before it where many bytes wait. A frame counts as sent when the kernel has taken it, a
-/// long one as one.
+/// A flush sends the queued frames in order; `send` also flushes once 128 KiB are queued. A frame
+/// counts as sent once the kernel has accepted it; a long frame counts as one.
 pub struct OffloadTransmit {
     interface: InterfaceName,
     socket: Socket,
     buffers: Box<[u8]>,
     free: Vec<u32>,
     queue: VecDeque<Queued>,
-    /// Bytes in it.
+    /// Bytes in the queue.
     queued: usize,
     messages: Messages,
     refusals: Refusals,
@@ -34,25 +34,25 @@ pub struct OffloadTransmit {
     counters: TransmitCounters,
 }
 
-/// A frame that is to leave; its header is in its buffer.
+/// A queued frame; its virtio header precedes it in the buffer.
 struct Queued {
     frame: FrameId,
     length: usize,
 }
 
-/// So many bytes do not wait for the flush: the kernel copies them while they are in this CPU's cache,
-/// and the buffers they leave are written again while those are.
+/// Number of queued bytes that triggers a flush. The kernel then copies the frames while they are
+/// in this CPU's cache, and the port rewrites their buffers while those are cached too.
 const QUEUED_MAX: usize = 128 << 10;
 
-/// Where frames begin in their buffers, for the virtio header before them.
+/// Offset of frames in their buffers, which leaves room for the virtio header.
 const HEADROOM: usize = 16;
 const BUFFER_BYTES: usize = (HEADROOM + LONG_FRAME_MAX).next_multiple_of(64);
 
 impl OffloadTransmit {
-    /// Opens a socket for sending. It hears nothing.
+    /// Opens a transmit-only socket, which receives no frames.
     ///
     /// # Errors
-    /// Where there is no such interface, it is down or not Ethernet, or the process lacks
+    /// Fails if the interface does not exist, is down or is not Ethernet, or if the process lacks
     /// `CAP_NET_RAW`.
     pub fn open(options: &AfPacketOptions) -> Result<Self, AfPacketError> {
         let (socket, link) = options.socket()?;
@@ -95,12 +95,12 @@ impl OffloadTransmit {
         self.queue.push_back(Queued { frame, length });
         self.queued += length;
         if self.queued >= QUEUED_MAX {
-            // What the system objects to it says again, to the flush.
+            // A persistent error comes up again in the caller's next flush.
             let _ = self.flush();
         }
     }
 
-    /// The oldest frames have left, or never will.
+    /// Removes the oldest `count` frames from the queue, sent or failed; returns their bytes.
     fn let_go(&mut self, count: usize) -> usize {
         let mut bytes = 0;
         for queued in self.queue.drain(..count) {
@@ -179,7 +179,8 @@ impl Transmit for OffloadTransmit {
                         return self.refusals.note(&self.interface, &self.socket);
                     }
                     Some(libc::EINTR) => return Ok(()),
-                    // This frame alone: the interface cannot cut it, or has become smaller.
+                    // Only this frame fails: the interface cannot segment it, or its MTU has
+                    // shrunk.
                     Some(libc::EMSGSIZE | libc::EINVAL) => {
                         self.counters.failed += 1;
                         self.let_go(1);

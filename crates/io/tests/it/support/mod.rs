@@ -1,7 +1,7 @@
-//! Network namespaces and veth pairs for the tests of the ports.
+//! Network namespaces and veth pairs for the port tests.
 //!
-//! A namespace made here has no name: it lives as long as a descriptor refers to it, so it and
-//! the interfaces in it go away with the test, however that ends.
+//! These namespaces have no name. They live as long as a descriptor refers to them, so they and
+//! their interfaces disappear with the test, however it ends.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use wirestorm_base::port::{Receive, Transmit};
 use wirestorm_io::namespace::{InterfaceName, Namespace};
 
-/// How long anything in these tests may take at most.
+/// Time limit of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two namespaces joined by a veth pair, `left` in one and `right` in the other, both up,
-/// without IPv6, so that no frame is on the wire but the test's.
+/// Two namespaces joined by a veth pair: `left` in one and `right` in the other, both up. IPv6 is
+/// off, so that only the test's frames are on the wire.
 pub(crate) struct VethPair {
     _namespaces: [File; 2],
     pub(crate) left: InterfaceName,
@@ -23,12 +23,13 @@ pub(crate) struct VethPair {
 }
 
 impl VethPair {
-    /// One queue each way, an MTU of 1500 bytes. `None`, and a word about it, without root.
+    /// One queue in each direction and an MTU of 1500 bytes. Without root, prints `skipped` and
+    /// returns `None`.
     pub(crate) fn new() -> Option<Self> {
         Self::with(&[], 1500)
     }
 
-    /// `options` are those of `ip link add`, for both ends.
+    /// `options` are arguments of `ip link add` for both ends.
     pub(crate) fn with(options: &[&str], mtu: u32) -> Option<Self> {
         // SAFETY: takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
@@ -57,7 +58,7 @@ impl VethPair {
     }
 }
 
-/// Runs a command inside a namespace and expects it to succeed.
+/// Runs a command in a namespace and panics if it fails.
 pub(crate) fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> String {
     let output = namespace
         .enter(|| Command::new(program).args(arguments).stdin(Stdio::null()).output())
@@ -80,7 +81,8 @@ impl VethPair {
         }
     }
 
-    /// Puts what the kernels at both ends send into two VLANs, and takes what arrives out of them.
+    /// Adds two VLAN tags to all frames that the kernels at both ends send, and removes them on
+    /// receive.
     pub(crate) fn join_two_vlans(&self) {
         const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/src/net/vlans.bpf.c");
         let folder = tempfile::tempdir().unwrap();
@@ -102,7 +104,7 @@ impl VethPair {
         }
     }
 
-    /// Whether the kernel hands the tag of a service VLAN over beside the frame, or in its bytes.
+    /// Selects whether the kernel passes the service VLAN tag beside the frame or inside it.
     pub(crate) fn hand_tags_over_beside(&self, is_beside: bool) {
         let how = if is_beside { "on" } else { "off" };
         for end in [&self.left, &self.right] {
@@ -112,18 +114,18 @@ impl VethPair {
     }
 }
 
-/// Whether the answer to a ping comes.
+/// Pings once; returns whether a reply arrives.
 pub(crate) fn ping(from: &Namespace, arguments: &[&str]) -> bool {
     let mut ping = Command::new("ping");
     ping.args(["-c", "1", "-W", "1"]).args(arguments).stdout(Stdio::null());
     from.enter(|| ping.status()).unwrap().expect("ping").success()
 }
 
-/// A namespace that lives as long as the file.
+/// Creates a namespace that lives as long as the returned file.
 fn anonymous_namespace() -> (File, Namespace) {
     let file = std::thread::spawn(|| {
-        // SAFETY: takes an integer only; it changes this thread's namespace, and this thread
-        // ends right after.
+        // SAFETY: takes an integer only. It changes the namespace of this thread, which ends right
+        // after.
         let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         assert_eq!(result, 0, "unshare: {}", std::io::Error::last_os_error());
         File::open("/proc/thread-self/ns/net").unwrap()
@@ -134,23 +136,23 @@ fn anonymous_namespace() -> (File, Namespace) {
     (file, Namespace::Path(path.into()))
 }
 
-/// Asks again and again until there is an answer.
+/// Polls `question` until it returns a value.
 ///
 /// # Panics
-/// Where there is none in time.
+/// Panics if there is none within [`PATIENCE`].
 pub(crate) fn eventually<T>(what: &str, mut question: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = question() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
         std::thread::yield_now();
     }
 }
 
-/// Holds both halves of a port on a pair to it: an interface that is down is told of as that, what
-/// `send` has sent stays, and leaves when it is up again. Returns the frame that arrives then.
+/// Checks both halves of a port: they report an interface that is down. A frame that `send` queues
+/// stays queued and leaves once the interface is up. Returns the frame that arrives then.
 pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
     pair: &VethPair,
     (transmit, receiver): (&mut T, &mut R),
@@ -168,7 +170,7 @@ pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
     run(&pair.right.namespace, "ip", &["link", "set", "right", "up"]);
     run(&pair.left.namespace, "ip", &["link", "set", "left", "up"]);
     eventually("the frame to leave", || {
-        // The error is reported once more by a socket that was down.
+        // A socket that was down reports the error once more.
         let _ = transmit.flush();
         (transmit.in_flight() == 0).then_some(())
     });
@@ -182,8 +184,8 @@ pub(crate) fn holds_while_down<T: Transmit, R: Receive>(
     })
 }
 
-/// Holds both halves of a port on a pair to it: an interface that vanishes is told of as that, and
-/// what `send` has sent counts as unsent.
+/// Checks both halves of a port: they report a removed interface, and a frame that `send` queues
+/// counts as unsent.
 pub(crate) fn tells_that_it_is_gone<T: Transmit, R: Receive>(
     pair: &VethPair,
     (transmit, receiver): (&mut T, &mut R),

@@ -1,4 +1,4 @@
-//! Calls by SIP with their media by RTP, with SIPp at the other end.
+//! SIP calls with RTP media, with SIPp at the other end.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use wirestorm_testkit::net::Lab;
 use super::{Ended, emulate, host, plan, serve, stop};
 
 #[test]
-fn sipp_takes_calls_of_emulated_clients_and_echoes_their_media() {
+fn sipp_answers_calls_of_emulated_clients_and_echoes_their_media() {
     if !can_run(&["sipp", "ss"]) {
         return;
     }
@@ -42,11 +42,11 @@ templates:
     let number = |pointer: &str| outcome.number(&format!("/ports/0/templates/{pointer}"));
     assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     assert_eq!((number("0/flows/closed"), number("1/flows/closed")), (6, 6), "{outcome}");
-    // Each packet comes back.
+    // SIPp returns each packet.
     assert_eq!((number("1/udp/sndpkt"), number("1/udp/rcvpkt")), (6 * 25, 6 * 25), "{outcome}");
 }
 
-/// A call that plays a capture once it is taken.
+/// A call that plays a capture after it is answered.
 const CALL: &str = r#"<?xml version="1.0"?>
 <scenario name="call">
 <send><![CDATA[
@@ -97,7 +97,7 @@ Content-Length: 0
 "#;
 
 #[test]
-fn sipp_calls_emulated_servers_and_plays_media_to_them() {
+fn sipp_calls_emulated_servers_and_plays_media() {
     if !can_run(&["sipp"]) {
         return;
     }
@@ -121,6 +121,6 @@ templates:
     let number = |pointer: &str| outcome.number(&format!("/ports/0/templates/{pointer}"));
     assert_eq!((number("0/flows/closed"), number("1/flows/closed")), (1, 1), "{outcome}");
     assert_eq!(number("1/udp/sndpkt"), 50, "{outcome}");
-    // What it plays, and what it echoes.
+    // The media that it plays, and those that it echoes.
     assert!(number("1/udp/rcvpkt") > 50, "{outcome}");
 }

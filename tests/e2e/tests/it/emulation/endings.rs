@@ -1,4 +1,4 @@
-//! What becomes of connections that are open when a run ends, and of servers that do not close.
+//! Connections that are open when a run ends, and servers that do not close.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -9,12 +9,13 @@ use wirestorm_testkit::net::Lab;
 
 use super::{Ended, emulate, host, plan};
 
-/// Takes connections at port 80. It prints `ready`, a line for each connection, and how each ends.
+/// Accepts connections at port 80. Prints `ready`, a line for each connection, and how each one
+/// ends.
 const TAKES: &str = r#"
 import os, socket, threading
 listener = socket.create_server(("198.51.100.2", 80), backlog=256)
 def say(line):
-    # One call for each line: threads do not come between.
+    # One write for each line, so that threads do not interleave.
     os.write(1, (line + "\n").encode())
 def wait(connection):
     try:
@@ -28,7 +29,7 @@ while True:
     threading.Thread(target=wait, args=(connection,), daemon=True).start()
 "#;
 
-/// Answers each request at port 80 with 2 bytes, and never closes, whatever it is asked for.
+/// Answers each request at port 80 with 2 bytes and never closes, whatever the request asks for.
 const KEEPS: &str = r#"
 import socket, threading
 listener = socket.create_server(("198.51.100.2", 80), backlog=256)
@@ -40,7 +41,7 @@ while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 "#;
 
-/// Starts a script in Python at the other end; returns what it prints behind `ready`.
+/// Starts a Python script at the other end; returns its output after `ready`.
 fn start(lab: &Lab, script: &str) -> (Ended, impl Iterator<Item = String>) {
     host(&lab.b);
     let mut command = lab.b.command("python3");
@@ -58,7 +59,7 @@ templates:
 ";
 
 #[test]
-fn linux_forgets_connections_that_are_open_when_a_run_ends() {
+fn open_connections_are_reset_when_a_run_ends() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -66,7 +67,7 @@ fn linux_forgets_connections_that_are_open_when_a_run_ends() {
     let (_python, mut lines) = start(&lab, TAKES);
     let plan = plan(&scratch, HELD);
     let port = format!("clients={}", lab.a.port());
-    // By its duration, and by Ctrl-C; twice from the same ports, and from others.
+    // End by duration and by Ctrl-C; twice from the same ports, then from others.
     for (seed, is_interrupted) in [("1", false), ("1", true), ("2", true)] {
         let mut command = emulate(&plan);
         command.args(["--port", &port, "--seed", seed, "--drain-timeout", "100ms"]);
@@ -98,7 +99,7 @@ fn linux_forgets_connections_that_are_open_when_a_run_ends() {
 }
 
 #[test]
-fn a_client_closes_when_its_response_is_complete_whatever_its_server_does() {
+fn client_closes_after_a_complete_response() {
     if !can_run(&["python3"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! TCP Fast Open between ours and Linux's.
+//! TCP Fast Open between Wirestorm and Linux.
 
 use std::fs;
 
@@ -10,13 +10,13 @@ use super::{Ended, curl, emulate, host, plan, serve, stop};
 
 const PAGE: usize = 32_000;
 
-/// Linux asks for cookies, and gives them.
+/// Enables TCP Fast Open of Linux as client and server.
 fn allow(end: &End) {
     let output = end.command("sysctl").args(["-w", "net.ipv4.tcp_fastopen=3"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What Linux has counted in a namespace, by its name.
+/// A TCP counter of Linux in a namespace, by name.
 fn counted(end: &End, name: &str) -> u64 {
     let output = end.command("cat").arg("/proc/net/netstat").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -27,7 +27,7 @@ fn counted(end: &End, name: &str) -> u64 {
 }
 
 #[test]
-fn nginx_takes_what_comes_with_syn() {
+fn nginx_accepts_data_in_syn() {
     if !can_run(&["nginx", "curl", "sysctl"]) {
         return;
     }
@@ -60,7 +60,7 @@ templates:
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);
     let tcp = |name: &str| outcome.number(&format!("/ports/0/connections/tcp/{name}"));
     assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 10, "{outcome}");
-    // The first one asks for the cookie.
+    // The first connection requests the cookie.
     assert_eq!((tcp("fast_open_sent"), tcp("fast_open_acked")), (9, 9), "{outcome}");
     assert_eq!(counted(&lab.b, "TCPFastOpenPassive"), 9);
     assert!(tcp("rcvbyte") > 10 * PAGE as u64, "{outcome}");
@@ -68,7 +68,7 @@ templates:
 }
 
 #[test]
-fn curl_is_answered_before_its_connection_is_open() {
+fn curl_gets_a_response_to_data_in_syn() {
     if !can_run(&["curl", "sysctl"]) {
         return;
     }
@@ -82,7 +82,7 @@ fn curl_is_answered_before_its_connection_is_open() {
          templates:\n  - name: t\n    http: {response: {body: 32000}}\n    \
          tcp: {fast_open: true}\n    server: {tx: servers}\n",
     );
-    // Whoever comes first finds nobody yet, and asks for the cookie.
+    // The first attempts may find no server yet; they also request the cookie.
     assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), PAGE);
     for _ in 0..3 {
         let mut command = lab.b.command("curl");
@@ -92,7 +92,7 @@ fn curl_is_answered_before_its_connection_is_open() {
     }
     let outcome = stop(server);
     let tcp = |name: &str| outcome.number(&format!("/ports/0/connections/tcp/{name}"));
-    // Linux's first one with the option asks for the cookie.
+    // Linux's first connection with the option requests the cookie.
     assert_eq!(tcp("fast_open_taken"), 2, "{outcome}");
     assert_eq!(counted(&lab.b, "TCPFastOpenActive"), 2);
     assert_eq!((tcp("accepts"), tcp("sndrexmitpack")), (4, 0), "{outcome}");

@@ -1,4 +1,4 @@
-//! Files by FTP: between both ends, with vsftpd, and with curl.
+//! File transfer by FTP: between both ends, with vsftpd, and with curl.
 
 use std::fs;
 use std::process::Output;
@@ -12,8 +12,8 @@ use wirestorm_testkit::tshark;
 use super::speech::captured;
 use super::{Ended, emulate, host, plan, serve, stop_short};
 
-/// What became of a template's flows at a port: closed, failed by their program, and bytes
-/// received.
+/// Counters of a template's flows at a port: closed flows, flows with a failed program, and
+/// received bytes.
 #[track_caller]
 fn template(outcome: &Outcome, port: usize, name: &str) -> (u64, u64, u64) {
     let templates = outcome.result()["ports"][port]["templates"].as_array().unwrap();
@@ -23,7 +23,7 @@ fn template(outcome: &Outcome, port: usize, name: &str) -> (u64, u64, u64) {
     (number("/flows/closed"), number("/flows/program_failed"), number("/tcp/rcvbyte"))
 }
 
-/// Why flows of a template failed, the first of it.
+/// First failure of a template's flows.
 #[track_caller]
 fn failure(outcome: &Outcome, name: &str) -> (String, String, String) {
     let templates = outcome.result()["ports"][0]["templates"].as_array().unwrap();
@@ -34,7 +34,7 @@ fn failure(outcome: &Outcome, name: &str) -> (String, String, String) {
 }
 
 #[test]
-fn files_go_both_ways_over_connections_of_their_own() {
+fn files_are_transferred_both_ways_over_data_connections() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -78,7 +78,7 @@ templates:
     }
 }
 
-/// vsftpd in the namespace of an end, with a folder for everybody.
+/// vsftpd in the namespace of an end, with an anonymous folder.
 fn vsftpd(end: &End, scratch: &Scratch, more: &str) -> Ended {
     end.namespace().ip(&["link set lo up"]).unwrap();
     let (folder, empty) = (scratch.file("files"), scratch.file("empty"));
@@ -96,7 +96,7 @@ fn vsftpd(end: &End, scratch: &Scratch, more: &str) -> Ended {
     let file = scratch.file("vsftpd.conf");
     fs::write(&file, configuration).unwrap();
     let server = Ended(end.command("vsftpd").arg(&file).spawn().unwrap());
-    // It is there once it answers.
+    // Wait until it answers.
     let output = curl(end, &["ftp://127.0.0.1/"]);
     assert!(output.status.success(), "{output:?}");
     server
@@ -109,7 +109,7 @@ fn curl(end: &End, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// A plan of clients of others' servers.
+/// A plan of clients for other servers.
 fn clients(ftp: &str, limit: u32) -> String {
     format!(
         r#"
@@ -127,7 +127,7 @@ fn vsftpd_serves_emulated_clients() {
     if !can_run(&["vsftpd", "curl"]) {
         return;
     }
-    // Where it knows EPSV, and where it does not.
+    // With and without support for EPSV.
     for (more, code) in [("", "229"), ("cmds_denied=EPSV", "227")] {
         let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
         host(&lab.b);
@@ -153,17 +153,17 @@ fn vsftpd_serves_emulated_clients() {
         assert!(step.starts_with("program["), "{step}");
         assert!(found.starts_with("550 "), "{found}");
         let outcome = run("files: [{name: report.bin, size: 300001}]", 1).expect(3);
-        let closed = "closed before all had come".to_owned();
+        let closed = "closed before all data arrived".to_owned();
         let expected = ("program[0].receive".to_owned(), closed, String::new());
         assert_eq!(failure(&outcome, "t.retr.report.bin"), expected, "{outcome}");
         let (step, cause, _) = failure(&outcome, "t");
         assert!(step.starts_with("program["), "{step}");
-        assert_eq!(cause, "a flow that belongs to it failed");
+        assert_eq!(cause, "a child flow failed");
     }
 }
 
 #[test]
-fn a_server_that_refuses_data_connections_is_told_by_name() {
+fn refused_data_connections_are_reported_as_the_cause() {
     if !can_run(&["vsftpd", "curl", "nft"]) {
         return;
     }
@@ -184,11 +184,11 @@ fn a_server_that_refuses_data_connections_is_told_by_name() {
     let templates = outcome.result()["ports"][0]["templates"].as_array().unwrap();
     let data = templates.iter().find(|it| it["name"] == "t.retr.report.bin").unwrap();
     assert_eq!(data["flows"]["refused"], 1, "{outcome}");
-    assert_eq!(failure(&outcome, "t").1, "a flow that belongs to it failed", "{outcome}");
+    assert_eq!(failure(&outcome, "t").1, "a child flow failed", "{outcome}");
 }
 
 #[test]
-fn curl_fetches_lists_and_stores() {
+fn curl_downloads_lists_and_uploads() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -205,7 +205,7 @@ templates:
     let server = serve(&lab, &scratch, text);
     let url = |name: &str| format!("ftp://198.51.100.77/{name}");
     let expected: Vec<u8> = (0..300_000).map(|byte| byte as u8).collect();
-    // Two files over one control connection; in the second form by PASV.
+    // Two files over one control connection; the second variant uses PASV.
     for more in [&["--ipv4"][..], &["--disable-epsv"]] {
         let (first, second) = (url("report.bin"), url("folder/readme.txt"));
         let output = curl(&lab.b, &[more, &[first.as_str(), second.as_str()]].concat());
@@ -232,7 +232,7 @@ templates:
         let output = store(name, bytes);
         assert!(output.status.success(), "{name}: {output:?}");
     }
-    // It is to be longer, so that the server does not say that it is through.
+    // The upload is too short, so the server does not report completion.
     let output = store("new.bin", 39_999);
     assert!(!output.status.success(), "{output:?}");
 
@@ -240,13 +240,14 @@ templates:
     assert_eq!(template(&outcome, 0, "t.stor.new.bin"), (1, 1, 79_999), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.stor"), (2, 0, 1_000_000), "{outcome}");
     assert_eq!(template(&outcome, 0, "t.retr.report.bin").0, 2, "{outcome}");
-    assert_eq!(failure(&outcome, "t").1, "a flow that belongs to it failed", "{outcome}");
-    assert_eq!(failure(&outcome, "t.stor.new.bin").1, "closed before all had come");
+    assert_eq!(failure(&outcome, "t").1, "a child flow failed", "{outcome}");
+    assert_eq!(failure(&outcome, "t.stor.new.bin").1, "closed before all data arrived");
 }
 
-/// A client that asks for a port and never comes: the server is told of it when that hangs up.
+/// The client requests a data port and never connects; the server detects it when the client
+/// disconnects.
 #[test]
-fn who_never_comes_to_the_port_is_told_by_name() {
+fn unused_data_port_is_reported_as_the_cause() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -258,7 +259,7 @@ templates: [{name: t, ftp: {}, server: {tx: servers}}]
 "#;
     let server = serve(&lab, &scratch, text);
     assert!(curl(&lab.b, &["ftp://198.51.100.77/"]).status.success());
-    // It takes the answer to RETR for that of a command, asks for another port, and gives up.
+    // curl takes the reply to RETR as that of its command, requests another port, and gives up.
     let line = "-sS -m 2 -Q EPSV -Q RETR_readme.txt ftp://198.51.100.77/readme.txt -o /dev/null";
     let words = line.split(' ').map(|word| word.replace('_', " "));
     let output = lab.b.command("curl").args(words).output().unwrap();
@@ -266,6 +267,6 @@ templates: [{name: t, ftp: {}, server: {tx: servers}}]
     let outcome = stop_short(server);
     let (step, cause, _) = failure(&outcome, "t");
     assert!(step.starts_with("program["), "{step}");
-    assert_eq!(cause, "closed before all had come", "{outcome}");
+    assert_eq!(cause, "closed before all data arrived", "{outcome}");
     assert_eq!(template(&outcome, 0, "t.retr.readme.txt"), (0, 0, 0), "{outcome}");
 }

@@ -1,4 +1,4 @@
-//! HTTP/2 of emulated clients and servers: with curl, nghttp and h2load, with nginx.
+//! HTTP/2 of emulated clients and servers, with curl, nghttp, h2load and nginx.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use wirestorm_testkit::net::Lab;
 use super::tls::{certificate, start_nginx};
 use super::{Ended, PAGE, emulate, host, plan, serve, stop};
 
-/// Servers of pages at port 443, without TLS at 80, at 444 one that answers with what it was told,
-/// and at 81 one that takes its time.
+/// Servers of pages at port 443, and without TLS at 80; one at 444 that echoes the request, and one
+/// at 81 that delays its response.
 const SERVERS: &str = r#"
 ports: [{name: servers, addresses: 198.51.100.77/24}]
 templates:
@@ -47,7 +47,7 @@ fn number(outcome: &Outcome, name: &str) -> u64 {
 }
 
 #[test]
-fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
+fn curl_nghttp_and_h2load_use_an_emulated_server() {
     if !can_run(&["curl", "nghttp", "h2load"]) {
         return;
     }
@@ -61,7 +61,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
         assert!(output.status.success(), "{tool}: {said} {complained}");
         said
     };
-    // Whoever comes first finds nobody yet; curl tries again.
+    // The first attempts may find no server yet; curl retries.
     let curl = |arguments: &[&str]| {
         let usual = ["--insecure", "--silent", "--show-error", "--http2", "--max-time", "10"];
         let tries = ["--retry", "5", "--retry-delay", "1", "--retry-all-errors"];
@@ -71,7 +71,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     let page = "wire".repeat(5_000);
     let pages = curl(&[&told[..], &["https://198.51.100.77/"; 3]].concat());
     assert_eq!(pages, format!("{page} 2 200 1\n").repeat(3));
-    // Streams at once.
+    // Concurrent streams.
     let parallel = [&["--parallel"][..], &["https://198.51.100.77/a"; 8]].concat();
     assert_eq!(curl(&parallel), page.repeat(8));
 
@@ -80,7 +80,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     let upload = ["--data-binary", &format!("@{}", body.display())];
     let echo = "https://198.51.100.77:444/upload?a=1";
     let echoed = curl(&[&upload[..], &["--write-out", " %{response_code}", echo]].concat());
-    // No more than the first 64 KiB is looked at.
+    // The server examines only the first 64 KiB.
     assert_eq!(echoed, "POST /upload?a=1 198.51.100.77:444 xxxxxxxxx 201");
 
     let plain = curl(&["--http2-prior-knowledge", "--head", "http://198.51.100.77/"]);
@@ -88,11 +88,11 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     let verbose = run("nghttp", &["--null-out", "--verbose", "http://198.51.100.77/"]);
     assert!(verbose.contains("END_STREAM") && verbose.contains(":status: 404"), "{verbose}");
 
-    // 400 requests over 4 connections, 10 of them streams at once on each.
+    // 400 requests over 4 connections, with 10 concurrent streams on each.
     let load = run("h2load", &["-n", "400", "-c", "4", "-m", "10", "https://198.51.100.77/"]);
     let expected = "400 total, 400 started, 400 done, 400 succeeded, 0 failed, 0 errored";
     assert!(load.contains(expected) && load.contains("Application protocol: h2"), "{load}");
-    // Requests at once do not wait for each other: one after the other they would take 8 s.
+    // Concurrent requests do not wait for each other; sequentially they would take 8 s.
     let began = Instant::now();
     let load = run("h2load", &["-n", "40", "-c", "1", "-m", "20", "http://198.51.100.77:81/"]);
     assert!(load.contains("40 succeeded, 0 failed"), "{load}");
@@ -114,7 +114,7 @@ fn curl_nghttp_and_h2load_speak_with_an_emulated_server() {
     assert_eq!(number(&outcome, "connections/flows/failed"), 0, "{outcome}");
 }
 
-/// nginx with HTTP/2 at port 443, and without at port 444; it writes what it was asked to `log`.
+/// nginx with HTTP/2 at port 443, and without at port 444; it logs requests to `log`.
 fn nginx(lab: &Lab, scratch: &Scratch) -> Ended {
     host(&lab.b);
     lab.b.namespace().ip(&["link set lo up"]).unwrap();
@@ -144,7 +144,7 @@ fn nginx(lab: &Lab, scratch: &Scratch) -> Ended {
     start_nginx(lab, scratch, &configuration)
 }
 
-/// Clients of nginx, ten at once and `limit` in all, with fields of their template.
+/// Clients of nginx, ten at a time and `limit` in total, with fields of their template.
 fn clients(limit: u64, port: u16, fields: &str, client: &str) -> String {
     format!(
         r#"
@@ -180,7 +180,7 @@ fn nginx_serves_emulated_clients_over_http_2() {
         fs::write(scratch.file("log"), "").unwrap();
         (outcome, log)
     };
-    // Whole pages, several at once, over one connection for each client.
+    // Whole pages, several at a time, over one connection for each client.
     let http =
         "http: {version: 2, host: pages.test, requests: 12, pipeline: 4, headers: {X-Own: a}}";
     let (outcome, log) = run(50, &format!("{http}\n    tls: {{sni: pages.test}}"), "");
@@ -196,7 +196,7 @@ fn nginx_serves_emulated_clients_over_http_2() {
     connections.dedup();
     assert_eq!(connections.len(), 50);
 
-    // Requests that differ, over either version.
+    // Different requests over both versions.
     for (version, says) in [("2", "HTTP/2.0"), ("1.1", "HTTP/1.1")] {
         let http = format!(
             "http: {{version: {version}, set: {{n: {{counter: 1}}}}, path: \"/index.html?${{n}}\", \
@@ -211,7 +211,8 @@ fn nginx_serves_emulated_clients_over_http_2() {
         assert_eq!(own, (1..=60).map(|n| format!("{n:03}")).collect::<Vec<_>>(), "{log}");
     }
 
-    // The second answer is there long before the first one, which is the first to be heard.
+    // nginx sends the second response long before the first one; the program receives them in
+    // request order.
     let program = r#"
       program:
         - send: "GET /big HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -233,7 +234,7 @@ fn nginx_serves_emulated_clients_over_http_2() {
 }
 
 #[test]
-fn what_fails_over_http_2_is_told_by_cause() {
+fn http_2_failures_are_counted_by_cause() {
     if !can_run(&["nginx", "curl", "openssl"]) {
         return;
     }
@@ -256,7 +257,7 @@ fn what_fails_over_http_2_is_told_by_cause() {
         assert_eq!(number(&outcome, "connections/flows/session_failed"), 20, "{cause}: {outcome}");
         assert_eq!(number(&outcome, cause), 20, "{cause}: {outcome}");
     }
-    // After 50 requests nginx sends GOAWAY: the others go over a new connection.
+    // nginx sends GOAWAY after 50 requests: the others use a new connection.
     let again = "http: {version: 2, requests: 60}\n    tls: true";
     let plan = plan(&scratch, &clients(20, 443, again, ""));
     let outcome = run_command(emulate(&plan).args(["--port", &port])).expect(0);

@@ -1,4 +1,4 @@
-//! Probes beside the load: between two ports, and to a Linux host.
+//! Latency probes during load: between two ports, and to a Linux host.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use wirestorm_testkit::net::Lab;
 
 use super::{BOTH, Ended, both_ports, emulate, host, plan};
 
-/// The numbers of a probe that have to fit together.
+/// Checks that the counters of a probe are consistent.
 fn assert_fit(outcome: &Outcome, probe: usize) {
     let number = |name: &str| outcome.number(&format!("/latency/{probe}/{name}"));
     assert_eq!(number("sent"), number("received") + number("lost"), "{outcome}");
@@ -26,7 +26,7 @@ fn assert_fit(outcome: &Outcome, probe: usize) {
 }
 
 #[test]
-fn ports_ask_each_other_beside_their_load() {
+fn ports_probe_each_other_during_load() {
     if !can_run(&[]) {
         return;
     }
@@ -50,22 +50,22 @@ fn ports_ask_each_other_beside_their_load() {
             assert_fit(&outcome, probe);
             let sent = outcome.number(&format!("/latency/{probe}/sent"));
             let unsent = outcome.number(&format!("/latency/{probe}/unsent"));
-            // A run of a thousand connections lasts for a second and what the last ones take.
+            // A run of a thousand connections lasts a second plus the time of the last ones.
             assert!(sent + unsent >= expected, "{sent} of {expected}, {outcome}");
             assert!(sent <= 2 * expected, "{sent} of {expected}, {outcome}");
             assert_eq!(outcome.number(&format!("/latency/{probe}/lost")), 0, "{outcome}");
         }
-        // The load does not see them.
+        // The counters of the load do not include the probes.
         assert_eq!(outcome.number("/ports/0/connections/tcp/connects"), 1_000, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     }
 }
 
-/// A plan of a port that asks a Linux host 500 times a second, for a second.
+/// A plan of a port that probes a Linux host 500 times a second, for one second.
 struct Probe(PathBuf);
 
 impl Probe {
-    /// `how`: words of the probe, with a comma behind each.
+    /// `how`: settings of the probe, each followed by a comma.
     fn new(scratch: &Scratch, how: &str) -> Self {
         let text = format!(
             "ports: [{{name: clients, addresses: 198.51.100.77/24}}]\n\
@@ -83,7 +83,7 @@ impl Probe {
 }
 
 #[test]
-fn a_linux_host_answers_until_it_does_not() {
+fn probes_count_replies_and_losses_of_a_linux_host() {
     if !can_run(&["nft"]) {
         return;
     }
@@ -94,11 +94,11 @@ fn a_linux_host_answers_until_it_does_not() {
     let outcome = run();
     assert_fit(&outcome, 0);
     let number = |name: &str| outcome.number(&format!("/latency/0/{name}"));
-    // A machine that does much else at a time sends fewer, and says so.
+    // A busy machine sends fewer probes and reports so.
     let due = number("sent") + number("unsent");
     assert!((400..=1_000).contains(&due) && number("sent") > 100, "{outcome}");
     assert!(number("lost") < 10, "{outcome}");
-    // A third of the requests are thrown away.
+    // Drop a third of the requests.
     let rules = "table ip loss { chain input { type filter hook input priority 0; icmp type \
                  echo-request numgen inc mod 3 == 0 drop; }; }";
     assert!(lab.b.command("nft").arg(rules).status().unwrap().success());
@@ -109,7 +109,7 @@ fn a_linux_host_answers_until_it_does_not() {
 }
 
 #[test]
-fn datagrams_come_back_from_the_other_port_beside_the_load() {
+fn other_port_echoes_udp_probes_during_load() {
     if !can_run(&[]) {
         return;
     }
@@ -133,7 +133,7 @@ fn datagrams_come_back_from_the_other_port_beside_the_load() {
                 assert_eq!(number(name), 0, "{name}, {outcome}");
             }
         }
-        // The load does not see them, and nobody says that they came to no one.
+        // The load does not see the probes, and they are not counted as unmatched.
         assert_eq!(outcome.number("/ports/0/connections/tcp/connects"), 1_000, "{outcome}");
         for port in 0..2 {
             for name in ["failed", "no_template", "unreachable", "unreachable_sent"] {
@@ -144,7 +144,7 @@ fn datagrams_come_back_from_the_other_port_beside_the_load() {
     }
 }
 
-/// Sends datagrams back: of ten one is thrown away, one comes after the next one, one twice.
+/// Echoes datagrams; of ten, one is dropped, one comes after the next one, and one comes twice.
 const ECHO: &str = r#"
 import socket
 
@@ -168,7 +168,7 @@ while True:
 "#;
 
 #[test]
-fn a_linux_host_sends_datagrams_back_some_of_them_late_or_twice() {
+fn late_and_duplicate_udp_probe_replies_are_counted() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -176,7 +176,7 @@ fn a_linux_host_sends_datagrams_back_some_of_them_late_or_twice() {
     host(&lab.b);
     let probe = Probe::new(&scratch, "protocol: udp, port: 5007, ");
     let run = || probe.run(&lab);
-    // Nobody sends them back yet, and the host says so.
+    // No program echoes them yet, and the host sends ICMP errors.
     let outcome = run();
     assert_eq!(outcome.number("/latency/0/received"), 0, "{outcome}");
     assert!(outcome.number("/latency/0/lost") >= 400, "{outcome}");

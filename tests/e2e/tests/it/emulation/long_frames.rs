@@ -1,4 +1,4 @@
-//! Long frames: what an interface cuts, and what the kernel has put together.
+//! Long frames: segmented by the interface, or merged by the kernel.
 
 use wirestorm_e2e::{Outcome, can_run};
 use wirestorm_testkit::Scratch;
@@ -6,23 +6,23 @@ use wirestorm_testkit::net::{Lab, LabOptions};
 
 use super::{both_ports, emulate, plan, serve, stop};
 
-/// Bytes of a page with its header: more than one long frame holds.
+/// Size of a page with its header: more than one long frame.
 const PAGE: usize = 300_000;
 const HEADER: &str = r"HTTP/1.1 200 OK\r\nContent-Length: 299957\r\n\r\n";
 
-/// A cable as the kernel makes it.
+/// A veth pair with offloads, as the kernel creates it.
 fn lab() -> Lab {
     Lab::with(&LabOptions { offloads: true, ipv6: true, ..LabOptions::default() }).unwrap()
 }
 
-/// How many frames a port sent, and how many segments.
+/// Numbers of frames and of segments that a port sent.
 fn sent(outcome: &Outcome, port: usize) -> (u64, u64) {
     let number = |name: &str| outcome.number(&format!("/ports/{port}/{name}"));
     (number("tx/packets"), number("connections/tcp/sndtotal"))
 }
 
 #[test]
-fn pages_leave_in_long_frames_as_long_as_the_interface_cuts_them() {
+fn pages_leave_in_long_frames_while_segmentation_offload_is_on() {
     if !can_run(&[]) {
         return;
     }
@@ -62,7 +62,7 @@ templates:
         );
         let (frames, segments) = sent(&outcome, 1);
         assert!(frames * 4 < segments, "{frames} frames of {segments} segments: {outcome}");
-        // Segments are what both sides count, however many were in a frame.
+        // Both sides count segments, independently of the number in a frame.
         assert_eq!(number("/ports/0/connections/tcp/rcvtotal"), segments, "{outcome}");
         assert!(segments > 30 * PAGE as u64 / 1_460, "{outcome}");
     }
@@ -75,7 +75,7 @@ templates:
 }
 
 #[test]
-fn long_frames_may_have_a_tag() {
+fn long_frames_may_have_a_vlan_tag() {
     if !can_run(&[]) {
         return;
     }
@@ -92,7 +92,7 @@ fn long_frames_may_have_a_tag() {
 }
 
 #[test]
-fn linux_fetches_long_frames_over_both_versions_of_ip() {
+fn linux_receives_long_frames_over_ipv4_and_ipv6() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -124,7 +124,7 @@ templates:
 }
 
 #[test]
-fn a_link_loses_segments_and_not_long_frames() {
+fn link_drops_segments_instead_of_long_frames() {
     if !can_run(&[]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Emulated clients and servers: between each other, and with nginx and curl on Linux's own TCP.
+//! Emulated clients and servers: between each other, and with nginx and curl on Linux's TCP.
 
 mod calls;
 mod endings;
@@ -31,7 +31,7 @@ use wirestorm_e2e::{Outcome, Running, can_run, run_command, start_command, wires
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, Lab};
 
-/// What a page has, its header included.
+/// Size of a page with its header in bytes.
 const PAGE: u64 = 20_000;
 
 fn emulate(plan: &std::path::Path) -> Command {
@@ -40,20 +40,20 @@ fn emulate(plan: &std::path::Path) -> Command {
     command
 }
 
-/// A plan as it is written into a file.
+/// Writes a plan to a file.
 fn plan(scratch: &Scratch, text: &str) -> std::path::PathBuf {
     let path = scratch.file("plan.yaml");
     fs::write(&path, text).unwrap();
     path
 }
 
-/// Starts the servers of a plan, whose port `servers` is the cable's first end.
+/// Starts the servers of a plan; port `servers` is the first end of the veth pair.
 fn serve(lab: &Lab, scratch: &Scratch, text: &str) -> Running {
     let port = format!("servers={}", lab.a.port());
     start_command(emulate(&plan(scratch, text)).args(["--port", &port]))
 }
 
-/// Ends servers, which have counted this, and of which nothing failed.
+/// Ends servers and checks that no flow failed.
 #[track_caller]
 fn stop(servers: Running) -> Outcome {
     let outcome = stop_short(servers);
@@ -67,7 +67,7 @@ fn stop(servers: Running) -> Outcome {
     outcome
 }
 
-/// The same of servers of whose connections some may have failed.
+/// Same as [`stop`] for servers of which some connections may have failed.
 #[track_caller]
 fn stop_short(servers: Running) -> Outcome {
     servers.signal(rustix::process::Signal::INT);
@@ -104,7 +104,7 @@ fn both_ports(command: &mut Command, lab: &Lab) -> Outcome {
 }
 
 #[test]
-fn both_ends_of_every_connection_are_counted() {
+fn both_ends_count_every_connection() {
     if !can_run(&[]) {
         return;
     }
@@ -134,8 +134,8 @@ fn both_ends_of_every_connection_are_counted() {
             let received = if port == 0 { 300 * 2 * PAGE } else { 300 * 2 * 100 };
             assert_eq!(number("connections/tcp/rcvbyte"), received, "{outcome}");
             assert_eq!(number("rx/dropped") + number("tx/failed"), 0, "{outcome}");
-            // 300 at 1,000 a second are 100 in each tenth, from when the first one is made on; those
-            // that a busy machine makes late are in the next.
+            // 300 at 1,000 a second are 100 in each tenth of a second after the first one. A busy
+            // machine shifts some to the next tenth.
             let opened = &outcome.result()["ports"][port]["connections"]["series"]["opened"];
             let opened: Vec<_> =
                 opened.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();
@@ -148,7 +148,7 @@ fn both_ends_of_every_connection_are_counted() {
 }
 
 #[test]
-fn flows_are_followed_through_losses() {
+fn sampled_flows_show_losses() {
     if !can_run(&[]) {
         return;
     }
@@ -182,7 +182,7 @@ fn flows_are_followed_through_losses() {
             assert!(samples.len() > 3, "{flow}");
             let opening = if port == "client" { "SYN-SENT" } else { "SYN-RECEIVED" };
             assert_eq!(samples[0]["state"], opening, "{flow}");
-            // Looked at before it was open, perhaps.
+            // The second sample may still precede the open state.
             assert_eq!(samples[2]["state"], "ESTABLISHED", "{flow}");
             let last = samples.last().unwrap();
             assert!(["TIME-WAIT", "CLOSED"].contains(&last["state"].as_str().unwrap()), "{flow}");
@@ -196,7 +196,7 @@ fn flows_are_followed_through_losses() {
             assert!(*more.last().unwrap() <= 1_200_000, "{flow}");
         }
     }
-    // Those that send most lose something, and then know where slow start ends.
+    // Flows that send most have losses, which end slow start.
     let last =
         |flow: &serde_json::Value| flow["samples"].as_array().unwrap().last().unwrap().clone();
     let servers: Vec<_> = followed(1).iter().map(last).collect();
@@ -209,7 +209,7 @@ fn flows_are_followed_through_losses() {
 }
 
 #[test]
-fn what_ports_do_to_frames_is_counted_and_repaired() {
+fn impairments_of_ports_are_counted_and_recovered() {
     if !can_run(&[]) {
         return;
     }
@@ -232,18 +232,18 @@ fn what_ports_do_to_frames_is_counted_and_repaired() {
         assert!(number(0, &format!("impairment/{name}")) > 0, "{name}: {outcome}");
         assert_eq!(number(1, &format!("impairment/{name}")), 0, "{name}: {outcome}");
     }
-    // A bit of IP's version or length makes something else of a packet than a damaged one.
+    // A bit error in IP version or length makes the packet unrecognizable instead of damaged.
     let (damaged, corrupted) =
         (number(1, "connections/flows/damaged"), number(0, "impairment/corrupted"));
     assert!((corrupted * 8 / 10..=corrupted).contains(&damaged), "{damaged} {outcome}");
     assert_eq!(number(1, "connections/tcp/rcvbyte"), 300 * 2 * 100, "{outcome}");
     let connect = number(0, "connections/times/connect/p50_ns");
-    // 15 ms, told as the lower end of a step of the histogram.
+    // 15 ms, reported as the lower bound of a histogram bucket.
     assert!((14_700_000..30_000_000).contains(&connect), "{connect} ns, {outcome}");
 }
 
 #[test]
-fn connections_that_nobody_takes_are_a_shortfall() {
+fn unanswered_connections_are_a_shortfall() {
     if !can_run(&[]) {
         return;
     }
@@ -255,12 +255,12 @@ fn connections_that_nobody_takes_are_a_shortfall() {
     assert_eq!(outcome.number("/ports/1/connections/flows/no_template"), 5, "{outcome}");
 }
 
-/// The other end as a Linux host in the port's network.
+/// Configures the other end as a Linux host in the port's network.
 fn host(end: &End) {
     end.namespace().ip(&["addr add 198.51.100.2/24 dev veth1"]).unwrap();
 }
 
-/// Ends a program that does not end by itself.
+/// Kills a program that does not end by itself.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -270,7 +270,7 @@ impl Drop for Ended {
     }
 }
 
-/// Fetches a page as often, over one connection, from where there may be nobody yet.
+/// Fetches a page `times` times over one connection; retries until a server answers.
 fn curl(end: &End, address: &str, times: usize) -> Vec<u8> {
     let mut command = end.command("curl");
     command.args(["--silent", "--show-error", "--max-time", "5"]);
@@ -324,13 +324,13 @@ templates:
         let outcome = run_command(command.args(["--port", &port, "--backend", backend])).expect(0);
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/flows/active_max"), 10, "{outcome}");
-        // Each has the page and a header of nginx's.
+        // Each response has the page and a header of nginx.
         let received = outcome.number("/ports/0/connections/tcp/rcvbyte");
         assert!((100 * (PAGE + 100)..100 * (PAGE + 600)).contains(&received), "{outcome}");
         assert_eq!(received % 100, 0, "all pages are alike");
     }
 
-    // Of several responses on a connection each tells where it ends; of one its close does.
+    // Persistent responses are delimited by their length, the last one by the close.
     let text = r#"
 ports: [{name: clients, addresses: 198.51.100.77/24}]
 templates:
@@ -354,7 +354,7 @@ templates:
 }
 
 #[test]
-fn a_next_hop_that_answers_late_is_waited_for() {
+fn clients_wait_for_a_late_arp_reply() {
     if !can_run(&[]) {
         return;
     }
@@ -379,7 +379,7 @@ templates:
     let mut line = String::new();
     messages.read_line(&mut line).unwrap();
     assert!(line.contains(": 198.51.100.2 does not answer ARP; asking for 7 s more"), "{line}");
-    // Now there is somebody, who refuses.
+    // Now a host answers ARP, and refuses connections.
     host(&lab.b);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(3), "a connection failed");
@@ -415,7 +415,7 @@ templates:
 }
 
 #[test]
-fn run_says_which_command_a_plan_is_for() {
+fn run_names_the_command_for_an_emulation_plan() {
     let scratch = Scratch::new().unwrap();
     let plan = plan(&scratch, BOTH);
     let outcome = run_command(Command::new(wirestorm()).arg("run").arg(&plan)).expect(2);

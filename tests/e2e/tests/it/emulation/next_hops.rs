@@ -1,4 +1,4 @@
-//! Clients behind routers, which are asked where they are.
+//! Clients behind routers whose MAC addresses are resolved.
 
 use std::process::Stdio;
 
@@ -34,7 +34,7 @@ groups:
     count: 2
 ";
 
-/// Runs the profile between two ports with a configuration of its clients.
+/// Runs the profile between two ports with a client configuration.
 fn run(scratch: &Scratch, ends: [&End; 2], configuration: &str) -> Outcome {
     let file = |name: &str, text: &str| {
         std::fs::write(scratch.file(name), text).unwrap();
@@ -42,7 +42,7 @@ fn run(scratch: &Scratch, ends: [&End; 2], configuration: &str) -> Outcome {
     };
     std::fs::copy(CAPTURE, scratch.file("both.pcap")).unwrap();
     let mut command = emulate(&file("profile.yaml", PROFILE));
-    // Frames of this backend pass the kernel, where tcpdump sees them.
+    // Frames of this backend pass through the kernel, where tcpdump sees them.
     command.args(["--backend", "af_packet", "--force-interface"]);
     command.arg("--client_cfg").arg(file("clients.yaml", configuration));
     for (port, end) in ["clients", "servers"].iter().zip(ends) {
@@ -67,13 +67,13 @@ fn all_are_said(outcome: &Outcome) {
 }
 
 #[test]
-fn clients_go_by_the_routers_that_a_configuration_names() {
+fn clients_use_the_routers_of_the_configuration() {
     if !can_run(&["tcpdump"]) {
         return;
     }
     let (lab, scratch) =
         (RouterLab::with(&LabOptions::default()).unwrap(), Scratch::new().unwrap());
-    // Two addresses of Linux, which finds its way back by asking for those of both ports.
+    // Two addresses of Linux, which resolves both ports to send replies.
     let [a, b] = [&lab.router_a, &lab.router_b].map(|end| end.interface());
     let lines = [
         format!("addr add 1.1.1.1/24 dev {a}"),
@@ -86,17 +86,17 @@ fn clients_go_by_the_routers_that_a_configuration_names() {
     router.ip(&lines.each_ref().map(String::as_str)).unwrap();
     let outcome = run(&scratch, [&lab.a, &lab.b], CONFIGURATION).expect(0);
     all_are_said(&outcome);
-    // Nobody has told Linux.
+    // Linux has resolved both ports itself.
     let neighbours = router.command("ip").args(["neigh", "show"]).output().unwrap();
     let neighbours = String::from_utf8(neighbours.stdout).unwrap();
     for address in ["1.1.1.100 ", "2.2.2.100 "] {
         assert!(neighbours.contains(address), "{neighbours}");
     }
-    // One of them is not there.
+    // One of the routers does not exist.
     let three = CONFIGURATION.replace("count: 2", "count: 3");
     let said = run(&scratch, [&lab.a, &lab.b], &three).expect(2).messages.clone();
-    assert!(said.contains("1.1.1.3 did not tell its Ethernet address"), "{said}");
-    // Somebody has to ask.
+    assert!(said.contains("1.1.1.3 did not answer"), "{said}");
+    // Without `src_ip` there is no source address for ARP requests.
     let nobody = CONFIGURATION.replace(", src_ip: 1.1.1.100", "");
     let said = run(&scratch, [&lab.a, &lab.b], &nobody).expect(2).messages.clone();
     let expected = "[0].cap_info[0].client.devices[0]: nobody is there to ask for the next hop";
@@ -104,12 +104,12 @@ fn clients_go_by_the_routers_that_a_configuration_names() {
 }
 
 #[test]
-fn routers_are_asked_and_answer_in_their_vlans() {
+fn routers_are_resolved_in_their_vlans() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    // The servers' port is the next hop itself: of the first clients in one VLAN, of others in
+    // The servers' port is the next hop itself: for the first clients in one VLAN, for others in
     // another one.
     let configuration = "
 vlan: true
@@ -140,10 +140,10 @@ groups:
     }
 }
 
-/// Where a host has moved to.
+/// New MAC address of a host.
 const NEW: &str = "02:00:00:00:00:77";
 
-/// Lets a Linux host forget those of its network, and have another Ethernet address.
+/// Flushes the neighbour table of a Linux host, and changes its MAC address.
 fn move_away(end: &End) {
     end.namespace().ip(&[&format!("link set veth1 address {NEW}")]).unwrap();
 }
@@ -173,7 +173,7 @@ latency: [{from: clients, to: 198.51.100.2, rate: 20}]
 "#;
 
 #[test]
-fn frames_go_to_each_server_in_the_network() {
+fn frames_go_directly_to_servers_in_the_network() {
     if !can_run(&["python3", "curl"]) {
         return;
     }
@@ -203,15 +203,15 @@ fn frames_go_to_each_server_in_the_network() {
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 10, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
     }
-    // One that is not there is told of before anything is sent.
+    // An unresolved server is reported before sending.
     let plan = plan(&scratch, &text("198.51.100.2-198.51.100.4", 10));
     let port = format!("clients={}", lab.a.port());
     let said = run_command(emulate(&plan).args(["--port", &port])).expect(2).messages.clone();
-    assert!(said.contains("198.51.100.4 did not tell its Ethernet address"), "{said}");
+    assert!(said.contains("198.51.100.4 did not answer"), "{said}");
 }
 
 #[test]
-fn clients_go_on_with_a_next_hop_that_moves() {
+fn clients_follow_a_next_hop_with_a_new_mac_address() {
     if !can_run(&["python3", "curl", "nft"]) {
         return;
     }
@@ -226,7 +226,7 @@ fn clients_go_on_with_a_next_hop_that_moves() {
         let running = start_command(&mut command);
         wait_for_frames(&lab.b, before + 300);
         if !says_so {
-            // It asks nobody, and tells nobody unless it is asked.
+            // The host sends no ARP requests, and replies only to requests.
             let rules = "add table arp t; \
                 add chain arp t c { type filter hook output priority 0; }; \
                 add rule arp t c arp operation request drop";
@@ -252,7 +252,7 @@ fn clients_go_on_with_a_next_hop_that_moves() {
         let notes = outcome.result()["notes"].to_string();
         assert!(notes.contains("198.51.100.2 moved from"), "{says_so} {outcome}");
         assert!(notes.contains(&format!("to {NEW}")), "{outcome}");
-        // The probes have found it as well: those at the end of nine seconds.
+        // Probes use the new address too, after nine seconds.
         let [sent, received] =
             ["sent", "received"].map(|it| outcome.number(&format!("/latency/0/{it}")));
         assert!(received > 10 && received + 200 > sent, "{outcome}");
@@ -260,7 +260,7 @@ fn clients_go_on_with_a_next_hop_that_moves() {
 }
 
 #[test]
-fn servers_answer_clients_that_move() {
+fn servers_follow_clients_with_a_new_mac_address() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -275,7 +275,8 @@ templates:
 "#;
     let servers = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.1", 1).len(), 20_000_000);
-    // It may know the server by its announcement; who has asked is known there.
+    // Remove the entry from the announcement, so that the host sends an ARP request and the server
+    // learns its address.
     lab.b.namespace().ip(&["neigh flush dev veth1"]).unwrap();
     let mut slow = lab.b.command("curl");
     slow.args([

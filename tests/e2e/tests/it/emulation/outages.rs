@@ -1,4 +1,4 @@
-//! Interfaces that go down during a run, and come up again.
+//! Interfaces that go down during a run and come up again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use wirestorm_testkit::net::Lab;
 use super::told::wait_for_frames;
 use super::{emulate, plan};
 
-/// Requests one behind the other on each connection, with a page of so many bytes.
+/// A plan with sequential requests on each connection, and pages of `page` bytes.
 fn text(page: u32) -> String {
     format!(
         "ports: [{{name: clients, addresses: 10.0.0.1/16}}, {{name: servers, addresses: 10.0.1.1/16}}]
@@ -23,7 +23,7 @@ latency: [{{from: clients, to: servers, rate: 50}}]
     )
 }
 
-/// Takes down the clients' interface for a second, in the middle of a run.
+/// Runs with the clients' interface down for one second in between.
 fn interrupted_for_a_second(page: u32, backend: &str) -> Outcome {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let mut command = emulate(&plan(&scratch, &text(page)));
@@ -33,18 +33,18 @@ fn interrupted_for_a_second(page: u32, backend: &str) -> Outcome {
     let running = start_command(&mut command);
     wait_for_frames(&lab.b, 2_000);
     lab.a.set_up(false).unwrap();
-    // How long it is down is what matters.
+    // The time that the interface is down is exact.
     std::thread::sleep(Duration::from_secs(1));
     lab.a.set_up(true).unwrap();
     running.wait()
 }
 
 #[test]
-fn a_run_goes_on_when_its_interface_is_up_again() {
+fn run_continues_after_its_interface_is_up_again() {
     if !can_run(&[]) {
         return;
     }
-    // Pages of 20,000 bytes go in long frames by a socket of their own.
+    // Pages of 20,000 bytes use long frames and a different socket.
     for (page, backend) in [(1_000, "af_packet"), (1_000, "af_xdp"), (20_000, "af_packet")] {
         let outcome = interrupted_for_a_second(page, backend).expect(3);
         assert_eq!(outcome.text("/ports/0/backend"), backend);
@@ -55,7 +55,7 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
         let down = outcome.result()["ports"][0]["down_s"].as_f64().unwrap();
         assert!((0.9..2.0).contains(&down), "{outcome}");
         assert_eq!(outcome.result()["ports"][1]["down_s"], 0.0, "its end lost its carrier alone");
-        // What could not be sent is counted, and TCP sends it again.
+        // Unsent frames are counted, and TCP retransmits them.
         assert!(outcome.number("/ports/0/tx/unsent") > 0, "{outcome}");
         let retransmitted =
             |port| outcome.number(&format!("/ports/{port}/connections/tcp/sndrexmitpack"));
@@ -70,14 +70,14 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
                 &outcome.result()["ports"][port]["connections"]["series"]["received_bytes"];
             let received: Vec<u64> =
                 series.as_array().unwrap().iter().flat_map(|it| it.as_u64()).collect();
-            // Before it, not meanwhile, and again.
+            // Data arrives before the outage, not during it, and again after it.
             assert!(received[0] > 0, "{backend}: {received:?}");
             assert!(received.contains(&0), "{backend}: {received:?}");
             let silent = received.iter().position(|bytes| *bytes == 0).unwrap();
             let later = received[silent..].iter().filter(|bytes| **bytes > 0).count();
             assert!(later >= 3, "{backend}: {received:?}");
         }
-        // So do probes, which were not asked meanwhile.
+        // Probes continue too; those during the outage are lost or unsent.
         let probes = |name: &str| outcome.number(&format!("/latency/0/{name}"));
         assert!((20..=120).contains(&(probes("lost") + probes("unsent"))), "{outcome}");
         assert!(probes("received") >= 80, "{outcome}");
@@ -85,7 +85,7 @@ fn a_run_goes_on_when_its_interface_is_up_again() {
 }
 
 #[test]
-fn an_interface_that_stays_down_ends_the_run() {
+fn interface_that_stays_down_ends_the_run() {
     if !can_run(&[]) {
         return;
     }
@@ -103,7 +103,7 @@ fn an_interface_that_stays_down_ends_the_run() {
 }
 
 #[test]
-fn an_interface_that_is_removed_ends_the_run() {
+fn removed_interface_ends_the_run() {
     if !can_run(&[]) {
         return;
     }
@@ -116,7 +116,7 @@ fn an_interface_that_is_removed_ends_the_run() {
     lab.a.namespace().ip(&["link del veth0"]).unwrap();
     let outcome = running.wait().expect(1);
     let errors = outcome.lines("/errors");
-    // The other end of the pair goes with it.
+    // The other end of the pair is removed with it.
     for end in [&lab.a, &lab.b] {
         let gone = format!("interface {} is gone: it was removed or moved", end.port());
         assert!(errors.contains(&gone), "{errors}");

@@ -1,4 +1,4 @@
-//! Loads that ask for more than there is time for, or for very little.
+//! Loads above the capacity, and very low loads.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use wirestorm_testkit::net::Lab;
 
 use super::{BOTH, both_ports, emulate, plan};
 
-/// Runs clients of a load for a while. Returns what became of it, and how many seconds it took.
+/// Runs clients with a load for some time. Returns the outcome and the seconds that it took.
 fn run(load: &str, size: u32, arguments: &[&str]) -> (Outcome, f64) {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let text = BOTH
@@ -17,7 +17,7 @@ fn run(load: &str, size: u32, arguments: &[&str]) -> (Outcome, f64) {
         .replace("repeat: {times: 2, steps", "repeat: {times: 1, steps")
         .replace("20000}", &format!("{size}}}"));
     let plan = plan(&scratch, &text);
-    // The command is built first, where it is not.
+    // Build the binary before the measurement.
     let mut command = emulate(&plan);
     let begun = Instant::now();
     let outcome = both_ports(command.args(arguments), &lab);
@@ -29,7 +29,7 @@ fn count(outcome: &Outcome, name: &str) -> u64 {
 }
 
 #[test]
-fn a_rate_that_nobody_can_make_ends_in_time_and_is_counted() {
+fn unreachable_rate_ends_in_time_and_is_counted() {
     if !can_run(&[]) {
         return;
     }
@@ -40,14 +40,14 @@ fn a_rate_that_nobody_can_make_ends_in_time_and_is_counted() {
     assert_eq!(count(&outcome, "offered"), 100_000_000, "{outcome}");
     let unmade = ["late", "overflow", "tuple_in_use"].map(|it| count(&outcome, it));
     assert_eq!(count(&outcome, "made") + unmade.iter().sum::<u64>(), 100_000_000);
-    // What was begun came to an end.
+    // All started flows ended.
     assert!(count(&outcome, "closed") * 10 > count(&outcome, "made") * 9, "{outcome}");
     let notes = outcome.result()["notes"].to_string();
     assert!(notes.contains("there was no time for them"), "{notes}");
 }
 
 #[test]
-fn rates_are_exact_and_less_than_a_flow_at_once_is_possible() {
+fn low_rates_are_exact() {
     if !can_run(&[]) {
         return;
     }
@@ -55,16 +55,17 @@ fn rates_are_exact_and_less_than_a_flow_at_once_is_possible() {
         let (outcome, _) = run(&format!("load: {{{load}}}"), 100, &["--duration", duration]);
         assert_eq!(count(&outcome.expect(0), "made"), expected, "{load}");
     }
-    // One page in 80 ms, each of which takes a few.
+    // One page in 80 ms; each takes a few milliseconds.
     let (outcome, _) = run("load: {throughput: 100M}", 1_000_000, &["--duration", "2s"]);
     let outcome = outcome.expect(0);
     assert_eq!(count(&outcome, "made"), 25, "{outcome}");
     assert!(!outcome.output.contains("`throughput`"), "{outcome}");
 }
 
-/// One page in 800 ms, each of which is received at once: two where one and a half are asked for.
+/// One page in 800 ms, each received in one burst: two pages instead of the target of one and a
+/// half.
 #[test]
-fn a_throughput_that_pages_are_too_long_for_is_told() {
+fn throughput_missed_by_whole_pages_is_reported() {
     if !can_run(&[]) {
         return;
     }
@@ -76,7 +77,7 @@ fn a_throughput_that_pages_are_too_long_for_is_told() {
 }
 
 #[test]
-fn places_of_refused_connections_stay_empty_for_a_while() {
+fn refused_connections_are_retried_with_backoff() {
     if !can_run(&[]) {
         return;
     }
@@ -88,7 +89,7 @@ fn places_of_refused_connections_stay_empty_for_a_while() {
     let arguments = ["--duration", "1s", "--drain-timeout", "1s"];
     let outcome = both_ports(emulate(&plan).args(arguments), &lab).expect(3);
     let refused = count(&outcome, "refused");
-    // At 0, 100, 300 and 700 ms.
+    // Attempts at 0, 100, 300 and 700 ms.
     assert!((30..=40).contains(&refused), "{outcome}");
     let elapsed = Duration::from_secs_f64(outcome.result()["times"]["elapsed_s"].as_f64().unwrap());
     assert!(elapsed < Duration::from_secs(3));

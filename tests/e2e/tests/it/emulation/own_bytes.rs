@@ -1,5 +1,5 @@
-//! Programs that write values and look at what arrives: between both ports, with a server that hands
-//! out tokens, and with curl.
+//! Programs that send variables and check received data: between both ports, with a server of
+//! tokens, and with curl.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn example() -> String {
 }
 
 #[test]
-fn the_example_logs_in() {
+fn login_example_runs() {
     if !can_run(&[]) {
         return;
     }
@@ -42,7 +42,7 @@ fn the_example_logs_in() {
     }
 }
 
-/// Hands out a token for each user, in chunks, and answers those who come with it.
+/// Issues a token for each user in chunks, and accepts requests with that token.
 const SERVER: &str = r#"
 import http.server, secrets
 
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        # No chunk ends where something else does.
+        # Chunk boundaries differ from token boundaries.
         body = '{"token": "%s"}' % token
         for part in (body[:15], body[15:], ""):
             self.wfile.write(f"{len(part):x}\r\n{part}\r\n".encode())
@@ -77,7 +77,7 @@ http.server.ThreadingHTTPServer(("198.51.100.2", 80), Handler).serve_forever()
 "#;
 
 #[test]
-fn a_server_knows_its_tokens_again() {
+fn server_accepts_the_tokens_that_it_issued() {
     if !can_run(&["python3", "curl"]) {
         return;
     }
@@ -108,7 +108,7 @@ fn a_server_knows_its_tokens_again() {
     let outcome = run(&client, 0);
     assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 40, "{outcome}");
 
-    // With another's token nobody is let in, which is told.
+    // Requests with invalid tokens fail and are reported.
     let outcome = run(&client.replace("Bearer ${token}", "Bearer no${token}"), 3);
     assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 40, "{outcome}");
     let failure = |name: &str| outcome.text(&format!("/ports/0/templates/0/failures/0/{name}"));
@@ -118,7 +118,7 @@ fn a_server_knows_its_tokens_again() {
 }
 
 #[test]
-fn curl_is_answered_with_what_it_says() {
+fn server_echoes_data_of_curl() {
     if !can_run(&["curl"]) {
         return;
     }

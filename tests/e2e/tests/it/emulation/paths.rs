@@ -1,4 +1,4 @@
-//! Paths that carry less than the interfaces at their ends.
+//! Paths with a smaller MTU than the interfaces at their ends.
 
 use wirestorm_e2e::{Outcome, can_run};
 use wirestorm_testkit::Scratch;
@@ -6,14 +6,14 @@ use wirestorm_testkit::net::{LabOptions, RouterLab};
 
 use super::{emulate, plan, run_command};
 
-/// Pages of 20,000 bytes, through routers at these addresses.
+/// A plan with pages of 20,000 bytes, through routers at these addresses.
 fn pages(lab: &RouterLab, is_ipv6: bool) -> String {
     let address = |end: &wirestorm_testkit::net::End| match is_ipv6 {
         true => end.ipv6().to_string(),
         false => end.ipv4().to_string(),
     };
     let [router_a, router_b] = [&lab.router_a, &lab.router_b].map(address);
-    // Neighbours of the routers that Linux does not have.
+    // Static neighbours of the routers, which Linux lacks.
     let length = if is_ipv6 { 64 } else { 24 };
     let beside = |router: &str| {
         let cut = router.rfind(['.', ':']).unwrap() + 1;
@@ -43,9 +43,9 @@ templates:
 }
 
 /// RFC 4861 section 6.1.2: "Routers must use their link-local address as the source for Router
-/// Advertisement", so it is all that hosts know of them.
+/// Advertisement", so hosts may know no other address.
 #[test]
-fn routers_may_be_known_by_their_link_local_addresses() {
+fn gateway_may_be_a_link_local_address() {
     if !can_run(&[]) {
         return;
     }
@@ -64,7 +64,7 @@ fn routers_may_be_known_by_their_link_local_addresses() {
     assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
 }
 
-/// Runs it at the ends of a lab.
+/// Runs the plan at the ends of a lab.
 fn run_pages(lab: &RouterLab, plan: &std::path::Path) -> Outcome {
     let mut command = emulate(plan);
     // Linux at the ends has a default route there.
@@ -76,13 +76,13 @@ fn run_pages(lab: &RouterLab, plan: &std::path::Path) -> Outcome {
 
 /// RFC 1191 and RFC 8201, with Linux as the router.
 #[test]
-fn segments_become_as_short_as_a_router_wants_them() {
+fn path_mtu_discovery_follows_a_router() {
     if !can_run(&[]) {
         return;
     }
     let options = LabOptions { ipv6: true, ..LabOptions::default() };
     let (lab, scratch) = (RouterLab::with(&options).unwrap(), Scratch::new().unwrap());
-    // As if the next link was shorter: the interfaces of a veth pair have to agree.
+    // Simulates a smaller next link: the two interfaces of a veth pair need the same MTU.
     let interface = lab.router_a.interface();
     let routes = [
         format!("route change 10.77.0.0/24 dev {interface} mtu lock 1300"),
@@ -94,10 +94,10 @@ fn segments_become_as_short_as_a_router_wants_them() {
         let outcome = run_pages(&lab, &plan);
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 50, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/tcp/rcvbyte"), 50 * 20_000, "{outcome}");
-        // The first connections find out; those after them know.
+        // The first connections discover the path MTU; later ones know it.
         let found_out = outcome.number("/ports/1/connections/tcp/mturesent");
         assert!((1..=5).contains(&found_out), "{outcome}");
-        // No timer was needed, and nothing said of the way to the servers.
+        // No retransmission timeout was needed, and the path to the servers is unaffected.
         assert_eq!(outcome.number("/ports/1/connections/tcp/rexmttimeo"), 0, "{outcome}");
         assert_eq!(outcome.number("/ports/0/connections/tcp/mturesent"), 0, "{outcome}");
     }

@@ -1,4 +1,4 @@
-//! Emulated servers under wrk and a browser, and both sides through a load balancer.
+//! Emulated servers with wrk and a browser, and both sides through a load balancer.
 
 use std::process::{Command, Output};
 
@@ -9,15 +9,14 @@ use wirestorm_testkit::net::{End, Lab, LabOptions, RouterLab};
 use super::tls::certificate;
 use super::{curl, emulate, host, plan, serve, stop, stop_short};
 
-/// Runs a tool at an end, and ends it after so many seconds.
+/// Runs a tool at an end with a timeout.
 fn tool(end: &End, seconds: u32, line: &str) -> Output {
     let mut command = end.command("timeout");
     command.arg(seconds.to_string()).args(line.split(' '));
     command.output().unwrap()
 }
 
-/// Serves a template at 198.51.100.77 while `ask` asks from the other end of a cable, until it is
-/// told to `stop`.
+/// Serves a template at 198.51.100.77 while `ask` runs at the other end, then calls `stop`.
 fn served(
     scratch: &Scratch,
     template: &str,
@@ -35,13 +34,13 @@ fn served(
 }
 
 #[test]
-fn wrk_is_served_over_connections_that_are_kept() {
+fn wrk_is_served_over_persistent_connections() {
     if !can_run(&["wrk", "curl"]) {
         return;
     }
     let template = "    http: {requests: 2, response: {body: 32000}}\n    server: {tx: servers}\n";
     let mut requests = 0;
-    // When its time is over wrk resets its connections.
+    // At its end wrk resets its connections.
     let outcome = served(&Scratch::new().unwrap(), template, stop_short, |lab| {
         assert_eq!(curl(&lab.b, "198.51.100.77", 1).len(), 32_000);
         let output = tool(&lab.b, 20, "wrk -t1 -c20 -d2s http://198.51.100.77/page");
@@ -54,17 +53,17 @@ fn wrk_is_served_over_connections_that_are_kept() {
     });
     assert!(requests > 1_000, "{requests} requests");
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
-    // One is of curl, one with which wrk tries whether anybody is there.
+    // One connection is from curl, one is wrk's test connection.
     assert_eq!(number("connections/tcp/accepts"), 2 + 20, "wrk keeps its connections: {outcome}");
-    // In the end wrk leaves in the middle of responses.
+    // At its end wrk aborts some responses.
     let reset = number("connections/flows/reset") + number("connections/flows/reset_after_close");
     assert_eq!(number("connections/flows/failed"), reset, "{outcome}");
     assert!(reset <= 20 && number("connections/flows/no_template") == 0, "{outcome}");
     assert!(number("connections/tcp/sndbyte_ok") > requests * 32_000, "{requests}: {outcome}");
 }
 
-/// What a server says of a page with two images. The page writes into itself, once all is there, how
-/// large its images are, and by which protocol each part of it came.
+/// A server of a page with two images. After loading, the page writes the sizes of its images and
+/// the protocol of each part into itself.
 const PAGE_WITH_IMAGES: &str = r#"      program:
         - label: next
         - receive: {message: http}
@@ -87,7 +86,7 @@ const PAGE_WITH_IMAGES: &str = r#"      program:
         - jump: next
 "#;
 
-/// What a browser shows of a page once it has loaded, with more flags.
+/// Returns the page as a browser renders it, with more flags.
 fn browse(end: &End, scratch: &Scratch, flags: &str, url: &str) -> String {
     let line = format!(
         "chromium-headless-shell --no-sandbox --disable-gpu --user-data-dir={} {flags}--dump-dom \
@@ -100,7 +99,7 @@ fn browse(end: &End, scratch: &Scratch, flags: &str, url: &str) -> String {
 }
 
 #[test]
-fn a_browser_shows_a_page_with_its_images() {
+fn browser_renders_a_page_with_images() {
     if !can_run(&["chromium-headless-shell", "curl"]) {
         return;
     }
@@ -114,7 +113,7 @@ fn a_browser_shows_a_page_with_its_images() {
     assert_eq!(outcome.number("/ports/0/connections/flows/program_failed"), 0, "{outcome}");
 }
 
-/// The key of a certificate as browsers name it: SHA-256 of its DER, in base 64.
+/// Public key hash of a certificate in the format of browsers: SHA-256 of its DER in base64.
 fn key_hash(scratch: &Scratch, name: &str) -> String {
     let line = "openssl x509 -in $0 -pubkey -noout | openssl pkey -pubin -outform der | \
                 openssl dgst -sha256 -binary | openssl enc -base64";
@@ -125,7 +124,7 @@ fn key_hash(scratch: &Scratch, name: &str) -> String {
 }
 
 #[test]
-fn a_browser_shows_a_page_over_one_connection_of_http_2() {
+fn browser_renders_a_page_over_one_http_2_connection() {
     if !can_run(&["chromium-headless-shell", "curl", "openssl"]) {
         return;
     }
@@ -136,19 +135,19 @@ fn a_browser_shows_a_page_over_one_connection_of_http_2() {
          server:\n      tx: servers\n      port: 443\n{PAGE_WITH_IMAGES}"
     );
     let outcome = served(&scratch, &template, stop, |lab| {
-        // Whoever comes first finds nobody yet; curl tries again.
+        // The first attempts may find no server yet; curl retries.
         let line = "curl --insecure --silent --show-error --max-time 5 --retry 5 --retry-delay 1 \
                     --retry-all-errors https://198.51.100.77/";
         let output = tool(&lab.b, 30, line);
         assert!(output.stdout.starts_with(b"<!doctype html>"), "{output:?}");
-        // It takes this certificate, and no other that nobody has signed.
+        // The browser accepts this self-signed certificate and no other.
         let hash = key_hash(&scratch, "pages.pem");
         let flags = format!("--ignore-certificate-errors-spki-list={hash} ");
         let page = browse(&lab.b, &scratch, &flags, "https://198.51.100.77/");
         assert!(page.contains("sizes 70x5,6x80 by h2,h2,h2"), "{page}");
     });
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
-    // One is of curl.
+    // One connection is from curl.
     assert_eq!(
         (number("connections/http2/requests"), number("connections/http2/responses/2xx")),
         (4, 4),
@@ -166,7 +165,7 @@ fn a_browser_shows_a_page_over_one_connection_of_http_2() {
     );
 }
 
-/// How many flows a load balancer has sent to each of its servers, by nftables' own counters.
+/// Number of flows that a load balancer sent to each server, by its nftables counters.
 fn balanced(router: &End, servers: usize) -> Vec<u64> {
     let count = |server: usize| {
         let line = format!("nft -j list counter ip balancer server{server}");
@@ -179,11 +178,11 @@ fn balanced(router: &End, servers: usize) -> Vec<u64> {
 }
 
 #[test]
-fn a_load_balancer_stands_between_both_ends() {
+fn load_balancer_between_clients_and_servers() {
     if !can_run(&["nft"]) {
         return;
     }
-    // In turn, with the clients' addresses hidden from the servers; and by the clients' addresses.
+    // Round robin with masqueraded client addresses, then by client address.
     for (choice, masquerade) in [("numgen inc mod 3", true), ("jhash ip saddr mod 3", false)] {
         let lab = RouterLab::with(&LabOptions::default()).unwrap();
         let scratch = Scratch::new().unwrap();
@@ -208,7 +207,7 @@ fn a_load_balancer_stands_between_both_ends() {
         if masquerade {
             nft("add rule ip balancer behind oifname veth2 masquerade");
         }
-        // It answers for the address that clients connect to.
+        // It answers ARP for the address that clients connect to.
         router.ip(&["addr add 198.51.100.100/32 dev veth1"]).unwrap();
         let text = r#"
 ports:
@@ -241,7 +240,7 @@ templates:
         if masquerade {
             assert_eq!(balanced, [100; 3]);
         } else {
-            // Each client has one of them, and makes as many flows as any other: five.
+            // Each client uses one server, and makes five flows like any other.
             assert!(balanced.iter().all(|flows| flows % 5 == 0 && *flows > 0), "{balanced:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Ready-made servers alone, with clients that others have written.
+//! Protocol presets as servers, with independent clients.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use wirestorm_testkit::net::{End, Lab};
 
 use super::{curl, host, serve, stop, stop_short};
 
-/// A shell's words in an end's namespace, whose resolver asks our server. What it mounts is its own.
+/// Builds a shell command at an end whose resolver uses our server, in its own mount namespace.
 fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
     let file = scratch.file("resolv.conf");
     std::fs::write(&file, "nameserver 198.51.100.77\noptions timeout:3 attempts:3\n").unwrap();
@@ -19,7 +19,7 @@ fn resolving(end: &End, scratch: &Scratch, words: &str) -> Command {
     command
 }
 
-/// What a command that succeeds says.
+/// Output of a command that must succeed.
 #[track_caller]
 fn said(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -29,7 +29,7 @@ fn said(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
+fn linux_resolver_accepts_answers_of_a_dns_server() {
     const BOTH: &str = "python3 -c 'import socket\nfor it in socket.getaddrinfo(\"a.test\", 80): \
                         print(it[4][0])'";
     if !can_run(&["getent", "python3"]) || !Path::new("/etc/resolv.conf").exists() {
@@ -40,7 +40,7 @@ fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
     for (fields, words, expected) in [
         ("answers: 3", "getent ahostsv4 www.example.net", "192.0.2.1 192.0.2.2 192.0.2.3"),
         ("type: AAAA", "getent hosts some.other.test", "2001:db8::1"),
-        // A and AAAA at once.
+        // A and AAAA queries at the same time.
         ("", BOTH, "192.0.2.1"),
     ] {
         let text = format!(
@@ -59,8 +59,8 @@ fn the_resolver_of_linux_takes_what_a_server_of_names_answers() {
     }
 }
 
-/// A program in Python that asks for many names at once from one port, and says what it was answered
-/// to each. The kernel keeps what is sent until the server tells where it is, which takes it then.
+/// Python program that sends many queries from one port at the same time, and prints the answers.
+/// The kernel queues them until the server is resolved, which then receives them in a burst.
 const ASKS_MANY: &str = r#"
 import socket, struct
 asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -74,7 +74,7 @@ print(sorted({struct.unpack("!H", answer[:2])[0] for answer in answers}) == list
 "#;
 
 #[test]
-fn queries_of_one_port_are_answered_however_many_come_at_once() {
+fn burst_of_dns_queries_from_one_port_is_answered() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -89,7 +89,7 @@ fn queries_of_one_port_are_answered_however_many_come_at_once() {
     assert_eq!(outcome.number("/ports/0/connections/udp/accepts"), 8, "{outcome}");
 }
 
-/// A program in Python that hands in a message of so many bytes for two recipients.
+/// Python program that submits a message of N bytes for two recipients.
 const SUBMITS: &str = r#"
 import smtplib, sys
 letter = "Subject: Hello\r\n\r\n" + ("." + "x" * 70 + "\r\n") * (int(sys.argv[1]) // 73)
@@ -98,7 +98,7 @@ with smtplib.SMTP("198.51.100.77", 25, timeout=9) as server:
 "#;
 
 #[test]
-fn others_hand_in_long_messages_for_several_readers() {
+fn smtp_clients_submit_long_messages_for_several_recipients() {
     if !can_run(&["curl", "python3"]) {
         return;
     }
@@ -113,7 +113,7 @@ fn others_hand_in_long_messages_for_several_readers() {
     curl.args(["--silent", "--show-error", "--max-time", "9", "--url", "smtp://198.51.100.77"]);
     curl.args(["--mail-from", "a@example.net", "--mail-rcpt", "b@example.net"]);
     curl.args(["--mail-rcpt", "c@example.net", "--upload-file"]);
-    // There may be nobody yet.
+    // The server may not be ready yet.
     curl.arg(&message).args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
     said(&mut curl);
     let mut submits = lab.b.command("python3");
@@ -124,7 +124,7 @@ fn others_hand_in_long_messages_for_several_readers() {
     assert!(outcome.number("/ports/0/connections/tcp/rcvbyte") > 890_000, "{outcome}");
 }
 
-/// A player in Python: its methods have numbers of its own.
+/// Python program of a media player; its methods have their own numbers.
 const PLAYS: &str = r#"
 import socket
 server = socket.create_connection(("198.51.100.77", 554), 9)
@@ -148,7 +148,7 @@ ask("SETUP", 313, "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n")
 ask("PLAY", 314)
 media = take(5 * 176)
 assert media[::176] == b"$$$$$", media
-# Behind them, on the other channel: a report, and BYE of their source.
+# Then on the other channel: a report, and BYE of the source.
 bye = take(20)
 assert bye[:8] == b"$\x01\x00\x10\x80\xc9\x00\x01" and bye[12:16] == b"\x81\xcb\x00\x01", bye
 assert bye[8:12] == bye[16:] == media[12:16], bye
@@ -157,7 +157,7 @@ print("done")
 "#;
 
 #[test]
-fn others_play_what_a_server_of_media_has() {
+fn rtsp_clients_play_from_a_media_server() {
     if !can_run(&["curl", "python3"]) {
         return;
     }
@@ -168,7 +168,7 @@ fn others_play_what_a_server_of_media_has() {
     let server = serve(&lab, &scratch, text);
     let mut curl = lab.b.command("curl");
     curl.args(["--silent", "--show-error", "--max-time", "9", "--include"]);
-    // There may be nobody yet.
+    // The server may not be ready yet.
     curl.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
     let answer = said(curl.arg("rtsp://198.51.100.77/live"));
     assert!(answer.contains("Public: OPTIONS, DESCRIBE"), "{answer}");
@@ -177,8 +177,8 @@ fn others_play_what_a_server_of_media_has() {
     assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
 }
 
-/// A client in Python that sends requests with bodies all at once, cut where nobody would, and the
-/// last of them with `Connection: close`; it says how many responses there were until the end.
+/// Python program that pipelines requests with bodies, split at unusual places, the last one with
+/// `Connection: close`. It prints the number of responses.
 const PIPELINES: &str = r#"
 import socket
 server = socket.create_connection(("198.51.100.77", 80), 9)
@@ -196,7 +196,7 @@ print(heard.count(b"HTTP/1.1 200 OK\r\n"), len(heard) // 21 > 5000)
 "#;
 
 #[test]
-fn requests_of_any_length_have_one_response_each() {
+fn each_http_request_gets_one_response() {
     if !can_run(&["curl", "python3"]) {
         return;
     }
@@ -223,13 +223,13 @@ fn requests_of_any_length_have_one_response_each() {
     let outcome = stop(server);
     assert_eq!(outcome.number("/ports/0/connections/tcp/accepts"), 5, "{outcome}");
     assert_eq!(outcome.number("/ports/0/connections/http1/requests"), 1 + 9 + 21, "{outcome}");
-    // The last one is closed by the server.
+    // The server closes after the last one.
     let flows = |name: &str| outcome.number(&format!("/ports/0/connections/flows/{name}"));
     assert_eq!((flows("closed") + flows("time_wait"), flows("failed")), (5, 0), "{outcome}");
 }
 
 #[test]
-fn wrk_has_a_response_to_each_of_the_requests_that_it_sends_at_once() {
+fn pipelined_requests_of_wrk_are_answered() {
     if !can_run(&["wrk", "curl"]) {
         return;
     }
@@ -251,7 +251,7 @@ fn wrk_has_a_response_to_each_of_the_requests_that_it_sends_at_once() {
     let words: Vec<_> = told.split_whitespace().collect();
     let place = words.iter().position(|word| *word == "requests").unwrap();
     let requests: u64 = words[place - 1].parse().unwrap();
-    // When its time is over wrk resets its connections.
+    // At its end wrk resets its connections.
     let outcome = stop_short(server);
     let counted = outcome.number("/ports/0/connections/http1/requests");
     assert!(requests > 100 && counted >= requests, "{requests} of {counted}: {told}");

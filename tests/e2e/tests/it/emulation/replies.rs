@@ -1,4 +1,4 @@
-//! What ready-made clients make of answers that are no good.
+//! Client presets with erroneous server replies.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ struct Others {
 }
 
 impl Others {
-    /// Starts it; it is there once it says a line.
+    /// Starts the server; returns after its first line of output.
     fn start(end: &End, script: &str, argument: &str) -> Self {
         let mut command = end.command("python3");
         command.args(["-c", script, argument]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -35,7 +35,7 @@ impl Others {
     }
 }
 
-/// Runs clients of the host at 198.51.100.2, templates with these fields and server's ports, three
+/// Runs clients of the host at 198.51.100.2: templates with these fields and server ports, three
 /// flows each.
 fn clients(lab: &Lab, templates: &[(&str, u16)], status: i32) -> Outcome {
     let scratch = Scratch::new().unwrap();
@@ -50,8 +50,7 @@ fn clients(lab: &Lab, templates: &[(&str, u16)], status: i32) -> Outcome {
     run_command(emulate(&plan(&scratch, &text)).args(["--port", &port])).expect(status)
 }
 
-/// What became of the three flows of a template: how many failed and why, and how many of its
-/// transactions ended.
+/// Counters of the three flows of a template: failed flows, cause, and completed transactions.
 fn became(outcome: &Outcome, template: usize) -> (u64, String, u64) {
     let of = &outcome.result()["ports"][0]["templates"][template];
     let number = |pointer: &str| of.pointer(pointer).and_then(|it| it.as_u64()).unwrap_or(0);
@@ -64,7 +63,7 @@ fn became(outcome: &Outcome, template: usize) -> (u64, String, u64) {
     (failed, causes.join(", "), ended)
 }
 
-/// Answers requests at ports one after the other, and closes.
+/// Answers requests at each port round robin, and closes.
 const ANSWERS: &str = r#"
 import json, socketserver, sys, threading
 class Server(socketserver.ThreadingTCPServer):
@@ -84,11 +83,11 @@ print("ready", flush=True)
 sys.stdin.read()
 "#;
 
-const CUT: &str = "closed before all had come";
-const LAST: &str = "the server ends the connection before all is asked";
+const CUT: &str = "closed before all data arrived";
+const LAST: &str = "the server closes the connection before the last request";
 
 #[test]
-fn responses_that_do_not_come_whole_are_failures() {
+fn incomplete_responses_are_failures() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -96,8 +95,8 @@ fn responses_that_do_not_come_whole_are_failures() {
     let last = "HTTP/1.1 200 OK\r\nconnection: x, Close\r\nContent-Length: 2\r\n\r\nok";
     let old = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let to_head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
-    // What is asked, what is answered, and what becomes of three connections: how many fail and why,
-    // transactions that end, responses of 2xx, and missing ones.
+    // Request, response, and results of three connections: failed flows and cause, completed
+    // transactions, 2xx responses, and missing ones.
     type Case<'a> = (&'a str, &'a [&'a str], (u64, &'a str, u64), u64, u64);
     let cases: &[Case<'_>] = &[
         ("", &["HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"], (3, CUT, 0), 0, 3),
@@ -113,7 +112,7 @@ fn responses_that_do_not_come_whole_are_failures() {
         ("requests: 3", &[page, ""], (3, CUT, 3), 3, 6),
         ("requests: 3, reconnect: false", &[last], (3, LAST, 3), 3, 6),
         ("requests: 2, reconnect: false", &[old], (3, LAST, 3), 3, 3),
-        // Over a connection for each.
+        // One connection for each request.
         ("requests: 3", &[last], (0, "", 9), 9, 0),
         ("requests: 2", &[page, last], (0, "", 6), 6, 0),
         ("response_bytes: 50", &[page], (3, CUT, 0), 0, 0),
@@ -132,7 +131,7 @@ fn responses_that_do_not_come_whole_are_failures() {
             0,
         ),
     ];
-    // Those are reset who ask once their server has closed: nobody says why, but what is missing is
+    // Requests after the server's close are reset: there is no cause, but missing responses are
     // counted.
     let hung_up: &[&str] = &[page];
     let lab = Lab::new().unwrap();
@@ -161,7 +160,7 @@ fn responses_that_do_not_come_whole_are_failures() {
 }
 
 #[test]
-fn nginx_ends_a_connection_before_all_is_asked() {
+fn clients_reconnect_after_nginx_closes() {
     if !can_run(&["nginx"]) {
         return;
     }
@@ -187,7 +186,7 @@ fn nginx_ends_a_connection_before_all_is_asked() {
         ("http: {path: /none, requests: 6, pipeline: 3}", 80),
         ("http: {method: HEAD}", 80),
         ("http: {requests: 6}", 81),
-        // nginx closes while the client thinks.
+        // nginx closes during the client's think time.
         ("http: {requests: 3, think: 2s}", 82),
     ];
     let outcome = clients(&lab, &templates, 3);
@@ -206,13 +205,13 @@ fn nginx_ends_a_connection_before_all_is_asked() {
         assert_eq!(outcome.number(&responses), answered, "{number}: {outcome}");
     }
     assert_eq!(outcome.number("/ports/0/connections/http1/missing"), 3 * 4, "{outcome}");
-    // Of three flows each: two more connections for 6 requests, and two for those that think.
+    // Three flows each: two more connections for 6 requests, and two for those with think time.
     let reconnected = outcome.number("/ports/0/connections/flows/reconnected");
     assert_eq!(reconnected, 3 * 2 + 3 * 2, "{outcome}");
 }
 
-/// Takes mail at ports, at each of which one command is refused, and says of each connection what
-/// it was told.
+/// SMTP server that rejects another command at each port, and prints the commands of each
+/// connection.
 const MAIL: &str = r#"
 import json, socketserver, sys, threading
 class Server(socketserver.ThreadingTCPServer):
@@ -249,7 +248,7 @@ sys.stdin.read()
 "#;
 
 #[test]
-fn mail_that_is_refused_is_a_failure_and_clients_take_their_leave() {
+fn rejected_mail_is_a_failure_and_clients_quit() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -289,7 +288,7 @@ fn mail_that_is_refused_is_a_failure_and_clients_take_their_leave() {
     }
 }
 
-/// Plays to those who know its session; at the second port it has nothing to play.
+/// RTSP server that plays to clients with its session ID; the second port has no media.
 const MEDIA: &str = r#"
 import re, socketserver, sys, threading
 class Server(socketserver.ThreadingTCPServer):
@@ -331,7 +330,7 @@ sys.stdin.read()
 "#;
 
 #[test]
-fn media_are_played_in_the_session_that_the_server_gave() {
+fn rtsp_clients_use_the_session_id_of_the_server() {
     if !can_run(&["python3"]) {
         return;
     }
@@ -350,7 +349,7 @@ fn media_are_played_in_the_session_that_the_server_gave() {
     assert_eq!(heard, [[whole; 3], ["8555 OPTIONS DESCRIBE"; 3]].concat());
 }
 
-/// Says something else before each answer: with another number, a query, and nothing at all.
+/// DNS server that first sends a reply with another ID, a query, and an empty datagram.
 const NAMES: &str = r#"
 import socket
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -365,7 +364,7 @@ while True:
 "#;
 
 #[test]
-fn answers_to_others_queries_are_not_taken_and_errors_are_failures() {
+fn dns_replies_must_match_the_query_and_errors_are_failures() {
     if !can_run(&["python3", "dnsmasq"]) {
         return;
     }
@@ -378,7 +377,7 @@ fn answers_to_others_queries_are_not_taken_and_errors_are_failures() {
     dnsmasq.args(["--address=/known.test/192.0.2.7", "--local=/gone.test/", "--pid-file="]);
     let _dnsmasq =
         Ended(dnsmasq.args(["--log-facility=-", "--no-dhcp-interface=*"]).spawn().unwrap());
-    // It is there once its port is taken.
+    // Wait until its port is in use.
     let is_there = || {
         let output = lab.b.command("ss").args(["-Huln", "sport = 53"]).output().unwrap();
         !output.stdout.is_empty()
@@ -404,7 +403,7 @@ fn answers_to_others_queries_are_not_taken_and_errors_are_failures() {
     }
 }
 
-/// Refuses calls after a while, each otherwise, and says whether ACK is as it is to be.
+/// SIP server that rejects calls after some time with different codes, and checks the ACK.
 const REFUSES: &str = r#"
 import re, socket
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -429,7 +428,7 @@ for status in ("302 Moved", "486 Busy Here", "603 Decline"):
 "#;
 
 #[test]
-fn calls_that_are_refused_are_acknowledged_and_fail() {
+fn rejected_sip_calls_are_acknowledged_and_fail() {
     if !can_run(&["python3"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! What is said where nobody writes it step by step: out of captures.
+//! Dialogues from captures and presets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use super::{both_ports, curl, emulate, host, plan, serve, stop};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// Runs a plan between both ports of a lab; returns what arrived at either of them as a capture.
+/// Runs a plan between both ports of a lab; returns a capture of both ends.
 pub(crate) fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, PathBuf) {
     let options = CaptureOptions { filter: "tcp or udp".into(), ..CaptureOptions::default() };
     let captures = [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap());
-    // Frames of this backend pass the kernel, where tcpdump sees them.
+    // Frames of this backend pass through the kernel, where tcpdump sees them.
     let mut command = emulate(&plan(scratch, text));
     let outcome = both_ports(command.args(["--backend", "af_packet"]), lab).expect(0);
     let mut packets = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) fn captured(lab: &Lab, scratch: &Scratch, text: &str) -> (Outcome, Pa
     (outcome, path)
 }
 
-/// What both sides of a stream said, in hexadecimal digits, each byte once.
+/// Data of both sides of a stream in hexadecimal digits, each byte once.
 fn followed(capture: &Path, stream: usize) -> String {
     let output = Command::new("tshark")
         .args(["-n", "-q", "-z", &format!("follow,tcp,raw,{stream}"), "-r"])
@@ -43,7 +43,7 @@ fn followed(capture: &Path, stream: usize) -> String {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let digits = |line: &&str| line.trim().bytes().all(|byte| byte.is_ascii_hexdigit());
-    // Turns are cut into segments at other places.
+    // Segment boundaries may differ.
     let mut said = String::new();
     let mut last = None;
     for line in text.lines().filter(digits) {
@@ -55,8 +55,8 @@ fn followed(capture: &Path, stream: usize) -> String {
     said
 }
 
-/// Of each stream of a capture: its server's port, how long it took in seconds, and the port of
-/// who closed it first.
+/// For each stream of a capture: server port, duration in seconds, and port of the side that closed
+/// first.
 fn streams(capture: &Path) -> Vec<(u16, f64, u16)> {
     let names =
         ["tcp.stream", "tcp.srcport", "tcp.dstport", "frame.time_relative", "tcp.flags.fin"];
@@ -76,7 +76,7 @@ fn streams(capture: &Path) -> Vec<(u16, f64, u16)> {
 }
 
 #[test]
-fn the_conversations_of_a_capture_are_had_again() {
+fn dialogues_of_a_capture_are_replayed() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -100,11 +100,11 @@ fn the_conversations_of_a_capture_are_had_again() {
         let ports: Vec<_> = streams.iter().map(|stream| stream.0).collect();
         assert_eq!(ports.iter().filter(|port| **port == 110).count(), 3, "{ports:?}");
         for (stream, (port, seconds, closer)) in streams.iter().enumerate() {
-            // In the capture the page is the first stream, and the mail the second.
+            // In the capture the page is the first stream, and the mail the second one.
             let expected = followed(&original, usize::from(*port == 110));
             assert!(expected.lines().count() > 2, "{expected}");
             assert_eq!(followed(&capture, stream), expected, "port {port}");
-            // Who hangs up: of the page the client, of the mail the server.
+            // The client closes the page's connection, the server that of the mail.
             assert_eq!(*closer == 110, *port == 110, "port {port}");
             let least = if *port == 110 { 0.110 } else { 0.025 };
             assert!(timing == "drop" || *seconds > least, "port {port}: {seconds} s");
@@ -112,7 +112,7 @@ fn the_conversations_of_a_capture_are_had_again() {
     }
 }
 
-/// A profile of TRex's that plays the same capture.
+/// A TRex profile that plays the same capture.
 const CAPTURES: &str = "
 - duration : 0.9
   generator :
@@ -131,7 +131,7 @@ const CAPTURES: &str = "
 ";
 
 #[test]
-fn the_captures_of_a_profile_are_said_for_as_long_as_it_says() {
+fn profile_plays_its_captures_for_its_duration() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -164,7 +164,7 @@ fn the_captures_of_a_profile_are_said_for_as_long_as_it_says() {
 }
 
 #[test]
-fn the_captures_of_a_profile_are_said_in_a_simulation_as_trexs_simulator_is_called() {
+fn profile_simulation_accepts_options_of_the_trex_simulator() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -184,7 +184,7 @@ fn the_captures_of_a_profile_are_said_in_a_simulation_as_trexs_simulator_is_call
         }
         scratch.file(&format!("{name}.clients.pcap"))
     };
-    // One of each, all of 0.9 s at 4 a second, and of 2 s.
+    // One of each, all within 0.9 s at 4 a second, and within 2 s.
     for (words, output, flows) in [
         (["--pcap", "-o"].as_slice(), "one.pcap", 2),
         (&["--full", "--pcap", "-o"], "all.pcap", 8),
@@ -195,7 +195,7 @@ fn the_captures_of_a_profile_are_said_in_a_simulation_as_trexs_simulator_is_call
 }
 
 #[test]
-fn who_has_closed_still_hears_the_other_side() {
+fn half_closed_side_still_receives() {
     if !can_run(&[]) {
         return;
     }
@@ -218,10 +218,10 @@ templates:
 }
 
 #[test]
-fn a_capture_that_lacks_something_is_an_error_with_its_place() {
+fn truncated_capture_is_an_error_with_a_location() {
     let scratch = Scratch::new().unwrap();
     let mut capture = std::fs::read(Path::new(EXAMPLES).join("web-and-mail.pcap")).unwrap();
-    // Up to the middle of a packet.
+    // Truncated in the middle of a packet.
     capture.truncate(3_000);
     std::fs::write(scratch.file("cut.pcap"), capture).unwrap();
     let text =
@@ -232,7 +232,7 @@ fn a_capture_that_lacks_something_is_an_error_with_its_place() {
     assert!(said.contains("cut.pcap: packet 9 "), "{said}");
 }
 
-/// Every ready-made protocol, between clients and servers of ours.
+/// All protocol presets between our clients and servers.
 const PROTOCOLS: &str = r#"
 ports:
   - {name: clients, addresses: 10.0.0.1/16}
@@ -255,7 +255,7 @@ templates:
 "#;
 
 #[test]
-fn ready_made_protocols_are_what_tshark_takes_them_for() {
+fn tshark_recognizes_all_presets() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -277,7 +277,7 @@ fn ready_made_protocols_are_what_tshark_takes_them_for() {
         ("sip.Method == INVITE && sdp", 3),
         ("sip.Status-Code == 200 && sip.CSeq.method == BYE", 3),
         ("dns.flags.response == 1 && dns.count.answers == 3 && dns.aaaa", 3 * 2),
-        // Media that calls have announced.
+        // Media streams announced by calls.
         ("rtp && (udp.dstport == 6000 || udp.srcport == 6000)", 3 * 2 * 7),
         ("udp.dstport == 5004", 3 * 5),
     ] {
@@ -286,7 +286,7 @@ fn ready_made_protocols_are_what_tshark_takes_them_for() {
 }
 
 #[test]
-fn curl_talks_to_ready_made_servers() {
+fn curl_uses_server_presets() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -308,7 +308,7 @@ templates:
     let server = serve(&lab, &scratch, text);
     assert_eq!(curl(&lab.b, "198.51.100.77", 3), b"wire".repeat(3 * 5_000));
     assert_eq!(curl(&lab.b, "198.51.100.77:8080", 1), b"storm".repeat(1_000));
-    // Who speaks HTTP/1.0 knows no chunks.
+    // HTTP/1.0 clients do not support chunked encoding.
     let mut command = lab.b.command("curl");
     command.args(["--silent", "--include", "--max-time", "9", "--http1.0"]);
     let output = command.arg("http://198.51.100.77:8080").output().unwrap();

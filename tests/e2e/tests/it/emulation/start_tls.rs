@@ -1,5 +1,5 @@
-//! TLS that begins within a connection: mail by STARTTLS (RFC 3207) and files by AUTH TLS (RFC 4217),
-//! with curl, OpenSSL's client, vsftpd and aiosmtpd.
+//! TLS started within a connection: mail with STARTTLS (RFC 3207) and files with AUTH TLS (RFC
+//! 4217), with curl, OpenSSL's client, vsftpd and aiosmtpd.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use wirestorm_testkit::net::{End, Lab};
 use super::tls::certificate;
 use super::{Ended, both_ports, emulate, host, plan, serve, stop};
 
-/// What was counted of a template at the only port.
+/// A counter of a template at the only port.
 #[track_caller]
 fn number(outcome: &Outcome, name: &str, pointer: &str) -> u64 {
     let templates = outcome.result()["ports"][0]["templates"].as_array().unwrap();
@@ -22,7 +22,7 @@ fn number(outcome: &Outcome, name: &str, pointer: &str) -> u64 {
     found.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer}: {found}"))
 }
 
-/// Flows of a template all had TLS and closed.
+/// Checks that all flows of a template used TLS and closed.
 #[track_caller]
 fn assert_protected(outcome: &Outcome, name: &str, flows: u64) {
     let number = |pointer| number(outcome, name, pointer);
@@ -56,7 +56,7 @@ fn curl(end: &End, scratch: &Scratch, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// What OpenSSL's client hears once it has begun TLS and says these lines.
+/// Output of OpenSSL's client that starts TLS and sends these lines.
 fn s_client(end: &End, scratch: &Scratch, protocol: &str, port: &str, lines: &str) -> String {
     let mut command = end.command("timeout");
     command.args(["20", "openssl", "s_client", "-starttls", protocol, "-CAfile"]);
@@ -71,7 +71,7 @@ fn s_client(end: &End, scratch: &Scratch, protocol: &str, port: &str, lines: &st
 }
 
 #[test]
-fn curl_and_openssl_begin_tls_with_emulated_servers() {
+fn curl_and_openssl_start_tls_with_emulated_servers() {
     if !can_run(&["curl", "openssl"]) {
         return;
     }
@@ -89,7 +89,7 @@ fn curl_and_openssl_begin_tls_with_emulated_servers() {
     let protect = "--ssl-reqd";
     let output = curl(&[&[protect][..], &submit].concat());
     assert!(output.status.success(), "{output:?}");
-    // Who wants none is not served: the sender is refused, and so is the user.
+    // Clients without TLS are rejected: the sender, and the user.
     assert_eq!(curl(&submit).status.code(), Some(55));
     assert_eq!(curl(&["ftp://pages.test/report.bin"]).status.code(), Some(67));
 
@@ -107,7 +107,7 @@ fn curl_and_openssl_begin_tls_with_emulated_servers() {
         let output = curl(&[&[protect, version, "--tls-max", most][..], &upload].concat());
         assert!(output.status.success(), "{output:?}");
     }
-    // Data that are not to be protected are not transferred.
+    // Unprotected data connections are rejected.
     let clear = curl(&["--ftp-ssl-control", "ftp://pages.test/report.bin"]);
     assert!(!clear.status.success() && clear.stdout.is_empty(), "{:?}", clear.status);
 
@@ -127,17 +127,17 @@ fn curl_and_openssl_begin_tls_with_emulated_servers() {
     };
     assert_eq!(handshakes("mail").0, 2, "{outcome}");
     assert_eq!(handshakes("files").0, 2 * 3 + 1 + 1, "{outcome}");
-    // curl's data connections resume the session of its control connection, at least in TLS 1.3.
+    // curl's data connections resume the session of its control connection, at least with TLS 1.3.
     let (all, resumed) = handshakes("files.retr.report.bin");
     assert!(all == 4 && resumed >= 2, "{resumed} of {all}: {outcome}");
     assert_protected(&outcome, "files.stor.new.bin", 2);
     assert_protected(&outcome, "files.nlst", 2);
 }
 
-/// A client that says more behind STARTTLS than the command: nothing of it is taken for what is
-/// protected, as it was by servers with CVE-2011-0411.
+/// Data pipelined after STARTTLS must not be treated as protected, as in servers with
+/// CVE-2011-0411.
 #[test]
-fn commands_behind_starttls_are_refused() {
+fn commands_pipelined_after_starttls_are_rejected() {
     if !can_run(&["openssl", "python3"]) {
         return;
     }
@@ -175,15 +175,14 @@ except (ssl.SSLError, OSError) as error:
     assert_eq!(number(&outcome, "mail", "/flows/closed"), 0, "{outcome}");
 }
 
-/// Ends servers of which flows failed.
+/// Ends servers with failed flows.
 #[track_caller]
 fn stop_with_failures(servers: wirestorm_e2e::Running) -> Outcome {
     servers.signal(rustix::process::Signal::INT);
     servers.wait()
 }
 
-/// vsftpd that insists on TLS, and on data connections that resume the control connection's session
-/// where that is said.
+/// vsftpd that requires TLS, and session reuse of data connections if `reuse` is set.
 fn vsftpd(end: &End, scratch: &Scratch, reuse: &str) -> Ended {
     end.namespace().ip(&["link set lo up"]).unwrap();
     let folder = scratch.path().display();
@@ -202,13 +201,13 @@ fn vsftpd(end: &End, scratch: &Scratch, reuse: &str) -> Ended {
     let file = scratch.file("vsftpd.conf");
     fs::write(&file, configuration).unwrap();
     let server = Ended(end.command("vsftpd").arg(&file).spawn().unwrap());
-    // It is there once it answers.
+    // Wait until it answers.
     let output = curl(end, scratch, &["--ssl-reqd", "--insecure", "ftp://127.0.0.1/"]);
     assert!(output.status.success(), "{output:?}");
     server
 }
 
-/// A plan of clients of others' servers.
+/// A plan of clients for other servers.
 fn clients(template: &str, limit: u32) -> String {
     format!(
         r#"
@@ -248,7 +247,7 @@ fn vsftpd_serves_emulated_clients_over_tls() {
 }
 
 #[test]
-fn aiosmtpd_takes_mail_of_emulated_clients_over_tls() {
+fn aiosmtpd_accepts_mail_of_emulated_clients_over_tls() {
     if !can_run(&["aiosmtpd", "curl", "openssl"]) {
         return;
     }
@@ -261,7 +260,7 @@ fn aiosmtpd_takes_mail_of_emulated_clients_over_tls() {
     command.arg(scratch.file("pages.pem")).arg("--tlskey").arg(scratch.file("pages.key"));
     command.args(["--class", "aiosmtpd.handlers.Mailbox"]).arg(scratch.file("mails"));
     let _server = Ended(command.spawn().unwrap());
-    // It is there once it answers.
+    // Wait until it answers.
     let output = curl(&lab.b, &scratch, &["--ssl-reqd", "--insecure", "smtp://198.51.100.2"]);
     assert!(output.status.success(), "{output:?}");
 
@@ -278,7 +277,7 @@ fn aiosmtpd_takes_mail_of_emulated_clients_over_tls() {
 }
 
 #[test]
-fn a_server_that_offers_no_starttls_is_told_by_name() {
+fn missing_starttls_is_reported_as_the_cause() {
     if !can_run(&[]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Frames of others, which an Ethernet that floods brings as well.
+//! Frames for other hosts, which a flooding Ethernet delivers as well.
 
 use wirestorm_e2e::{can_run, start_command};
 use wirestorm_testkit::Scratch;
@@ -14,12 +14,12 @@ templates:
     server: {tx: servers, port: 80}
 "#;
 
-/// What curl says of who does not answer, and of who refuses.
+/// curl's exit status for a timeout, and for a refused connection.
 const TIMED_OUT: i32 = 28;
 const REFUSED: i32 = 7;
 
 #[test]
-fn connections_to_other_stations_are_neither_taken_nor_reset() {
+fn connections_to_other_hosts_are_ignored() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -30,7 +30,7 @@ fn connections_to_other_stations_are_neither_taken_nor_reset() {
         command.args(["--port", &format!("servers={}", lab.a.port()), "--backend", backend]);
         let servers = start_command(&mut command);
         assert_eq!(curl(&lab.b, "198.51.100.1:80", 1).len(), 100);
-        // Who is somewhere else, and who is everywhere.
+        // A unicast address of another host, and broadcast.
         lab.b
             .namespace()
             .ip(&[
@@ -58,7 +58,7 @@ fn connections_to_other_stations_are_neither_taken_nor_reset() {
     }
 }
 
-/// As the profiles of TRex's have them that are over IPv6.
+/// Templates as in TRex's IPv6 profiles.
 const GROUPS: &str = r#"
 ports: [{name: clients}, {name: servers}]
 templates:
@@ -75,7 +75,7 @@ templates:
 "#;
 
 #[test]
-fn clients_and_servers_have_addresses_of_groups_where_a_plan_says_so() {
+fn plan_may_use_multicast_addresses_for_clients_and_servers() {
     if !can_run(&[]) {
         return;
     }
@@ -121,7 +121,7 @@ templates:
     }
 }
 
-/// That a host is there.
+/// Checks that a host answers pings.
 fn assert_answers(from: &End, arguments: &[&str], what: &str) {
     let mut ping = from.command("ping");
     ping.args(["-c", "2", "-i", "0.1", "-W", "5"]).args(arguments);

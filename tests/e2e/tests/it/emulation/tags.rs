@@ -1,4 +1,4 @@
-//! Clients behind two VLAN tags and labels of MPLS.
+//! Clients behind two VLAN tags and MPLS labels.
 
 use std::process::Stdio;
 
@@ -46,11 +46,11 @@ templates:
 "#;
 
 #[test]
-fn tags_and_labels_are_as_the_plan_has_them_and_servers_answer_with_the_same() {
+fn clients_and_servers_use_the_tags_and_labels_of_the_plan() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
-    // With interfaces that cut long frames, as the kernel makes a cable, and without.
+    // With segmentation offload, the default of a veth, and without.
     for offloads in [true, false] {
         tags_and_labels_are_as_the_plan_has_them(offloads);
     }
@@ -107,15 +107,15 @@ fn tags_and_labels_are_as_the_plan_has_them(offloads: bool) {
                 assert_eq!(row[1..7], expected[kind], "{row:?}");
                 longest[kind] = longest[kind].max(row[7].parse().unwrap());
             }
-            // An MTU of 1,500, within which are tags of 802.1ad and all that is behind them, and labels:
-            // full segments behind all of them. The template's are no longer behind fewer, where the
-            // longest are fragments.
+            // The MTU of 1,500 bytes includes 802.1ad tags, everything after them, and labels. With
+            // all of them the segments are full-sized. The template's segments are no longer with
+            // fewer tags, where the longest packets are fragments.
             assert_eq!(longest, [1_514, 1_514, 1_514]);
         }
     }
 }
 
-/// A plan in which each of two ports is the other one's next hop, in two VLANs.
+/// A plan with two ports, each the next hop of the other, in two VLANs.
 fn next_hops_in_two_vlans(limit: u32) -> String {
     let both = [("a", "b", 1, 2), ("b", "a", 2, 1)].map(|(own, other, here, there)| {
         format!(
@@ -137,7 +137,7 @@ fn next_hops_in_two_vlans(limit: u32) -> String {
 }
 
 #[test]
-fn next_hops_are_asked_behind_two_tags() {
+fn next_hops_are_resolved_behind_two_tags() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
@@ -160,7 +160,7 @@ fn next_hops_are_asked_behind_two_tags() {
         assert!(arp.unwrap().iter().any(|row| row[..] == ["10.0.9.1", "5", "7"]));
         let mac = lab.b.mac().map(|byte| format!("{byte:02x}")).join(":");
         let rows = tshark::fields(&path, "tcp", &["eth.dst", "ieee8021ad.id", "vlan.id"]).unwrap();
-        // A connection has seven segments, of which either side sends three or more.
+        // A connection has seven segments, of which each side sends at least three.
         assert!(rows.len() >= 10 * 3, "{}", rows.len());
         for row in rows {
             assert_eq!(row[..], [mac.as_str(), "5", "7"]);
@@ -168,7 +168,7 @@ fn next_hops_are_asked_behind_two_tags() {
     }
 }
 
-/// Whether a host is there, which is not known before.
+/// Whether a host that is not resolved yet answers a ping.
 fn answers(from: &End, arguments: &[&str]) -> bool {
     from.namespace().ip(&["neigh flush dev veth1"]).unwrap();
     let mut ping = from.command("ping");
@@ -177,7 +177,7 @@ fn answers(from: &End, arguments: &[&str]) -> bool {
 }
 
 #[test]
-fn hosts_in_two_vlans_answer_while_clients_work() {
+fn hosts_in_two_vlans_answer_pings_during_a_run() {
     if !can_run(&["ping", "tc", "clang"]) {
         return;
     }
@@ -195,11 +195,11 @@ fn hosts_in_two_vlans_answer_while_clients_work() {
         let running = start_command(&mut command);
         wait_for_frames(&lab.b, before + 500);
         assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}");
-        // The question is as long as a frame may be behind one tag, and 4 bytes longer behind two.
+        // The request has the maximum length for one tag, and is 4 bytes longer with two.
         let is_answered = answers(&lab.b, &["-s", "1472", "10.0.9.1"]);
-        // What is so long does not get through XDP.
+        // XDP drops frames of this length.
         assert!(is_answered || backend == "af_xdp");
-        assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}: the host goes on answering");
+        assert!(answers(&lab.b, &["10.0.9.1"]), "{backend}: the host still answers");
         running.signal(rustix::process::Signal::INT);
         let outcome = running.wait();
         outcome.assert_calm();
@@ -207,20 +207,20 @@ fn hosts_in_two_vlans_answer_while_clients_work() {
     }
 }
 
-/// A Linux host in VLANs that knows nobody, at the second end of a cable.
+/// A Linux host in VLANs without neighbours, at the second end of a veth pair.
 fn host_in_vlan(outer: Option<u16>, inner: u16) -> Lab {
     let lab = Lab::with(&LabOptions { ipv6: true, ..LabOptions::default() }).unwrap();
     let addresses = ["198.51.100.2/24", "2001:db8:5::2/64 nodad"];
     let lines = addresses.map(|it| format!("addr add {it} dev veth1"));
     lab.b.namespace().ip(&lines.each_ref().map(String::as_str)).unwrap();
     lab.b.join_vlan(outer, inner).unwrap();
-    // XDP sees only what is in the frame.
+    // XDP sees only tags inside the frame.
     lab.b.hand_tags_over_beside(false).unwrap();
     lab
 }
 
 #[test]
-fn hosts_behind_tags_find_servers_there() {
+fn hosts_behind_tags_resolve_servers() {
     if !can_run(&["curl", "ping", "tc", "clang"]) {
         return;
     }
@@ -251,17 +251,17 @@ templates:
                 let found = answers(&lab.b, &["-s", "1400", address]);
                 assert_eq!(found, is_found, "{address} {outer:?} {inner} {backend}");
             }
-            assert!(!answers(&lab.b, &["198.51.100.81"]), "nobody lives there");
-            // A port's own addresses are not those of its servers.
+            assert!(!answers(&lab.b, &["198.51.100.81"]), "no server has this address");
+            // A port's own addresses are separate from those of its servers.
             lab.b.namespace().ip(&["addr add 203.0.113.2/24 dev veth1"]).unwrap();
-            assert!(!answers(&lab.b, &["203.0.113.1"]), "it lives behind no tag");
+            assert!(!answers(&lab.b, &["203.0.113.1"]), "the port has no tags");
             stop(servers);
         }
     }
 }
 
 #[test]
-fn clients_behind_tags_are_found_by_the_hosts_that_they_connect_to() {
+fn hosts_resolve_clients_behind_tags() {
     if !can_run(&["python3", "curl", "ping", "tc", "clang"]) {
         return;
     }

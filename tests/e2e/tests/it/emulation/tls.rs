@@ -1,4 +1,4 @@
-//! TLS of emulated clients and servers: with OpenSSL's client, with curl, with nginx.
+//! TLS of emulated clients and servers, with OpenSSL's client, curl and nginx.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use wirestorm_testkit::net::{End, Lab};
 
 use super::{Ended, PAGE, emulate, host, plan, serve, stop, stop_short};
 
-/// A certificate for `NAME.test` that is signed by its own key: `NAME.pem` and `NAME.key`.
+/// Creates a self-signed certificate for `NAME.test`: `NAME.pem` and `NAME.key`.
 pub(super) fn certificate(scratch: &Scratch, name: &str) {
     let mut command = Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
@@ -22,8 +22,8 @@ pub(super) fn certificate(scratch: &Scratch, name: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A server of pages at port 443, and at port 444 one that closes behind each, with more fields of
-/// `tls`.
+/// A server of pages at port 443, and one at port 444 that closes after each page, with more fields
+/// of `tls`.
 fn server(tls: &str) -> String {
     format!(
         r#"
@@ -51,7 +51,7 @@ templates:
     )
 }
 
-/// What OpenSSL's client says of a connection on which it asks once.
+/// Output of OpenSSL's client with one request.
 fn s_client(end: &End, arguments: &[&str]) -> String {
     let mut command = end.command("timeout");
     command.args(["20", "openssl", "s_client", "-connect", "198.51.100.77:444"]);
@@ -65,20 +65,20 @@ fn s_client(end: &End, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn openssl_and_curl_speak_with_an_emulated_server() {
+fn openssl_and_curl_use_an_emulated_server() {
     if !can_run(&["openssl", "curl"]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     host(&lab.b);
     certificate(&scratch, "pages");
-    // Files are found from where the plan is.
+    // File names are relative to the plan.
     let emulated = serve(&lab, &scratch, &server("certificate: pages.pem, key: pages.key"));
     let authority = scratch.file("pages.pem");
     let authority = authority.to_str().unwrap();
     let mut pages = 0;
     for (version, name) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
-        // Whoever comes first finds nobody yet; curl tries again.
+        // The first attempts may find no server yet; curl retries.
         let curl_version = if name == "TLSv1.2" { ["--tls-max", "1.2"] } else { ["--tlsv1.3", ""] };
         let mut command = lab.b.command("curl");
         command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
@@ -104,14 +104,14 @@ fn openssl_and_curl_speak_with_an_emulated_server() {
     }
     let outcome = stop(emulated);
     let tls = |name: &str| outcome.number(&format!("/ports/0/connections/tls/{name}"));
-    // Each curl fetches all of its pages over one connection.
+    // Each curl fetches all its pages over one connection.
     assert_eq!(tls("full") + tls("resumed"), 6, "{outcome}");
     assert_eq!(tls("resumed"), 2, "{outcome}");
     assert_eq!(tls("handshake/count"), 6, "{outcome}");
     assert!(outcome.number("/ports/0/connections/tcp/sndbyte_ok") > pages * PAGE, "{outcome}");
 }
 
-/// nginx with a page over TLS, which writes whether each session was reused to `log`.
+/// nginx with a page over TLS; it logs to `log` whether each session was resumed.
 fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> Ended {
     host(&lab.b);
     lab.b.namespace().ip(&["link set lo up"]).unwrap();
@@ -130,12 +130,12 @@ fn nginx(lab: &Lab, scratch: &Scratch, protocols: &str) -> Ended {
     start_nginx(lab, scratch, &configuration)
 }
 
-/// Starts nginx at the other end; it serves TLS when this returns, and its log is empty.
+/// Starts nginx at the other end; returns once it serves TLS, with an empty log.
 pub(super) fn start_nginx(lab: &Lab, scratch: &Scratch, configuration: &str) -> Ended {
     let file = scratch.file("nginx.conf");
     fs::write(&file, configuration).unwrap();
     let nginx = Ended(lab.b.command("nginx").arg("-c").arg(&file).spawn().unwrap());
-    // It listens once somebody gets a page.
+    // It is ready once a client gets a page.
     let mut command = lab.b.command("curl");
     command.args(["--insecure", "--silent", "--show-error", "--max-time", "5"]);
     command.args(["--retry", "5", "--retry-delay", "1", "--retry-all-errors"]);
@@ -145,7 +145,7 @@ pub(super) fn start_nginx(lab: &Lab, scratch: &Scratch, configuration: &str) -> 
     nginx
 }
 
-/// A hundred clients of nginx, ten at once.
+/// A hundred clients of nginx, ten at a time.
 fn clients(tls: &str) -> String {
     format!(
         r#"
@@ -192,7 +192,7 @@ fn nginx_serves_emulated_clients_over_tls() {
         let new = lines(&format!("TLSv{version} . pages.test"));
         assert_eq!((new, reused), (tls("full"), tls("resumed")), "{outcome}\n{log}");
         match resume {
-            // The first ten begin at once, and know of no session.
+            // The first ten start together and have no session yet.
             true => assert!((50..=90).contains(&reused), "{reused}"),
             false => assert_eq!(reused, 0),
         }
@@ -200,7 +200,7 @@ fn nginx_serves_emulated_clients_over_tls() {
 }
 
 #[test]
-fn servers_that_ask_learn_who_clients_are() {
+fn servers_can_require_client_certificates() {
     if !can_run(&["nginx", "curl", "openssl"]) {
         return;
     }
@@ -221,12 +221,12 @@ fn servers_that_ask_learn_who_clients_are() {
         assert_eq!(outcome.number("/ports/0/connections/flows/closed"), 100, "{outcome}");
         outcome.number("/ports/0/connections/tcp/rcvbyte")
     };
-    // Whom it does not know nginx tells so, by HTTP.
+    // nginx rejects unknown clients with an HTTP error.
     assert!(received("own") > 100 * PAGE);
     assert!(received("other") < 50 * PAGE);
     assert!(received("") < 50 * PAGE);
 
-    // The other way round. Whoever comes first finds nobody yet.
+    // The reverse direction. The first attempts may find no server yet.
     let text =
         server("client_ca: own.pem").replace("    tls:", "    tcp: {time_wait: 60s}\n    tls:");
     let emulated = serve(&lab, &scratch, &text);
@@ -255,7 +255,7 @@ fn servers_that_ask_learn_who_clients_are() {
 }
 
 #[test]
-fn openssl_shows_who_it_is_to_an_emulated_server() {
+fn openssl_sends_a_client_certificate_to_an_emulated_server() {
     if !can_run(&["openssl", "curl"]) {
         return;
     }
@@ -271,7 +271,7 @@ fn openssl_shows_who_it_is_to_an_emulated_server() {
         let own = ["-cert", certificate, "-key", key];
         s_client(&lab.b, &[&[version][..], if name.is_empty() { &[] } else { &own }].concat())
     };
-    // Whoever comes first finds nobody yet.
+    // The first attempts may find no server yet.
     let mut command = lab.b.command("curl");
     command.args(["--insecure", "--silent", "--max-time", "5", "--retry", "5", "--retry-delay"]);
     command.args(["1", "--retry-connrefused", "https://198.51.100.77/"]);
@@ -288,14 +288,14 @@ fn openssl_shows_who_it_is_to_an_emulated_server() {
     }
     let outcome = stop_short(emulated);
     let number = |name: &str| outcome.number(&format!("/ports/0/{name}"));
-    // Who was refused, and for what; of the others one is curl.
+    // The rejected connections with their causes; one of the others is from curl.
     assert_eq!(number("connections/tls/failures/peer has no certificate"), 2, "{outcome}");
     assert_eq!(number("connections/tls/failures/certificate of an unknown issuer"), 2, "{outcome}");
     assert_eq!(number("connections/tls/full"), 3, "{outcome}");
 }
 
 #[test]
-fn what_fails_is_told_by_cause() {
+fn tls_failures_are_counted_by_cause() {
     if !can_run(&["nginx", "curl", "openssl"]) {
         return;
     }
@@ -320,7 +320,7 @@ fn what_fails_is_told_by_cause() {
 }
 
 #[test]
-fn files_that_are_not_what_they_should_be_are_named() {
+fn invalid_certificate_files_are_named() {
     if !can_run(&["openssl"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! What is told where something is in the way, and how the run ends then.
+//! Reports of problems, and the exit status of the run.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use wirestorm_testkit::pcap::Packet;
 
 use super::{BOTH, both_ports, curl, emulate, host, plan, serve, stop_short};
 
-/// Waits until more frames than this have arrived.
+/// Waits until more than `more_than` frames have arrived.
 pub(crate) fn wait_for_frames(end: &End, more_than: u64) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while end.counters().unwrap().rx_packets <= more_than {
@@ -20,7 +20,7 @@ pub(crate) fn wait_for_frames(end: &End, more_than: u64) {
     }
 }
 
-/// Clients whose frames go to nobody.
+/// Clients whose frames reach no host.
 const BLACK_HOLE: &str = r#"
 ports: [{name: clients}]
 templates:
@@ -34,7 +34,7 @@ templates:
       program: [{send: "x"}, {receive: 1}]
 "#;
 
-/// The clients of a plan, on the cable's first end, for a moment.
+/// Runs the clients of a plan on the first end for a short time.
 fn clients(lab: &Lab, scratch: &Scratch, text: &str) -> Outcome {
     let mut command = emulate(&plan(scratch, text));
     command.args(["--port", &format!("clients={}", lab.a.port())]);
@@ -42,7 +42,7 @@ fn clients(lab: &Lab, scratch: &Scratch, text: &str) -> Outcome {
 }
 
 #[test]
-fn clients_whom_nobody_answers_are_a_shortfall() {
+fn unanswered_clients_are_a_shortfall() {
     if !can_run(&[]) {
         return;
     }
@@ -57,12 +57,12 @@ fn clients_whom_nobody_answers_are_a_shortfall() {
 }
 
 #[test]
-fn those_who_are_established_and_hang_are_told_as_unfinished() {
+fn established_flows_that_hang_are_unfinished() {
     if !can_run(&[]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    // Servers wait for one byte more than clients send, and so do both.
+    // Servers wait for one byte more than clients send, so both hang.
     let text = BOTH.replace("limit: 300", "limit: 5").replace("{receive: 100}", "{receive: 101}");
     let plan = plan(&scratch, &text);
     let outcome =
@@ -85,7 +85,7 @@ fn those_who_are_established_and_hang_are_told_as_unfinished() {
 }
 
 #[test]
-fn failures_count_although_the_run_was_interrupted() {
+fn failures_count_in_an_interrupted_run() {
     if !can_run(&["curl"]) {
         return;
     }
@@ -110,7 +110,7 @@ templates:
     assert!(!command.output().unwrap().status.success());
     let outcome = stop_short(servers);
     assert_eq!(outcome.result()["interrupted"], true);
-    // As Ctrl-C found it: in TIME-WAIT, or behind that.
+    // State at Ctrl-C: in TIME-WAIT, or already closed.
     let failed = ["failed", "time_wait_failed"]
         .map(|it| outcome.number(&format!("/ports/0/connections/flows/{it}")));
     assert_eq!(failed.iter().sum::<u64>(), 1, "{outcome}");
@@ -118,12 +118,12 @@ templates:
 }
 
 #[test]
-fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
+fn interrupted_run_does_not_report_pending_answers() {
     if !can_run(&[]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    // So that there always are SYNs whose answers are on their way.
+    // A long delay, so that answers to SYNs are always pending.
     let servers = "{name: servers, addresses: 10.0.1.1/16";
     let text = BOTH.replace(servers, &format!("{servers}, impair: {{delay: 50ms}}"));
     let text = text.replace("limit: 300", "limit: 1000000");
@@ -145,7 +145,7 @@ fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
         assert_eq!(outcome.number("/ports/0/connections/flows/failed"), 0, "{outcome}");
         assert_eq!(outcome.lines("/notes"), "", "{outcome}");
     }
-    // Nobody has answered at all, and it is over sooner than they might be given up.
+    // No answer arrived at all, and the run ends before the SYNs time out.
     let text = BLACK_HOLE.replace("program: [", "limit: 5\n      program: [");
     let mut command = emulate(&super::plan(&scratch, &text));
     command.args(["--port", &format!("clients={}", lab.a.port())]);
@@ -158,7 +158,7 @@ fn an_interrupted_run_is_short_and_blames_nobody_for_answers_under_way() {
 }
 
 #[test]
-fn addresses_that_the_kernel_has_too_are_warned_of_before_the_run() {
+fn addresses_of_the_kernel_cause_a_warning_before_the_run() {
     if !can_run(&[]) {
         return;
     }
@@ -180,7 +180,7 @@ fn addresses_that_the_kernel_has_too_are_warned_of_before_the_run() {
 }
 
 #[test]
-fn a_run_that_an_interface_ends_was_stopped() {
+fn run_ended_by_an_interface_fault_is_stopped() {
     if !can_run(&[]) {
         return;
     }
@@ -200,12 +200,12 @@ fn a_run_that_an_interface_ends_was_stopped() {
 }
 
 #[test]
-fn pings_are_no_other_protocol() {
+fn pings_do_not_count_as_other_protocol() {
     if !can_run(&[]) {
         return;
     }
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
-    // Of long frames those that pass are chosen in the kernel.
+    // Short pages: with long frames, a filter in the kernel selects the frames.
     let both = BOTH.replace("20000", "2000");
     let text = format!("{both}latency: [{{from: clients, to: servers, rate: 200}}]\n");
     let plan = plan(&scratch, &text);
@@ -219,7 +219,7 @@ fn pings_are_no_other_protocol() {
     }
 }
 
-/// A SYN to a port where nobody listens, with its checksums wrong by these.
+/// A SYN to a closed port, with these errors in its checksums.
 fn syn(lab: &Lab, wrong: [u16; 2]) -> Vec<u8> {
     let sum = |words: &[u8], start: u32| {
         let words = words.as_chunks::<2>().0.iter().map(|it| u32::from(u16::from_be_bytes(*it)));
@@ -239,7 +239,7 @@ fn syn(lab: &Lab, wrong: [u16; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_packets_are_found_on_virtual_interfaces() {
+fn damaged_packets_are_detected_on_virtual_interfaces() {
     if !can_run(&[]) {
         return;
     }
@@ -248,7 +248,8 @@ ports: [{name: servers, addresses: 198.51.100.1/24}]
 templates:
   - {name: page, http: {path: /, response: {body: 100}}, server: {tx: servers}}
 ";
-    // Packet sockets know which have none yet; AF_XDP is told that all have one.
+    // Packet sockets know which frames lack a checksum; for AF_XDP, `--verify-checksums` asserts
+    // that all have one.
     let asked: [(&[&str], _); 3] = [
         (&["--backend", "af_packet"], [9, 4, 3]),
         (&["--backend", "af_xdp", "--verify-checksums"], [9, 4, 3]),
@@ -260,14 +261,14 @@ templates:
     }
 }
 
-/// Sends a server twelve segments, the first of them until it answers, nine of which are damaged, and
-/// returns how many it takes for damaged, for segments with a wrong checksum, and for whole.
+/// Sends a server twelve segments, nine of them damaged; repeats the first until it answers.
+/// Returns how many it counts as damaged, as segments with a wrong checksum, and as valid.
 fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
     let (lab, scratch) = (Lab::new().unwrap(), Scratch::new().unwrap());
     let port = format!("servers={}", lab.a.port());
     let mut command = emulate(&plan(&scratch, text));
     let servers = start_command(command.args(["--port", &port]).args(arguments));
-    // It has told where it is.
+    // It has announced its address.
     wait_for_frames(&lab.b, 0);
     let send = |frames: Vec<Vec<u8>>| {
         let packets: Vec<_> = frames.into_iter().map(|frame| Packet { time: 0, frame }).collect();
@@ -275,7 +276,7 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
         let port = lab.b.port();
         replay(["-t".as_ref(), "-i".as_ref(), port.as_ref(), capture.as_os_str()]).expect(0);
     };
-    // It hears nothing before its port is open.
+    // It receives nothing before its port is open.
     let heard = lab.b.counters().unwrap().rx_packets;
     let deadline = Instant::now() + Duration::from_secs(10);
     let has_answered = || {
@@ -288,7 +289,7 @@ fn damaged_among_twelve(text: &str, arguments: &[&str]) -> [u64; 3] {
         assert!(Instant::now() < deadline, "it answers nothing");
         send(vec![syn(&lab, [0, 0])]);
     }
-    // Those that are answered come last.
+    // Send those that are answered last.
     let damaged = [vec![syn(&lab, [1, 0]); 5], vec![syn(&lab, [0, 1]); 4]].concat();
     let heard = lab.b.counters().unwrap().rx_packets;
     send([damaged, vec![syn(&lab, [0, 0]); 2]].concat());

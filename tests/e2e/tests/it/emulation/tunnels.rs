@@ -1,4 +1,4 @@
-//! Clients whose packets are carried in tunnels of GTP-U.
+//! Clients whose packets are carried in GTP-U tunnels.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use super::{both_ports, emulate, plan};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tunnels.yaml");
 
-/// What arrives at both ends.
+/// Starts captures at both ends.
 fn captures(lab: &Lab) -> [Capture; 2] {
     let options = CaptureOptions { filter: String::new(), ..CaptureOptions::default() };
     [&lab.a, &lab.b].map(|end| end.capture_with(&options).unwrap())
 }
 
-/// What was captured, as a file.
+/// Writes both captures to one file.
 fn written(scratch: &Scratch, captures: [Capture; 2], outcome: &Outcome) -> PathBuf {
     let captured = captures.into_iter().zip(["/ports/1/tx/packets", "/ports/0/tx/packets"]);
     let packets: Vec<_> = captured
@@ -46,7 +46,7 @@ fn all_closed(outcome: &Outcome, flows: u64) {
 }
 
 #[test]
-fn each_client_has_the_tunnel_that_the_plan_gives_it() {
+fn each_client_uses_its_tunnel_of_the_plan() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
@@ -65,7 +65,7 @@ fn each_client_has_the_tunnel_that_the_plan_gives_it() {
         assert!(rows.len() > 1_000, "{}", rows.len());
         let mut clients = std::collections::BTreeSet::new();
         for row in &rows {
-            // Of what is outside, and of what is within.
+            // Fields of the outer and of the inner headers.
             let ends = |place: usize| row[place].split_once(',').unwrap();
             let ((from, source), (to, destination)) = (ends(0), ends(1));
             let (client, expected) = match source.starts_with("16.") {
@@ -89,7 +89,7 @@ fn each_client_has_the_tunnel_that_the_plan_gives_it() {
 }
 
 #[test]
-fn tunnels_may_be_over_ipv6_and_segments_leave_room_for_them() {
+fn tunnels_over_ipv6_reduce_the_segment_size() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
@@ -103,7 +103,7 @@ fn tunnels_may_be_over_ipv6_and_segments_leave_room_for_them() {
     let outcome = both_ports(emulate(&plan).args(["--backend", "af_packet"]), &lab).expect(0);
     all_closed(&outcome, 202);
     let path = written(&scratch, captures, &outcome);
-    // IPv6, UDP, GTP-U, IP and TCP with its options: 1,500 bytes, none more.
+    // IPv6, UDP, GTP-U, IP and TCP with options: 1,500 bytes at most.
     let rows =
         tshark::fields(&path, "gtp && tcp", &["frame.len", "ipv6.plen", "tcp.options.mss_val"]);
     let rows = rows.unwrap();
@@ -118,7 +118,7 @@ fn tunnels_may_be_over_ipv6_and_segments_leave_room_for_them() {
 }
 
 #[test]
-fn a_client_without_a_tunnel_is_not_sent_and_counted() {
+fn frames_of_a_client_without_tunnel_are_counted_instead_of_sent() {
     if !can_run(&[]) {
         return;
     }

@@ -1,5 +1,5 @@
-//! Damaged, strange and missing captures: a clear word, never a crash, and what was sent before
-//! is still reported.
+//! Damaged, unusual and missing captures: a clear error, never a crash, and a report of the packets
+//! sent before.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,25 +19,25 @@ fn two_packets() -> Vec<Packet> {
     packets
 }
 
-/// Replays bytes as a capture into a file.
+/// Replays bytes as a capture to a file.
 fn replay_bytes(scratch: &Scratch, bytes: &[u8]) -> Outcome {
     let path = scratch.file("input.pcap");
     std::fs::write(&path, bytes).unwrap();
     let written = scratch.file("written.pcap");
-    // What an earlier run wrote must not be taken for this one's.
+    // Remove the output of an earlier run.
     drop(std::fs::remove_file(&written));
     let outcome = replay([Path::new("-w"), &written, &path]);
     outcome.assert_calm();
     outcome
 }
 
-/// All that it said.
+/// All messages, errors and notes of a run.
 fn words(outcome: &Outcome) -> String {
     [outcome.messages.clone(), outcome.lines("/errors"), outcome.lines("/notes")].join("\n")
 }
 
-/// Checks a failure while reading: the file is named, these words are said, and so many packets
-/// were sent before. Where that is none, the input is refused without a result.
+/// Checks a failure while reading: messages contain the file name and `expected`, and `sent`
+/// packets were sent before. If that is zero, the run fails without a result.
 #[track_caller]
 fn assert_failed(outcome: &Outcome, sent: u64, expected: &[&str]) {
     assert_eq!(outcome.status.code(), Some(if sent == 0 { 2 } else { 1 }), "{outcome}");
@@ -51,7 +51,7 @@ fn assert_failed(outcome: &Outcome, sent: u64, expected: &[&str]) {
 }
 
 #[test]
-fn a_capture_cut_at_any_byte_sends_the_whole_packets_and_names_the_cut_one() {
+fn truncated_capture_sends_complete_packets_and_names_the_truncated_one() {
     let scratch = Scratch::new().unwrap();
     let bytes = encode(FileForm::default(), &two_packets());
     let record = RECORD_HEADER + 60;
@@ -67,16 +67,16 @@ fn a_capture_cut_at_any_byte_sends_the_whole_packets_and_names_the_cut_one() {
             assert_eq!(outcome.number("/achieved/packets"), records as u64);
         } else if length > FILE_HEADER && !is_whole {
             let good = if records == 0 {
-                "there is no whole packet"
+                "no complete packet precedes it"
             } else {
-                "the packet before it is good"
+                "the packet before it is complete"
             };
             let packet = format!("packet {}", records + 1);
             let words = [packet.as_str(), good];
             if records == 0 {
                 assert_failed(&outcome, 0, &words);
             } else {
-                // The rest was sent, and what is missing counts.
+                // The remaining packets were sent, and the missing one counts as failed.
                 let outcome = outcome.expect(3);
                 assert_eq!(outcome.number("/achieved/packets"), records as u64, "{outcome}");
                 assert_eq!(outcome.number("/achieved/failed"), 1, "{outcome}");
@@ -109,7 +109,7 @@ fn damaged_bytes_never_crash() {
 }
 
 #[test]
-fn an_empty_record_is_counted_as_too_short() {
+fn empty_record_counts_as_too_short() {
     let scratch = Scratch::new().unwrap();
     let mut packets = two_packets();
     packets.insert(1, Packet { time: packets[0].time, frame: Vec::new() });
@@ -121,7 +121,7 @@ fn an_empty_record_is_counted_as_too_short() {
 }
 
 #[test]
-fn an_over_long_record_names_its_packet() {
+fn record_length_error_contains_the_packet_number() {
     let scratch = Scratch::new().unwrap();
     let mut bytes = encode(FileForm::default(), &two_packets());
     let second = FILE_HEADER + RECORD_HEADER + 60;
@@ -133,7 +133,7 @@ fn an_over_long_record_names_its_packet() {
 }
 
 #[test]
-fn an_absurd_snapshot_length_does_no_harm() {
+fn absurd_snapshot_length_is_ignored() {
     let scratch = Scratch::new().unwrap();
     for snapshot_length in [0, 1, 0x7fff_ffff, 0xffff_ffff] {
         let form = FileForm { snapshot_length, ..FileForm::default() };
@@ -143,7 +143,7 @@ fn an_absurd_snapshot_length_does_no_harm() {
 }
 
 #[test]
-fn time_that_goes_backwards_delays_nothing() {
+fn time_stamps_that_go_backwards_cause_no_delay() {
     let scratch = Scratch::new().unwrap();
     let mut packets = two_packets();
     packets[1].time = packets[0].time - 3_600_000_000_000;
@@ -154,14 +154,14 @@ fn time_that_goes_backwards_delays_nothing() {
     assert!(written.windows(2).all(|pair| pair[0].time <= pair[1].time), "{written:?}");
 }
 
-/// A pcapng block: type, body, and the length twice.
+/// A pcapng block: type, then the body between two copies of the length.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 12).to_le_bytes();
     [&kind.to_le_bytes(), &length[..], body, &length].concat()
 }
 
 #[test]
-fn a_pcapng_packet_before_its_interface_names_both() {
+fn pcapng_packet_before_its_interface_is_an_error() {
     let scratch = Scratch::new().unwrap();
     let section = block(
         0x0a0d_0d0a,
@@ -180,7 +180,7 @@ fn a_pcapng_packet_before_its_interface_names_both() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_with_its_name() {
+fn file_that_is_not_a_capture_is_rejected_by_name() {
     let scratch = Scratch::new().unwrap();
     let cases: [(&str, &[u8]); 3] = [
         ("empty", b""),
@@ -195,7 +195,7 @@ fn what_is_no_capture_is_refused_with_its_name() {
 }
 
 #[test]
-fn an_unknown_link_type_says_which_are_known() {
+fn unknown_link_type_error_lists_the_known_ones() {
     let scratch = Scratch::new().unwrap();
     let form = FileForm { link_type: 147, ..FileForm::default() };
     let outcome = replay_bytes(&scratch, &encode(form, &two_packets()));
@@ -204,7 +204,7 @@ fn an_unknown_link_type_says_which_are_known() {
 }
 
 #[test]
-fn usage_that_makes_no_sense_is_refused_before_anything_is_sent() {
+fn usage_errors_are_reported_before_sending() {
     let scratch = Scratch::new().unwrap();
     let missing: PathBuf = scratch.file("missing.pcap");
     let missing = missing.to_str().unwrap();
@@ -230,7 +230,7 @@ fn usage_that_makes_no_sense_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_what_was_written_before_is_reported() {
+fn full_disk_is_an_error_with_a_result() {
     if !require_root() || !require_tool("unshare") {
         return;
     }
@@ -245,7 +245,7 @@ fn a_full_disk_is_an_error_and_what_was_written_before_is_reported() {
     assert!(outcome.lines("/errors").contains("No space left"), "{outcome}");
     assert_eq!(outcome.number("/achieved/packets"), 0, "{outcome}");
 
-    // Mounted in a namespace that ends with the run.
+    // Mounted in a mount namespace that ends with the run.
     let disk = scratch.file("disk");
     std::fs::create_dir(&disk).unwrap();
     let script = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 99; \

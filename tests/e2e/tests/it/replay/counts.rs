@@ -1,4 +1,4 @@
-//! Counts, flows and addresses, against what tshark counts.
+//! Counts of packets, flows and addresses, compared with tshark.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use wirestorm_testkit::pcap;
 use wirestorm_testkit::require::{require_shared_captures, require_tool};
 use wirestorm_testkit::{Scratch, tshark};
 
-/// What makes a flow, as far as tshark has fields for it.
+/// Fields that identify a flow in tshark.
 const FLOW: [&str; 11] = [
     "vlan.id",
     "ip.src",
@@ -23,14 +23,14 @@ const FLOW: [&str; 11] = [
     "udp.dstport",
 ];
 
-/// Packets with a checksum that is wrong.
+/// Filter for packets with a wrong checksum.
 const BAD_CHECKSUM: &str =
     "ip.checksum.status == 0 || tcp.checksum.status == 0 || udp.checksum.status == 0";
 
 fn flows(path: &Path) -> BTreeSet<Vec<String>> {
     let rows = tshark::fields(path, "ip || ipv6", &FLOW).unwrap();
-    // An ICMP error repeats the headers that it is about: the packet's own come first, and its
-    // ports are not its own.
+    // An ICMP error quotes the headers of another packet. Its own headers come first, and the
+    // quoted ports do not belong to it.
     let first = |value: &String| value.split(',').next().unwrap_or_default().to_owned();
     let flow = |row: Vec<String>| {
         let mut row: Vec<String> = row.iter().map(first).collect();
@@ -42,7 +42,7 @@ fn flows(path: &Path) -> BTreeSet<Vec<String>> {
     rows.into_iter().map(flow).collect()
 }
 
-/// Replays into a file.
+/// Replays a capture to a file.
 fn replayed(
     scratch: &Scratch,
     arguments: &[&str],
@@ -55,7 +55,7 @@ fn replayed(
 }
 
 #[test]
-fn packets_bytes_and_flows_are_what_tshark_counts() {
+fn packet_byte_and_flow_counts_match_tshark() {
     if !require_tool("tshark") {
         return;
     }
@@ -84,7 +84,7 @@ fn packets_bytes_and_flows_are_what_tshark_counts() {
 }
 
 #[test]
-fn unique_addresses_make_new_flows_in_every_pass_with_valid_checksums() {
+fn unique_ip_creates_new_flows_in_every_pass_with_valid_checksums() {
     if !require_tool("tshark") {
         return;
     }
@@ -100,7 +100,7 @@ fn unique_addresses_make_new_flows_in_every_pass_with_valid_checksums() {
         assert_eq!(flows(&written).len(), PASSES * once, "{option}");
         assert_eq!(tshark::count(&written, BAD_CHECKSUM).unwrap(), 0, "{option}");
         assert_eq!(tshark::count(&written, "!ip && !ipv6").unwrap(), PASSES * not_ip, "{option}");
-        // Conversations stay conversations: the reverse of a flow that had one still has one.
+        // Both directions of a conversation stay together.
         let ports = |path: &Path| -> Vec<Vec<String>> {
             tshark::fields(path, "tcp", &["tcp.srcport", "tcp.dstport"]).unwrap()
         };
@@ -113,11 +113,11 @@ fn unique_addresses_make_new_flows_in_every_pass_with_valid_checksums() {
 }
 
 #[test]
-fn passes_that_share_addresses_are_equal_and_no_address_comes_back() {
+fn passes_with_shared_addresses_are_equal_and_addresses_do_not_repeat() {
     let scratch = Scratch::new().unwrap();
     let packets = traffic(10, 11);
     let path = write_capture(&scratch, "own.pcap", &packets);
-    // Which passes have the addresses of which iteration.
+    // Address iteration of each pass.
     let cases: [(&str, &[usize]); 3] =
         [("1", &[0, 1, 2, 3, 4, 5]), ("2", &[0, 0, 1, 1, 2, 2]), ("1.5", &[0, 0, 1, 2, 2, 3])];
     for (loops, iterations) in cases {
@@ -137,7 +137,7 @@ fn passes_that_share_addresses_are_equal_and_no_address_comes_back() {
 }
 
 #[test]
-fn only_the_packets_asked_for_are_sent() {
+fn only_selected_packets_are_sent() {
     let scratch = Scratch::new().unwrap();
     let packets = traffic(20, 12);
     let path = write_capture(&scratch, "own.pcap", &packets);

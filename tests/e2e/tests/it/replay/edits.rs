@@ -1,4 +1,4 @@
-//! Edits, as tshark sees the frames that were edited.
+//! Edits of frames, checked with tshark.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use wirestorm_testkit::{Scratch, tshark};
 
 struct Case {
     arguments: &'static [&'static str],
-    /// What the fields are for.
+    /// Display filter for the packets that have the field.
     filter: &'static str,
     field: &'static str,
-    /// The field after the edit, of what it was before.
+    /// Expected value of the field, from the value before the edit.
     edited: fn(&str) -> String,
 }
 
@@ -59,7 +59,7 @@ fn mapped(address: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Packets with a checksum that is wrong.
+/// Filter for packets with a wrong checksum.
 const BAD_CHECKSUM: &str =
     "ip.checksum.status == 0 || tcp.checksum.status == 0 || udp.checksum.status == 0";
 
@@ -68,7 +68,7 @@ fn column(path: &Path, filter: &str, field: &str) -> Vec<String> {
 }
 
 #[test]
-fn edited_fields_are_as_asked_and_checksums_stay_valid() {
+fn edits_change_the_fields_and_keep_checksums_valid() {
     if !can_run(&["clang", "tshark"]) {
         return;
     }
@@ -91,7 +91,7 @@ fn edited_fields_are_as_asked_and_checksums_stay_valid() {
     }
 }
 
-/// Replays into a file.
+/// Replays a capture with edits to a file.
 fn edited(scratch: &Scratch, arguments: &[&str], path: &Path) -> std::path::PathBuf {
     let written = scratch.file("written.pcap");
     let target = ["-w", written.to_str().unwrap(), path.to_str().unwrap()];
@@ -100,7 +100,7 @@ fn edited(scratch: &Scratch, arguments: &[&str], path: &Path) -> std::path::Path
 }
 
 #[test]
-fn vlan_tags_are_pushed_popped_and_set() {
+fn vlan_tags_are_added_removed_and_changed() {
     if !require_tool("tshark") {
         return;
     }
@@ -129,7 +129,7 @@ fn vlan_tags_are_pushed_popped_and_set() {
 }
 
 #[test]
-fn wrong_checksums_are_repaired_only_on_request() {
+fn wrong_checksums_are_fixed_only_on_request() {
     if !require_tool("tshark") {
         return;
     }
@@ -139,7 +139,7 @@ fn wrong_checksums_are_repaired_only_on_request() {
         |packet: &&mut Packet| packet.frame[12..14] == [0x08, 0x00] && packet.frame.len() > 60;
     let mut damaged = 0;
     for packet in packets.iter_mut().filter(is_plain_ipv4) {
-        // The IPv4 header's checksum.
+        // Checksum of the IPv4 header.
         packet.frame[24] ^= 0x55;
         damaged += 1;
     }
@@ -150,7 +150,7 @@ fn wrong_checksums_are_repaired_only_on_request() {
 }
 
 #[test]
-fn frames_over_the_mtu_are_cut_on_request_and_counted() {
+fn frames_over_the_mtu_are_truncated_on_request_and_counted() {
     if !can_run(&["clang", "tshark"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! Every frame that leaves is the one in the capture, byte by byte and in order.
+//! Sent frames equal those of the capture, byte by byte and in order.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use wirestorm_testkit::pcap::{self, Packet};
 use wirestorm_testkit::require::require_shared_captures;
 use wirestorm_testkit::{Scratch, tshark};
 
-/// The longest frame that the ordinary MTU of 1500 bytes allows.
+/// Longest frame for an MTU of 1500 bytes.
 const FRAME_MAX: usize = 1514;
 
-/// The longest with a VLAN tag, which comes on top (`packet_snd` of Linux'
+/// Longest frame with a VLAN tag, which Linux allows on top of the MTU (`packet_snd` of
 /// `net/packet/af_packet.c`).
 const TAGGED_FRAME_MAX: usize = 1518;
 
-/// Whether a link takes a frame.
+/// Whether a frame fits the MTU of a link.
 fn fits(frame: &[u8]) -> bool {
     let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     frame.len() <= if is_tagged { TAGGED_FRAME_MAX } else { FRAME_MAX }
 }
 
-/// Replays captures as one run and compares what arrives.
+/// Replays captures in one run and compares the received frames.
 fn check_backend(asked: &str, used: &[&str], captures: &[PathBuf]) {
     let lab = Lab::new().unwrap();
     let receiver = Receiver::start(&lab.b).unwrap();
@@ -77,27 +77,27 @@ fn shared_captures() -> Option<Vec<PathBuf>> {
 }
 
 #[test]
-fn af_packet_sends_the_captures_frames() {
+fn af_packet_sends_the_frames_of_the_capture() {
     check_backend_with_all_captures("af_packet", &["af_packet"]);
 }
 
 #[test]
-fn af_xdp_sends_the_captures_frames() {
+fn af_xdp_sends_the_frames_of_the_capture() {
     check_backend_with_all_captures("af_xdp", &["af_xdp"]);
 }
 
 #[test]
-fn xdp_sends_the_captures_frames() {
+fn xdp_sends_the_frames_of_the_capture() {
     check_backend_with_all_captures("xdp", &["xdp"]);
 }
 
 #[test]
-fn auto_sends_the_captures_frames() {
+fn auto_sends_the_frames_of_the_capture() {
     check_backend_with_all_captures("auto", &["af_packet", "af_xdp", "xdp"]);
 }
 
 #[test]
-fn every_backend_refuses_the_same_frames_over_the_mtu_and_says_so() {
+fn every_backend_rejects_and_reports_the_same_frames_over_the_mtu() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -105,8 +105,8 @@ fn every_backend_refuses_the_same_frames_over_the_mtu_and_says_so() {
     let sample = &traffic(1, 1)[0];
     let untagged: &[u8] = &[0x08, 0x00];
     let (customer, service) = (&[0x81, 0, 0, 7, 0x08, 0][..], &[0x88, 0xa8, 0, 7, 0x08, 0][..]);
-    // Tagged ones first: Linux gives them to packet sockets before untagged ones that arrived
-    // with them.
+    // Tagged frames first: Linux delivers them to packet sockets before untagged ones that arrived
+    // in the same batch.
     let fitting = [(service, 1518), (customer, 1518), (untagged, 1514)];
     let long = [(untagged, 1515), (untagged, 1518), (untagged, 1519), (untagged, 9000)];
     let packets: Vec<Packet> = fitting
@@ -143,7 +143,7 @@ fn every_backend_refuses_the_same_frames_over_the_mtu_and_says_so() {
 }
 
 #[test]
-fn write_keeps_the_captures_frames_and_their_distances() {
+fn write_keeps_frames_and_gaps_of_the_capture() {
     let scratch = Scratch::new().unwrap();
     let own = write_capture(&scratch, "own.pcap", &traffic(300, 1));
     let mut captures = vec![own];
@@ -162,7 +162,7 @@ fn write_keeps_the_captures_frames_and_their_distances() {
 }
 
 #[test]
-fn every_pass_of_a_loop_sends_all_frames_again() {
+fn every_pass_of_a_loop_sends_all_frames() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -184,7 +184,7 @@ fn every_pass_of_a_loop_sends_all_frames_again() {
 }
 
 #[test]
-fn workers_on_two_queues_send_the_same_frames_and_keep_each_flows_order() {
+fn workers_on_two_queues_send_the_same_frames_and_keep_flow_order() {
     if !can_run(&["tshark", "clang"]) {
         return;
     }
@@ -201,7 +201,7 @@ fn workers_on_two_queues_send_the_same_frames_and_keep_each_flows_order() {
         let outcome =
             replay(["-t", "--workers", "2", "--backend", backend, "-i", &port, path]).expect(0);
         let captured = receiver.finish(packets.len() as u64).unwrap();
-        // Also the in-kernel sender, with fewer CPUs than it wants: those that it has are shared.
+        // The in-kernel sender also works with fewer CPUs than workers, which then share them.
         let used = outcome.text("/ports/0/backend");
         assert!(backend == "auto" || used == backend, "{used} for {backend}: {outcome}");
         assert_eq!(outcome.number("/achieved/packets"), packets.len() as u64);
@@ -215,7 +215,7 @@ fn workers_on_two_queues_send_the_same_frames_and_keep_each_flows_order() {
     }
 }
 
-/// The packets of each flow, in order, as tshark tells flows apart.
+/// The packets of each flow in order, with flows identified by tshark.
 fn by_flow(path: &Path) -> BTreeMap<Vec<String>, Vec<Packet>> {
     let fields = [
         "vlan.id",

@@ -1,4 +1,4 @@
-//! Everything that a capture can come as is sent as the same frames.
+//! All supported capture formats result in the same frames.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::pcap::{self, Packet, Resolution};
 use wirestorm_testkit::require::require_tool;
 
-/// Replays into a file; what is in it then.
+/// Replays captures to a file; returns the run and the packets of the file.
 fn written(scratch: &Scratch, captures: &[PathBuf]) -> (Outcome, Vec<Packet>) {
     let path = scratch.file("written.pcap");
     let mut arguments = vec![Path::new("-w"), &path];
@@ -21,7 +21,7 @@ fn written(scratch: &Scratch, captures: &[PathBuf]) -> (Outcome, Vec<Packet>) {
     (outcome, packets)
 }
 
-/// Runs a tool that has to succeed; its standard output.
+/// Runs a tool that must succeed; returns its standard output.
 fn tool(command: &mut Command) -> Vec<u8> {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -100,7 +100,7 @@ fn compressed_files_and_standard_input() {
 }
 
 #[test]
-fn several_files_in_the_order_named_and_directories_in_the_order_of_names() {
+fn files_in_argument_order_and_directories_in_name_order() {
     let scratch = Scratch::new().unwrap();
     let folder = scratch.file("folder");
     std::fs::create_dir_all(folder.join("b")).unwrap();
@@ -121,8 +121,7 @@ fn several_files_in_the_order_named_and_directories_in_the_order_of_names() {
     assert_same_frames("by name", expected, frames(&found));
 }
 
-/// A link layer: its number, its name and the header that it puts before an IP packet of this
-/// Ethernet type.
+/// A link layer: its number, its name, and the header before an IP packet of this EtherType.
 type LinkLayer = (u32, &'static str, fn(u16) -> Vec<u8>);
 
 #[test]
@@ -139,7 +138,7 @@ fn other_link_layers_become_ethernet() {
             header.extend([0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 2, 1, 2, 3, 4, 5, 0, 0]);
             header
         }),
-        // Address families of the BSDs, in the file's byte order: 2 is IPv4, 30 IPv6.
+        // BSD address families in the file's byte order: 2 is IPv4, 30 is IPv6.
         (0, "NULL", |kind| vec![if kind == 0x0800 { 2 } else { 30 }, 0, 0, 0]),
     ];
     let scratch = Scratch::new().unwrap();
@@ -166,12 +165,12 @@ fn other_link_layers_become_ethernet() {
 }
 
 #[test]
-fn a_cooked_packet_keeps_its_senders_address() {
+fn cooked_packet_keeps_its_sender_address() {
     let scratch = Scratch::new().unwrap();
     let sample = &traffic(30, 8)[0];
     let kind = [sample.frame[12], sample.frame[13]];
     let own = [2, 1, 2, 3, 4, 5];
-    // What --write sends from where a record names nobody.
+    // Source address that --write uses if the record has none.
     let nobody = [2, 0, 0, 0, 0, 1];
     // Ethernet (1) and loopback (772).
     for (hardware, expected) in [([0, 1], own), ([3, 4], nobody)] {
@@ -191,13 +190,13 @@ fn a_cooked_packet_keeps_its_senders_address() {
 }
 
 #[test]
-fn edits_find_the_headers_behind_another_link_layers() {
+fn edits_find_the_headers_after_other_link_layers() {
     let scratch = Scratch::new().unwrap();
     let is_ipv4 = |packet: &&Packet| packet.frame[12..14] == [0x08, 0x00];
     let samples = traffic(30, 8);
     let sample = samples.iter().find(is_ipv4).unwrap();
     let sll = [0, 0, 0, 1, 0, 6, 2, 1, 2, 3, 4, 5, 0, 0, 0x08, 0x00];
-    // Juniper's header with an extension of two bytes, in front of an Ethernet frame.
+    // A Juniper header with an extension of two bytes before an Ethernet frame.
     let juniper = [0x4d, 0x47, 0x43, 0x81, 0, 2, 0xff, 0xff];
     for (link_type, frame) in
         [(113, [&sll, &sample.frame[14..]].concat()), (178, [&juniper, &sample.frame[..]].concat())]
@@ -213,7 +212,7 @@ fn edits_find_the_headers_behind_another_link_layers() {
         let expected = &sample.frame[14..];
         let mut packet = found[0].frame[14..].to_vec();
         assert_eq!(packet[8], 99, "{link_type}");
-        // The time to live and the header's checksum, and nothing else.
+        // Only TTL and header checksum may differ.
         packet[8] = expected[8];
         packet[10..12].copy_from_slice(&expected[10..12]);
         assert_eq!(packet, expected, "{link_type}");
@@ -221,7 +220,7 @@ fn edits_find_the_headers_behind_another_link_layers() {
 }
 
 #[test]
-fn wireless_captures_are_refused_with_words() {
+fn wireless_captures_are_rejected_with_a_reason() {
     let scratch = Scratch::new().unwrap();
     for link_type in [105, 127] {
         let path = scratch.file("wireless.pcap");

@@ -1,4 +1,4 @@
-//! What can go wrong with an interface, before and while frames are sent.
+//! Interface faults before and during a run.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn wait_for_frames(end: &End, more_than: u64) {
     }
 }
 
-/// What brings the sending end up.
+/// Command that brings the sending interface up.
 fn up_command(lab: &Lab) -> String {
     format!("ip -n {} link set veth0 up", lab.a.namespace().name())
 }
@@ -26,7 +26,7 @@ fn up_command(lab: &Lab) -> String {
 const BACKENDS: [&str; 3] = ["af_packet", "af_xdp", "xdp"];
 
 #[test]
-fn an_interface_that_is_down_is_refused_with_the_command_that_helps() {
+fn interface_that_is_down_is_rejected_with_the_command_to_bring_it_up() {
     if !can_run(&[]) {
         return;
     }
@@ -39,7 +39,7 @@ fn an_interface_that_is_down_is_refused_with_the_command_that_helps() {
 }
 
 #[test]
-fn a_peer_that_is_not_up_is_said() {
+fn missing_carrier_is_reported() {
     if !can_run(&[]) {
         return;
     }
@@ -56,7 +56,7 @@ fn a_peer_that_is_not_up_is_said() {
     }
 }
 
-/// Breaks the interface of an endless run, which must end with status 1 and its result.
+/// Breaks the interface during an endless run, which must end with status 1 and a result.
 fn check_fault(fault: fn(&Lab), words: fn(&Lab) -> String) {
     if !can_run(&["clang"]) {
         return;
@@ -83,14 +83,14 @@ fn check_fault(fault: fn(&Lab), words: fn(&Lab) -> String) {
             .iter()
             .map(|what| outcome.number(what))
             .sum();
-        assert_eq!(sum, taken, "{backend}: every frame is somewhere\n{outcome}");
+        assert_eq!(sum, taken, "{backend}: every frame is counted\n{outcome}");
         let errors = outcome.lines("/errors");
         assert!(errors.contains(&words(&lab)), "{backend}: {outcome}");
     }
 }
 
 #[test]
-fn an_interface_that_goes_down_ends_the_run_with_its_result() {
+fn interface_down_ends_the_run_with_a_result() {
     check_fault(
         |lab| lab.a.set_up(false).unwrap(),
         |lab| format!("{} went down; bring it up with: {}", lab.a.port(), up_command(lab)),
@@ -98,12 +98,12 @@ fn an_interface_that_goes_down_ends_the_run_with_its_result() {
 }
 
 #[test]
-fn an_interface_that_vanishes_ends_the_run_with_its_result() {
+fn removed_interface_ends_the_run_with_a_result() {
     check_fault(|lab| lab.a.delete_interface().unwrap(), |lab| format!("{} is gone", lab.a.port()));
 }
 
 #[test]
-fn an_interface_that_af_xdp_sends_on_is_refused_to_a_second_run_and_the_first_goes_on() {
+fn af_xdp_run_blocks_a_second_run_on_its_interface() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -127,7 +127,7 @@ fn an_interface_that_af_xdp_sends_on_is_refused_to_a_second_run_and_the_first_go
 }
 
 #[test]
-fn two_runs_by_af_packet_share_an_interface() {
+fn two_af_packet_runs_share_an_interface() {
     if !can_run(&[]) {
         return;
     }
@@ -147,7 +147,7 @@ fn two_runs_by_af_packet_share_an_interface() {
 }
 
 #[test]
-fn the_interface_with_the_default_route_is_refused_without_force() {
+fn interface_with_the_default_route_is_rejected_without_force() {
     if !can_run(&[]) {
         return;
     }
@@ -162,25 +162,25 @@ fn the_interface_with_the_default_route_is_refused_without_force() {
 }
 
 #[test]
-fn a_user_without_privilege_is_told_what_is_missing() {
+fn missing_privilege_is_reported() {
     check_without_privilege(&[("af_packet", &["CAP_NET_RAW"]), ("auto", &["CAP_NET_RAW"])]);
 }
 
 #[test]
-fn a_user_without_privilege_is_told_which_capabilities_bpf_needs() {
+fn missing_bpf_capabilities_are_listed() {
     check_without_privilege(&[
         ("af_xdp", &["CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF"]),
         ("xdp", &["CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON"]),
     ]);
 }
 
-/// Backends, and the capabilities that each must ask for.
+/// Backends, and the capabilities that each error must list.
 fn check_without_privilege(cases: &[(&str, &[&str])]) {
     if !can_run(&["setpriv"]) {
         return;
     }
     let lab = Lab::new().unwrap();
-    // Where a user without privilege can read: the build folder may be closed.
+    // A folder that an unprivileged user can read, unlike perhaps the build folder.
     let scratch = Scratch::new().unwrap();
     let path = write_capture(&scratch, "a.pcap", &traffic(1, 1));
     let binary = scratch.file("wirestorm");

@@ -1,5 +1,5 @@
-//! `wirestorm replay` as its users know it: command line, exit status, JSON result, and what
-//! tcpdump and tshark see at the other end.
+//! Tests of `wirestorm replay`: command line, exit status, JSON result, and frames as seen by
+//! tcpdump and tshark.
 
 mod bad_input;
 mod counts;

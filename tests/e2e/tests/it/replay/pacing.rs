@@ -1,5 +1,5 @@
-//! Counts are exact; time, by the kernel's stamps at the peer, is about right on a machine that
-//! does other things too.
+//! Pacing: counts are exact; times, from the kernel's time stamps at the peer, allow for a busy
+//! machine.
 
 use wirestorm_e2e::{Receiver, assert_same_frames, can_run, frames, replay, span, write_capture};
 use wirestorm_testkit::Scratch;
@@ -9,7 +9,7 @@ use wirestorm_testkit::sample::{FixedFrames, FixedOptions};
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Frames that are this far apart.
+/// Frames with a constant gap.
 fn spaced(count: u64, gap: u64) -> Vec<Packet> {
     let options = FixedOptions { packets: count, ..FixedOptions::default() };
     let frames = FixedFrames::new(options).enumerate();
@@ -21,16 +21,16 @@ fn spaced(count: u64, gap: u64) -> Vec<Packet> {
         .collect()
 }
 
-/// A machine that is busy with other things may make one run late, but not every run.
+/// Number of attempts: a busy machine may delay some runs.
 const ATTEMPTS_MAX: usize = 4;
 
 struct Case {
     arguments: &'static [&'static str],
-    /// Frames in the capture, and the nanoseconds between them.
+    /// Number of frames in the capture, and the gap between them in nanoseconds.
     capture: (u64, u64),
-    /// Frames that must arrive.
+    /// Number of frames that must arrive.
     sent: u64,
-    /// Milliseconds from the first arrival to the last.
+    /// Expected time from the first to the last arrival in milliseconds.
     expected_ms: f64,
 }
 
@@ -43,7 +43,7 @@ const fn case(
     Case { arguments, capture, sent, expected_ms }
 }
 
-/// The frames of [`FixedOptions`] are 60 bytes long.
+/// Frames of [`FixedOptions`] have 60 bytes.
 const FRAME_BITS: f64 = 480.0;
 
 const CASES: [Case; 12] = [
@@ -83,7 +83,7 @@ fn check_cases(backend: &str, cases: &[Case]) {
     }
 }
 
-/// Replays, compares the frames, and tells how long they took to arrive.
+/// Replays a case, compares the frames, and returns the time that they took to arrive.
 fn replayed_in_ms(backend: &str, case: &Case) -> f64 {
     let Case { arguments, capture: (count, gap), sent, .. } = case;
     let scratch = Scratch::new().unwrap();
@@ -104,22 +104,22 @@ fn replayed_in_ms(backend: &str, case: &Case) -> f64 {
 }
 
 #[test]
-fn af_packet_keeps_to_every_kind_of_pace() {
+fn af_packet_keeps_every_kind_of_pace() {
     check("af_packet");
 }
 
 #[test]
-fn af_xdp_keeps_to_every_kind_of_pace() {
+fn af_xdp_keeps_every_kind_of_pace() {
     check("af_xdp");
 }
 
 #[test]
-fn xdp_keeps_to_every_kind_of_pace() {
+fn xdp_keeps_every_kind_of_pace() {
     check("xdp");
 }
 
 #[test]
-fn passes_are_apart_by_the_delay_asked_for() {
+fn delay_between_passes_is_kept() {
     const DELAYED: [Case; 2] = [
         case(&["-x", "1", "--loop", "3", "--loopdelay-ms", "100"], (10, MILLISECOND), 30, 227.0),
         case(&["--pps", "1000", "--loop", "3", "--loopdelay-ms", "100"], (10, 1), 30, 227.0),
@@ -129,7 +129,7 @@ fn passes_are_apart_by_the_delay_asked_for() {
 }
 
 #[test]
-fn passes_are_apart_by_the_delay_asked_for_at_top_speed_too() {
+fn delay_between_passes_is_kept_at_top_speed() {
     const AT_TOP_SPEED: [Case; 1] =
         [case(&["-t", "--loop", "3", "--loopdelay-ms", "100"], (10, 1), 30, 200.0)];
     for backend in ["af_packet", "af_xdp", "xdp"] {
@@ -138,7 +138,7 @@ fn passes_are_apart_by_the_delay_asked_for_at_top_speed_too() {
 }
 
 #[test]
-fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
+fn delay_between_passes_is_not_a_shortfall() {
     if !can_run(&[]) {
         return;
     }
@@ -149,14 +149,14 @@ fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
     for rate in [["--pps", "1000"], ["--mbps", "0.48"]] {
         let passes = ["--loop", "3", "--loopdelay-ms", "100", "--tolerance", "20"];
         let target = ["-i", &port, path.to_str().unwrap()];
-        // A busy machine may make a run of 30 ms late, but not every one.
+        // A busy machine may delay some runs of 30 ms.
         let attempts =
             (0..ATTEMPTS_MAX).map(|_| replay(rate.into_iter().chain(passes).chain(target)));
         let outcome = attempts
             .reduce(|before, next| if before.status.success() { before } else { next })
             .expect("there are attempts")
             .expect(0);
-        // There is none after the last pass.
+        // There is no delay after the last pass.
         assert!((outcome.decimal("/times/paused_s") - 0.2).abs() < 1e-6, "{outcome}");
         assert!(outcome.decimal("/times/elapsed_s") > 0.2, "{outcome}");
         assert!(outcome.decimal("/achieved/pps") < 200.0, "{outcome}");
@@ -164,14 +164,14 @@ fn a_delay_between_passes_that_was_asked_for_is_no_shortfall() {
 }
 
 #[test]
-fn a_short_run_at_top_speed_took_as_long_as_the_peer_saw_it_take() {
+fn short_run_at_top_speed_reports_the_time_seen_by_the_peer() {
     if !can_run(&["clang"]) {
         return;
     }
     let scratch = Scratch::new().unwrap();
     let path = write_capture(&scratch, "spaced.pcap", &spaced(1500, 1));
     let lab = Lab::new().unwrap();
-    // The first runs may be right by chance.
+    // Repeat, since the first runs may be correct by chance.
     for _ in 0..5 {
         let receiver = Receiver::start(&lab.b).unwrap();
         let port = lab.a.port();
@@ -185,7 +185,7 @@ fn a_short_run_at_top_speed_took_as_long_as_the_peer_saw_it_take() {
 }
 
 #[test]
-fn a_duration_ends_the_run_with_as_many_frames_as_fit() {
+fn duration_ends_the_run() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -202,7 +202,7 @@ fn a_duration_ends_the_run_with_as_many_frames_as_fit() {
         let captured = receiver.finish(outcome.number("/achieved/packets")).unwrap();
         let count = captured.packets.len() as u64;
         assert_eq!(outcome.number("/achieved/packets"), count, "{backend}");
-        // A machine that is busy may move the schedule, which leaves fewer.
+        // A busy machine may shift the schedule, which reduces the number.
         assert!((50..=301).contains(&count), "{backend}: {count} frames");
         let took_ms = span(&captured.packets) as f64 / 1e6;
         assert!((40.0..=1_500.0).contains(&took_ms), "{backend}: {took_ms} ms");

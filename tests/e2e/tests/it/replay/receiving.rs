@@ -1,4 +1,4 @@
-//! `--rx` and `--verify` behind a router that loses and doubles what it is told to.
+//! `--rx` and `--verify` with a router that drops and duplicates frames by rule.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{Lab, LabOptions, RouterLab};
 use wirestorm_testkit::pcap::Packet;
 
-/// Passes every frame from `a` on to `b` as it is, except for what the rules of nftables do.
+/// Forwards every frame that arrives from `a` to `b` unchanged, except for nftables rules.
 fn wire_through(lab: &RouterLab, rules: &[&str]) {
     let router = &lab.router_a;
     let (from, to) = (router.interface(), lab.router_b.interface());
@@ -40,7 +40,7 @@ fn is_dns(packet: &Packet) -> bool {
 const DROP_DNS: &str = "meta protocol ip udp dport 53 drop";
 const DOUBLE_NTP: &str = "meta protocol ip udp dport 123 dup to OUT";
 
-/// Traffic without VLANs: a tag is not part of the packet any more where the rules look.
+/// Traffic without VLANs: the rules see a tag outside the packet.
 fn untagged(conversations: u64, seed: u64) -> Vec<Packet> {
     let packets = traffic(conversations, seed).into_iter();
     packets.filter(|packet| packet.frame[12..14] != [0x81, 0x00]).collect()
@@ -57,7 +57,7 @@ fn check(lab: &RouterLab, options: &[&str], packets: &[Packet]) -> Outcome {
 }
 
 #[test]
-fn what_arrives_is_counted_and_nothing_is_lost_on_a_plain_link() {
+fn plain_link_counts_all_frames_without_loss() {
     if !can_run(&[]) {
         return;
     }
@@ -98,7 +98,7 @@ fn what_arrives_is_counted_and_nothing_is_lost_on_a_plain_link() {
 }
 
 #[test]
-fn loss_is_counted_exactly_and_is_in_the_exit_status() {
+fn loss_is_counted_exactly_and_sets_the_exit_status() {
     if !can_run(&["nft"]) {
         return;
     }
@@ -120,7 +120,7 @@ fn loss_is_counted_exactly_and_is_in_the_exit_status() {
 }
 
 #[test]
-fn doubled_frames_are_counted_and_hide_no_loss() {
+fn duplicates_are_counted_and_do_not_hide_loss() {
     if !can_run(&["nft"]) {
         return;
     }
@@ -155,7 +155,7 @@ fn wait_for_frames(lab: &Lab) {
 }
 
 #[test]
-fn frames_of_others_are_counted_apart_with_verification() {
+fn verify_counts_frames_of_other_senders_as_unexpected() {
     if !can_run(&["tcpreplay"]) {
         return;
     }
@@ -179,7 +179,7 @@ fn frames_of_others_are_counted_apart_with_verification() {
 }
 
 #[test]
-fn frames_that_an_interruption_left_unsent_are_not_lost() {
+fn frames_unsent_after_an_interrupt_are_not_lost() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -202,7 +202,7 @@ fn frames_that_an_interruption_left_unsent_are_not_lost() {
         assert_eq!(outcome.number("/ports/1/rx/lost"), 0, "{backend}: {outcome}");
         assert_eq!(outcome.number("/ports/1/rx/verify/duplicated"), 0, "{backend}: {outcome}");
         if backend == "xdp" {
-            // As many as are due within the time that the ring is filled ahead.
+            // Unsent are the frames due within the time by which the ring is filled ahead.
             assert!(outcome.number("/achieved/unsent") > 0, "{outcome}");
         }
     }

@@ -1,4 +1,4 @@
-//! Signals end a run with its result, or suspend it.
+//! Signals that end or suspend a run.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ fn wait_for_frames(end: &End, more_than: u64) {
     }
 }
 
-/// Longer than a busy machine leaves a sender alone that has something to send.
+/// Longer than the pauses of a sender on a busy machine.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// Waits until nothing has arrived for as long as that.
+/// Waits until no frame arrives for that time; returns the number of frames.
 fn wait_for_silence(end: &End) -> u64 {
     let deadline = Instant::now() + PATIENCE;
     let (mut count, mut since) = (received(end), Instant::now());
@@ -40,7 +40,7 @@ fn wait_for_silence(end: &End) -> u64 {
 }
 
 #[test]
-fn an_interruption_prints_what_was_sent_so_far() {
+fn interrupt_ends_the_run_with_a_result() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -64,7 +64,7 @@ fn an_interruption_prints_what_was_sent_so_far() {
 }
 
 #[test]
-fn a_suspended_run_is_silent_until_it_is_continued() {
+fn suspended_run_sends_nothing_until_it_is_continued() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -83,7 +83,7 @@ fn a_suspended_run_is_silent_until_it_is_continued() {
         wait_for_frames(&lab.b, count + 20);
         running.signal(Signal::INT);
         let outcome = running.wait().expect(130);
-        // As long as the silence that was waited for, at least.
+        // At least as long as the silence above.
         let paused = outcome.decimal("/times/paused_s");
         assert!(paused > 0.8 * SILENCE.as_secs_f64(), "{backend}: {outcome}");
         assert_eq!(outcome.number("/achieved/packets"), received(&lab.b), "{backend}: {outcome}");

@@ -7,7 +7,7 @@ use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{CaptureOptions, Lab};
 use wirestorm_testkit::pcap::Packet;
 
-/// Two links; the first takes the client side.
+/// Two links; the first has the client side.
 struct Pair {
     client: Lab,
     server: Lab,
@@ -18,7 +18,7 @@ impl Pair {
         Self { client: Lab::new().unwrap(), server: Lab::new().unwrap() }
     }
 
-    /// Replays onto both; what arrived at the client side's peer and the server side's.
+    /// Replays to both interfaces; returns the frames received from the client and the server side.
     fn replay(&self, arguments: &[&str], expected: [usize; 2]) -> [Vec<Packet>; 2] {
         let bulk = CaptureOptions::bulk();
         let captures = [&self.client, &self.server].map(|lab| lab.b.capture_with(&bulk).unwrap());
@@ -33,7 +33,7 @@ impl Pair {
     }
 }
 
-/// The sides of the sample, by the role that its MAC addresses have in their second byte.
+/// Sides of the sample traffic, from the role in the second byte of its MAC addresses.
 fn sample_sides(packets: &[Packet]) -> [Vec<Packet>; 2] {
     let (client, server) = packets.iter().cloned().partition(|packet| packet.frame[7] == 1);
     [client, server]
@@ -44,7 +44,7 @@ fn without_arp(packets: Vec<Packet>) -> Vec<Packet> {
 }
 
 #[test]
-fn sides_decided_on_the_fly_are_those_of_clients_and_servers() {
+fn split_auto_finds_the_sides_of_clients_and_servers() {
     if !can_run(&[]) {
         return;
     }
@@ -67,7 +67,7 @@ fn sides_decided_on_the_fly_are_those_of_clients_and_servers() {
 }
 
 #[test]
-fn a_cache_of_tcpprep_sends_what_tcpreplay_sends() {
+fn tcpprep_cache_selects_the_same_sides_as_tcpreplay() {
     if !can_run(&["tcpprep"]) {
         return;
     }
@@ -81,7 +81,8 @@ fn a_cache_of_tcpprep_sends_what_tcpreplay_sends() {
     tcpprep.args(["--cidr=10.0.0.0/8,fd00::/16", "-i", path, "-o", cache]);
     let output = tcpprep.output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Independently of the cache: its rule, applied to addresses. What is not IP is a server's.
+    // Apply the cache's rule to addresses, independently of the cache. Frames without IP go to the
+    // server side.
     let is_client = |packet: &Packet| packet.frame[7] == 1 && packet.frame[12..14] != [0x08, 0x06];
     let (client, server): (Vec<Packet>, Vec<Packet>) = packets.iter().cloned().partition(is_client);
     let arrived = Pair::new().replay(&["-c", cache, path], [client.len(), server.len()]);
@@ -90,7 +91,7 @@ fn a_cache_of_tcpprep_sends_what_tcpreplay_sends() {
 }
 
 #[test]
-fn two_files_are_the_two_sides() {
+fn two_files_provide_the_two_sides() {
     if !can_run(&[]) {
         return;
     }
@@ -124,7 +125,7 @@ fn mac_addresses_differ_by_side() {
 }
 
 #[test]
-fn one_interface_cannot_be_both() {
+fn one_interface_cannot_have_both_sides() {
     if !can_run(&[]) {
         return;
     }

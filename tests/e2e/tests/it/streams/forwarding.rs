@@ -1,5 +1,4 @@
-//! Measured flows through devices of the kernel's: what is reported of each flow is what the
-//! device's own counters say.
+//! Measured flows through Linux network devices: the results match the counters of the device.
 
 use std::process::Command;
 
@@ -8,7 +7,7 @@ use wirestorm_e2e::{Outcome, can_run, run_command, wirestorm};
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::net::{End, LabOptions, RouterLab};
 
-/// Frames of a flow where a test says nothing else.
+/// Default number of frames of a flow.
 const FRAMES: u64 = 2_000;
 
 /// A device between two ends.
@@ -18,7 +17,7 @@ struct Device {
 }
 
 impl Device {
-    /// A router, or what a test makes of it.
+    /// A router, or a device that a test configures.
     fn new() -> Self {
         Self::with(&LabOptions::default())
     }
@@ -32,7 +31,7 @@ impl Device {
         self.lab.router_a.namespace().ip(lines).unwrap();
     }
 
-    /// Joins interfaces of the device by a bridge, which sends nothing of its own.
+    /// Joins interfaces of the device with a bridge that sends no frames of its own.
     fn bridge(&self, ports: [&str; 2]) {
         let quiet = "stp_state 0 forward_delay 0 mcast_snooping 0";
         self.ip(&[
@@ -50,8 +49,8 @@ impl Device {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Makes a table with a chain at a hook, and a counter for each rule that it has in the place
-    /// of `COUNT`: `count0`, `count1`, ...
+    /// Creates a table with a chain at a hook. Each rule gets a counter in place of `COUNT`:
+    /// `count0`, `count1`, ...
     fn nft(&self, family: &str, hook: &str, rules: &[&str]) {
         let nft = |line: String| self.tool("nft", &line);
         nft(format!("add table {family} witness"));
@@ -63,7 +62,7 @@ impl Device {
         }
     }
 
-    /// What the counter of a rule has counted.
+    /// Value of the counter of a rule.
     fn count(&self, family: &str, number: usize) -> u64 {
         let text = self.tool("nft", &format!("-j list counter {family} witness count{number}"));
         let document: Value = serde_json::from_str(&text).unwrap();
@@ -71,12 +70,12 @@ impl Device {
         found.filter_map(|it| it["counter"]["packets"].as_u64()).next().unwrap()
     }
 
-    /// A flow to the router that is to be forwarded to `b`.
+    /// A flow to the router's MAC address, for forwarding to `b`.
     fn flow(&self) -> String {
         self.flow_to(&self.lab.router_a)
     }
 
-    /// A flow in frames to this interface, in packets to `b`.
+    /// A flow with this interface's MAC address and the IP address of `b`.
     fn flow_to(&self, next: &End) -> String {
         let (source, next) = (mac(&self.lab.a), mac(next));
         let target = self.lab.b.ipv4();
@@ -121,13 +120,13 @@ fn mac(end: &End) -> String {
     bytes.join(":")
 }
 
-/// A number that was measured of a flow.
+/// A measured value of a flow.
 #[track_caller]
 fn measured(outcome: &Outcome, flow: usize, what: &str) -> u64 {
     outcome.number(&format!("/flows/{flow}/measured/0/{what}"))
 }
 
-/// Checks that all frames of the first flow arrived once, in order, as they had left.
+/// Checks that all frames of the first flow arrived once, in order and unchanged.
 #[track_caller]
 fn assert_whole(outcome: &Outcome, frames: u64) {
     assert_eq!(outcome.number("/flows/0/packets"), frames, "{outcome}");
@@ -142,7 +141,7 @@ fn assert_whole(outcome: &Outcome, frames: u64) {
 }
 
 #[test]
-fn a_router_forwards_all_that_it_says_it_does() {
+fn router_forwards_as_many_frames_as_it_counts() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -156,7 +155,7 @@ fn a_router_forwards_all_that_it_says_it_does() {
 }
 
 #[test]
-fn what_several_workers_send_through_a_router_is_one_flow() {
+fn frames_of_several_workers_through_a_router_are_one_flow() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
@@ -172,7 +171,7 @@ fn what_several_workers_send_through_a_router_is_one_flow() {
 }
 
 #[test]
-fn a_router_forwards_ipv6_as_well() {
+fn router_forwards_ipv6() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
@@ -192,14 +191,14 @@ fn a_router_forwards_ipv6_as_well() {
 }
 
 #[test]
-fn what_a_router_drops_is_lost_and_nothing_else() {
+fn only_frames_dropped_by_the_router_are_lost() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
     let device = Device::new();
     let rules = ["udp dport 7001 COUNT drop", "numgen random mod 10 < 1 COUNT drop"];
     device.nft("ip", "type filter hook forward priority 0", &rules);
-    // A second flow, which no rule is for, has a name, a port and so a loss of its own.
+    // A second flow without rules has its own name, port and loss.
     let flow = device.flow();
     let other = flow.replace("measured", "other").replace("[7000, 7001, 7002, 7003]", "[9000]");
     let outcome = device.run(&format!("{}{other}", flow.replace("5kpps", "4kpps")));
@@ -220,7 +219,7 @@ fn what_a_router_drops_is_lost_and_nothing_else() {
 }
 
 #[test]
-fn what_a_device_repeats_and_damages_is_told_by_number() {
+fn duplicated_and_damaged_frames_are_counted_exactly() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
@@ -229,7 +228,7 @@ fn what_a_device_repeats_and_damages_is_told_by_number() {
     let dup = format!("udp dport 7002 COUNT dup to {to}");
     let hook = format!("type filter hook ingress device {from} priority 0");
     device.nft("netdev", &hook, &[&dup]);
-    // The ninth and tenth byte of the payload, which were 8 and 9.
+    // Change bytes 9 and 10 of the payload, which are 8 and 9.
     let damage = ["udp dport 7003 @th,128,16 set 0xdead COUNT"];
     device.nft("ip", "type filter hook forward priority 0", &damage);
     let outcome = device.run(&device.flow());
@@ -242,7 +241,7 @@ fn what_a_device_repeats_and_damages_is_told_by_number() {
 }
 
 #[test]
-fn what_nat_gives_new_addresses_is_still_known() {
+fn flows_are_measured_through_nat() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
@@ -254,13 +253,13 @@ fn what_nat_gives_new_addresses_is_still_known() {
     device.nft("netdev", &hook, &[&translated, "COUNT"]);
     let outcome = device.run(&device.flow());
     assert_whole(&outcome, FRAMES);
-    // One count for each connection, then one for each packet.
+    // The first counter counts connections, the second one packets.
     assert_eq!(device.count("ip", 0), 1_000);
     assert_eq!([0, 1].map(|rule| device.count("netdev", rule)), [FRAMES; 2]);
 }
 
 #[test]
-fn a_bridge_loses_what_it_says_it_does() {
+fn loss_matches_the_drop_counter_of_a_bridge() {
     if !can_run(&["clang", "nft"]) {
         return;
     }
@@ -280,7 +279,7 @@ fn a_bridge_loses_what_it_says_it_does() {
 }
 
 #[test]
-fn a_tunnel_may_be_put_around_a_measured_frame() {
+fn measured_frames_may_arrive_in_a_tunnel() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -293,14 +292,14 @@ fn a_tunnel_may_be_put_around_a_measured_frame() {
     device.bridge(["veth1", "vx0"]);
     let outcome = device.run(&device.flow_to(&device.lab.b));
     assert_whole(&outcome, FRAMES);
-    // Ethernet, IPv4, UDP and VXLAN around 128 bytes.
+    // Ethernet, IPv4, UDP and VXLAN headers around 128 bytes.
     assert_eq!(measured(&outcome, 0, "received_bytes"), FRAMES * (128 + 50), "{outcome}");
     let tunnel = device.lab.router_a.namespace().counters("vx0").unwrap();
     assert_eq!((tunnel.tx_packets, tunnel.tx_errors), (FRAMES, 0));
 }
 
 #[test]
-fn a_tunnel_may_be_taken_off_a_measured_frame() {
+fn measured_frames_may_be_sent_in_a_tunnel() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -329,12 +328,12 @@ fn a_tunnel_may_be_taken_off_a_measured_frame() {
 }
 
 #[test]
-fn two_flows_through_a_shaper_share_its_rate() {
+fn two_flows_share_the_rate_of_a_shaper() {
     if !can_run(&["clang", "tc"]) {
         return;
     }
     const RATE: f64 = 10e6;
-    // A machine that is taken away for longer than its burst lasts would shape to less.
+    // A burst bridges times when the machine does not run the shaper.
     const BURST: f64 = 64e3;
     let device = Device::new();
     let to = device.lab.router_b.interface();
@@ -363,7 +362,7 @@ fn two_flows_through_a_shaper_share_its_rate() {
     let bits = sum("received_bytes") as f64 * 8.0;
     assert!(bits <= RATE * seconds + 8.0 * BURST * 1.1, "{bits} bits in {seconds} s\n{outcome}");
     assert!(bits >= 0.8 * RATE * seconds, "{bits} bits in {seconds} s\n{outcome}");
-    // Frames wait in the queue: a delay of up to that of 32 kB, and far above that of a wire.
+    // Frames wait in the queue: the delay is at most that of 32 kB, and far above that of a veth.
     let median = outcome.number("/flows/1/measured/0/delay/p50_ns") as f64 / 1e9;
     assert!((0.01..0.2).contains(&median), "{median} s\n{outcome}");
 }

@@ -1,4 +1,4 @@
-//! An interface as a host of its own: `wirestorm ping` and `wirestorm capture`.
+//! A port that acts as a host: `wirestorm ping` and `wirestorm capture`.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use wirestorm_testkit::{Scratch, tshark};
 /// Addresses that the kernel at the sending end does not have.
 const OWN: [&str; 4] = ["--address", "198.51.100.77/24", "--address", "2001:db8:77::77/64"];
 
-/// A lab whose other end is a Linux host with addresses in the same networks, and one behind it.
+/// A lab with a Linux host at the other end, with addresses in the same networks and one behind it.
 fn lab() -> Lab {
     let options = LabOptions { ipv6: true, ..LabOptions::default() };
     let lab = Lab::with(&options).unwrap();
@@ -30,7 +30,7 @@ fn ping(lab: &Lab, target: &str, more: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_linux_host_answers_pings() {
+fn linux_host_answers_pings() {
     if !can_run(&[]) {
         return;
     }
@@ -48,7 +48,7 @@ fn a_linux_host_answers_pings() {
         assert_eq!(outcome.text("/next_hop"), mac);
         assert!(outcome.number("/min_ns") > 0);
     }
-    // In fragments, there and back.
+    // In fragments in both directions.
     for target in ["198.51.100.2", "2001:db8:77::2"] {
         let outcome = ping(&lab, target, &["--count", "3", "--size", "20000"]).expect(0);
         assert_eq!((outcome.number("/sent"), outcome.number("/received")), (3, 3), "{outcome}");
@@ -56,7 +56,7 @@ fn a_linux_host_answers_pings() {
 }
 
 #[test]
-fn a_linux_host_finds_it_and_is_answered() {
+fn linux_host_resolves_and_pings_the_port() {
     if !can_run(&["ping"]) {
         return;
     }
@@ -65,7 +65,7 @@ fn a_linux_host_finds_it_and_is_answered() {
     command.args(["ping", "--interface", &lab.a.port(), "--interval", "50ms", "--count", "1000"]);
     let host = start_command(command.args(OWN).arg("198.51.100.2"));
     for address in ["198.51.100.77", "2001:db8:77::77"] {
-        // The first request may come before the host is there.
+        // The first request may come before the port is open.
         let arguments = ["-c", "3", "-i", "0.2", "-W", "5", address];
         let found = lab.b.command("ping").args(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&found.stdout);
@@ -80,13 +80,13 @@ fn a_linux_host_finds_it_and_is_answered() {
 }
 
 #[test]
-fn who_does_not_answer_is_told_from_where_no_way_leads() {
+fn unanswered_arp_and_missing_route_are_different_errors() {
     if !can_run(&[]) {
         return;
     }
     let lab = lab();
     ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not tell", "by ARP"]);
-    ping(&lab, "192.0.2.1", &[]).refused(2, &["no way to 192.0.2.1", "198.51.100.77/24"]);
+    ping(&lab, "192.0.2.1", &[]).refused(2, &["no route to 192.0.2.1", "198.51.100.77/24"]);
     let mut command = Command::new(wirestorm());
     command.args([
         "ping",
@@ -100,7 +100,7 @@ fn who_does_not_answer_is_told_from_where_no_way_leads() {
 }
 
 #[test]
-fn a_capture_has_what_the_filter_lets_through() {
+fn capture_contains_only_frames_that_match_the_filter() {
     if !can_run(&["tcpdump", "tshark"]) {
         return;
     }
@@ -117,7 +117,8 @@ fn a_capture_has_what_the_filter_lets_through() {
         "20",
     ]);
     let capture = start_command(command.arg("--write").arg(&path));
-    // What is sent before the socket is open is not captured; sent on until it has enough.
+    // Frames sent before the socket is open are not captured, so keep sending until there are
+    // enough.
     let send = |more: &[&str]| {
         let mut command = Command::new(wirestorm());
         command.args(["send", "--tx", &lab.a.port(), "--rate", "200pps", "--packets", "40"]);
@@ -137,7 +138,7 @@ fn a_capture_has_what_the_filter_lets_through() {
 }
 
 #[test]
-fn ports_of_a_run_are_hosts_and_find_their_next_hop() {
+fn ports_of_a_run_answer_arp_and_resolve_their_next_hop() {
     if !can_run(&["clang", "ping"]) {
         return;
     }
@@ -171,17 +172,17 @@ flows:
     let mut command = Command::new(wirestorm());
     command.arg("run").arg(&plan).args(["--duration", "3s", "--json", "-"]);
     let running = start_command(&mut command);
-    // While frames are measured at a port, Linux finds it and is answered.
+    // During a measurement, Linux resolves the port and gets ping replies.
     let arguments = ["-c", "2", "-i", "0.2", "-W", "5", "203.0.113.5"];
     let found = lab.a.command("ping").args(arguments).output().unwrap();
     assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
-    // And what answers it where it asks from that port.
+    // Linux at the receiving end gets replies to its own pings.
     for address in ["198.51.100.77", "2001:db8:77::77"] {
         let found = lab.b.command("ping").args(["-c", "1", "-W", "5", address]).output().unwrap();
         assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
     }
     let outcome = running.wait();
-    // How many were sent is up to the machine's load; all arrive.
+    // The number of frames depends on the machine's load; all arrive.
     for flow in 0..2 {
         let sent = outcome.number(&format!("/flows/{flow}/packets"));
         let received = outcome.number(&format!("/flows/{flow}/measured/0/received"));
@@ -192,7 +193,7 @@ flows:
     let nobody = text.replace("gateway: 198.51.100.2", "gateway: 198.51.100.200");
     std::fs::write(&plan, nobody).unwrap();
     run_command(Command::new(wirestorm()).arg("run").arg(&plan))
-        .refused(2, &["198.51.100.200 did not tell its Ethernet address"]);
+        .refused(2, &["198.51.100.200 did not answer"]);
     let no_ip =
         text.replace("{ipv4: {src: 198.51.100.77", "{vlan: {id: 7}}, {ipv4: {src: 198.51.100.77");
     std::fs::write(&plan, no_ip).unwrap();

@@ -1,4 +1,4 @@
-//! Flows that carry signatures: what is reported of them, and that nothing else minds.
+//! Flows with signatures: their results, and compatibility with other receivers.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use wirestorm_testkit::{Scratch, tshark};
 
 use super::{plan, run_on};
 
-/// One flow whose ports and payload differ, one of an IMIX, and one that is not measured.
+/// One flow with varying ports and payload, one with IMIX sizes, and one that is not measured.
 const FLOWS: &str = "
   - name: voice
     tx: a
@@ -40,7 +40,7 @@ const FLOWS: &str = "
 ";
 
 #[test]
-fn each_flow_is_measured_by_itself() {
+fn each_flow_is_measured_separately() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -59,7 +59,7 @@ fn each_flow_is_measured_by_itself() {
             assert_eq!(number("measured/0/stale"), 0);
             assert_eq!(number("measured/0/delay/count"), packets);
             assert_eq!(number("measured/0/ipdv/count"), packets - 1);
-            // The clocks are one, and a frame does not arrive before it leaves.
+            // Both ends have one clock, and a frame cannot arrive before it leaves.
             assert!(outcome.decimal(&format!("/flows/{flow}/measured/0/delay/min_ns")) > 0.0);
             let least = outcome.decimal(&format!("/flows/{flow}/measured/0/delay/min_ns"));
             let greatest = outcome.decimal(&format!("/flows/{flow}/measured/0/delay/max_ns"));
@@ -74,7 +74,7 @@ fn each_flow_is_measured_by_itself() {
         let mixed = outcome.result().pointer("/flows/1/measured/0/corrupt").unwrap();
         assert!(mixed.is_null(), "frames of several lengths are not compared");
         assert!(outcome.result().pointer("/flows/2/lost").unwrap().is_null());
-        // What else arrives is the kernel's: neighbour discovery, multicast reports.
+        // Other frames come from the kernel: neighbour discovery, multicast reports.
         assert!(outcome.number("/ports/1/rx/unsigned") >= 200, "{outcome}");
         assert_eq!(outcome.number("/ports/1/rx/wrong_port"), 0);
         let stamped = if backend == "xdp" { "xdp" } else { "process" };
@@ -96,13 +96,13 @@ fn workers_share_a_measured_flow() {
         let number = |field: &str| outcome.number(&format!("/flows/{flow}/{field}"));
         assert_eq!((number("lost"), number("measured/0/received")), (0, packets), "{outcome}");
         assert_eq!(number("measured/0/delay/count"), packets);
-        // Each worker's frames have an order of their own.
+        // Each worker's frames have their own order.
         assert_eq!(number("measured/0/reordered"), 0, "{outcome}");
         assert_eq!(number("measured/0/ipdv/count"), packets - 2);
     }
 }
 
-/// Frames in two VLANs in turn, and one in another within a third.
+/// Frames in two VLANs round robin, and one in another VLAN inside a third.
 const TAGGED: &str = "
   - name: turns
     tx: a
@@ -127,7 +127,7 @@ const TAGGED: &str = "
 ";
 
 #[test]
-fn arrivals_are_counted_by_their_tags_where_that_is_asked_for() {
+fn frames_are_counted_by_vlan_tags_on_request() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -151,7 +151,7 @@ fn arrivals_are_counted_by_their_tags_where_that_is_asked_for() {
     assert!(tags.as_array().is_some_and(Vec::is_empty), "{tags}");
 }
 
-/// Runs a plan without a receiver of ours, captures, and returns the capture.
+/// Runs a plan without a receiving port; returns a capture of its frames.
 fn captured(lab: &Lab, plan: &Path, backend: &str, packets: u64) -> Captured {
     let receiver = Receiver::start(&lab.b).unwrap();
     let text = std::fs::read_to_string(plan).unwrap().replace("    rx: b\n", "");
@@ -165,7 +165,7 @@ fn captured(lab: &Lab, plan: &Path, backend: &str, packets: u64) -> Captured {
 }
 
 #[test]
-fn no_checksum_minds_the_time_of_departure() {
+fn checksums_stay_valid_with_departure_times() {
     if !can_run(&["clang", "tshark"]) {
         return;
     }
@@ -197,7 +197,7 @@ fn no_checksum_minds_the_time_of_departure() {
 }
 
 #[test]
-fn orders_are_followed_while_flows_are_sent() {
+fn control_commands_take_effect_during_a_run() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -218,18 +218,18 @@ fn orders_are_followed_while_flows_are_sent() {
     let arguments = ["--control", &orders, "--duration", "1s", "--backend", "af_packet"];
     let outcome = run_on(&lab, &plan, &arguments);
     let packets = |flow: usize| outcome.number(&format!("/flows/{flow}/packets"));
-    // Orders take effect after 25 ms.
+    // Commands take effect after 25 ms.
     assert!(packets(0) < 500 && packets(1) < 500, "{outcome}");
     assert!(packets(2) > 500, "{outcome}");
     assert!(packets(3) < 500 && packets(3) > 5, "{outcome}");
-    // They did what they were told, though it was not the plan's rate.
+    // Flows with changed rates report no rate error.
     let errors = (1..4).map(|flow| &outcome.result()["flows"][flow]["rate_error_ppm"]);
     assert!(errors.into_iter().all(serde_json::Value::is_null), "{outcome}");
     assert!(outcome.messages.contains("line 5: found \"faster slower\", expected"), "{outcome}");
 }
 
 #[test]
-fn a_multiplier_says_what_all_flows_send_together() {
+fn multiplier_scales_the_total_rate_of_all_flows() {
     if !can_run(&["clang"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! `wirestorm run`, `send`, `sim` and `frames` as their users know them.
+//! Tests of `wirestorm run`, `send`, `sim` and `frames`.
 
 mod forwarding;
 mod host;
@@ -16,7 +16,7 @@ use wirestorm_testkit::pcap::{self, Packet};
 use wirestorm_testkit::require::{require_tool, skip};
 use wirestorm_testkit::{Scratch, tshark};
 
-/// A flow whose addresses, ports and lengths differ from frame to frame.
+/// A flow with varying addresses, ports and lengths.
 const VARIED: &str = "
   - name: varied
     tx: a
@@ -34,7 +34,7 @@ fn wirestorm_with<S: AsRef<Path>>(arguments: &[S]) -> Outcome {
     run_command(Command::new(wirestorm()).args(arguments.iter().map(AsRef::as_ref)))
 }
 
-/// A plan of these flows, from port a to port b.
+/// Writes a plan with these flows from port a to port b.
 fn plan(scratch: &Scratch, flows: &str) -> PathBuf {
     let path = scratch.file("plan.yaml");
     let text = format!("ports:\n  - name: a\n    speed: 10G\n  - name: b\nflows:{flows}");
@@ -42,7 +42,7 @@ fn plan(scratch: &Scratch, flows: &str) -> PathBuf {
     path
 }
 
-/// What the simulator writes for a plan.
+/// Simulates a plan; returns its frames.
 fn simulated(scratch: &Scratch, plan: &Path, packets: &str) -> Vec<Packet> {
     let output = scratch.file("sim.pcap");
     let arguments =
@@ -59,7 +59,7 @@ fn run_on(lab: &Lab, plan: &Path, more: &[&str]) -> Outcome {
 }
 
 #[test]
-fn what_is_simulated_is_right_to_others() {
+fn tshark_accepts_simulated_frames() {
     if !require_tool("tshark") {
         return;
     }
@@ -77,7 +77,7 @@ fn what_is_simulated_is_right_to_others() {
         assert_eq!(fields[1], ["40000", "40001"][round]);
         assert_eq!(fields[2], (60 + number % 208 * 7).to_string());
     }
-    // 20,000 frames a second are 50 us apart, exactly.
+    // 20,000 frames a second are exactly 50 us apart.
     let start = packets[0].time;
     for (number, packet) in packets.iter().enumerate() {
         assert_eq!(packet.time - start, number as u64 * 50_000);
@@ -85,12 +85,12 @@ fn what_is_simulated_is_right_to_others() {
 }
 
 #[test]
-fn what_is_sent_is_what_is_simulated() {
+fn sent_frames_equal_simulated_frames() {
     if !can_run(&["clang"]) {
         return;
     }
     let scratch = Scratch::new().unwrap();
-    // At a rate that a busy machine keeps up with.
+    // A rate that a busy machine keeps.
     let plan = plan(&scratch, &VARIED.replace("20kpps", "2kpps"));
     let expected = simulated(&scratch, &plan, "100000");
     for backend in ["af_packet", "af_xdp", "xdp"] {
@@ -105,7 +105,7 @@ fn what_is_sent_is_what_is_simulated() {
     }
 }
 
-/// As the plan says, but nobody counts at the other end, where a capture runs.
+/// Runs the plan without a receiving port at the other end, where a capture runs.
 fn run_on_without_rx(lab: &Lab, scratch: &Scratch, backend: &str) -> Outcome {
     let text = std::fs::read_to_string(scratch.file("plan.yaml")).unwrap();
     let path = scratch.file("without-rx.yaml");
@@ -117,7 +117,7 @@ fn run_on_without_rx(lab: &Lab, scratch: &Scratch, backend: &str) -> Outcome {
 }
 
 #[test]
-fn two_workers_send_what_one_would() {
+fn two_workers_send_the_same_frames_as_one() {
     if !can_run(&[]) {
         return;
     }
@@ -138,7 +138,7 @@ fn two_workers_send_what_one_would() {
 }
 
 #[test]
-fn what_arrives_is_counted() {
+fn received_frames_are_counted() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -152,7 +152,7 @@ fn what_arrives_is_counted() {
 }
 
 #[test]
-fn one_line_sends_the_everyday_flow() {
+fn send_command_sends_a_flow_from_options() {
     if !can_run(&["tshark"]) {
         return;
     }
@@ -179,7 +179,7 @@ fn one_line_sends_the_everyday_flow() {
 }
 
 #[test]
-fn a_rate_is_judged_over_the_time_that_its_flow_had() {
+fn rate_is_computed_over_the_active_time_of_a_flow() {
     let scratch = Scratch::new().unwrap();
     let flow = |name: &str, more: &str| {
         format!("  - {{name: {name}, tx: a, packet: [{{ethernet: }}], rate: 10pps{more}}}\n")
@@ -198,19 +198,19 @@ fn a_rate_is_judged_over_the_time_that_its_flow_had() {
         |flow: usize| outcome.result().pointer(&format!("/flows/{flow}/rate_error_ppm")).cloned();
     let off = |flow: usize| off(flow).map(|it| it.as_f64().map(|ppm| ppm / 1e6));
     for flow in 0..4 {
-        // Not more than was asked for, because the last frame left before the end.
+        // Not above the target, since the last frame left before the end.
         assert!(off(flow).flatten().unwrap() <= 0.001, "{flow}: {outcome}");
     }
-    // Its five frames had the time behind the delay, not all of it.
+    // The time of its five frames excludes the start delay.
     let whole = outcome.decimal("/times/elapsed_s");
     assert!(off(2).flatten().unwrap() > 0.6 / whole - 1.0, "{outcome}");
     assert_eq!(off(4), Some(None), "{outcome}");
 }
 
 #[test]
-fn a_rate_that_cannot_be_sent_ends_with_its_time() {
+fn unreachable_rate_ends_at_the_duration() {
     let scratch = Scratch::new().unwrap();
-    // Ten times what the fastest machine sends.
+    // Ten times the rate of the fastest machine.
     let flow = "\n  - {name: f, tx: a, packet: [{ethernet: }], rate: 100Mpps, duration: 500ms}\n";
     let plan = plan(&scratch, flow).display().to_string();
     let lab = Lab::new().unwrap();
@@ -222,14 +222,14 @@ fn a_rate_that_cannot_be_sent_ends_with_its_time() {
         let outcome = run_command(&mut command);
         assert_eq!(outcome.status.code(), Some(3), "{outcome}");
         let elapsed = outcome.decimal("/times/elapsed_s");
-        // All of them would take more than half a minute.
+        // Sending all frames would take more than half a minute.
         assert!((0.5..20.0).contains(&elapsed), "{outcome}");
         assert!(outcome.number("/flows/0/packets") < 50_000_000, "{outcome}");
     }
 }
 
 #[test]
-fn flows_last_for_their_times_however_their_frames_leave() {
+fn flows_keep_their_durations_for_all_departure_modes() {
     let scratch = Scratch::new().unwrap();
     let flow = |id: char, name: &str, rest: &str| {
         let packet = format!("packet: [{{ethernet: {{src: 02:00:00:00:00:0{id}}}}}]");
@@ -244,16 +244,17 @@ fn flows_last_for_their_times_however_their_frames_leave() {
     let outcome = run_on(&lab, &plan, &[]);
     let packets = |flow: usize| outcome.number(&format!("/flows/{flow}/packets"));
     assert!(packets(0) > 1_000 && packets(3) == 5, "{outcome}");
-    // What is drawn is the same each time.
+    // Random departures are the same in each run.
     assert!((9_500..10_500).contains(&packets(1)), "{outcome}");
     assert!((3_200..3_700).contains(&packets(2)), "{outcome}");
-    // Once no frame without a due time is left, the port keeps the times, and all is one record.
+    // After the last frame without due time, the port keeps the times; there is one record for all
+    // frames.
     assert!(outcome.decimal("/flows/1/pps") < 11_000.0, "{outcome}");
     assert!(outcome.number("/ports/0/tx/departures/gaps/count") > 13_000, "{outcome}");
 }
 
 #[test]
-fn frames_are_shown_and_not_sent() {
+fn frames_command_prints_frames_without_sending() {
     let scratch = Scratch::new().unwrap();
     let plan = plan(&scratch, VARIED);
     let shown =
@@ -264,7 +265,7 @@ fn frames_are_shown_and_not_sent() {
 }
 
 #[test]
-fn addresses_that_only_a_run_finds_out_are_told_of() {
+fn unresolved_auto_addresses_are_reported() {
     let scratch = Scratch::new().unwrap();
     let known = plan(&scratch, VARIED);
     let output = scratch.file("sim.pcap");
@@ -283,7 +284,7 @@ fn addresses_that_only_a_run_finds_out_are_told_of() {
     assert!(!shown.output.contains("ethernet.src"), "{shown}");
 }
 
-/// A flow out of a capture that lies beside the plan.
+/// A flow from a capture that is stored beside the plan.
 const CAPTURED: &str = "
   - name: captured
     tx: a
@@ -299,7 +300,7 @@ const CAPTURED: &str = "
 ";
 
 #[test]
-fn frames_out_of_captures_are_right_to_others() {
+fn tshark_accepts_frames_from_captures() {
     if !require_tool("tshark") {
         return;
     }
@@ -308,7 +309,7 @@ fn frames_out_of_captures_are_right_to_others() {
     simulated(&scratch, &varied, "2");
     std::fs::rename(scratch.file("sim.pcap"), scratch.file("seen.pcap")).unwrap();
     let seen = pcap::read(&scratch.file("seen.pcap")).unwrap().remove(1).frame;
-    // Named from where the plan is, wherever the command runs.
+    // The path of the capture is relative to the plan, not to the working directory.
     let plan = plan(&scratch, CAPTURED);
     let packets = simulated(&scratch, &plan, "100000");
     assert_eq!(packets.len(), 500);
@@ -330,7 +331,7 @@ fn frames_out_of_captures_are_right_to_others() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_sent() {
+fn errors_are_reported_before_sending() {
     let scratch = Scratch::new().unwrap();
     let path = plan(&scratch, &VARIED.replace("20kpps", "quickly"));
     let run = wirestorm_with(&[Path::new("run"), &path]);
@@ -355,7 +356,7 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
 }
 
 #[test]
-fn a_frame_that_a_port_cannot_send_is_refused_by_name() {
+fn flow_with_frames_over_the_mtu_is_rejected_by_name() {
     if !can_run(&[]) {
         return;
     }
@@ -384,11 +385,11 @@ fn every_example_runs() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         if !text.contains("\nflows:\n") {
-            // Clients and servers.
+            // Plans of clients and servers.
             continue;
         }
         let lab = Lab::new().unwrap();
-        // The rates of the examples are a network's; a test's machine has other things to do.
+        // Lower the rates of the examples, which are too high for a test machine.
         let text = text.replace("100%", "10kpps").replace("100kpps", "10kpps");
         let text = text.replace("eth1", &lab.a.port()).replace("eth2", &lab.b.port());
         let scratch = Scratch::new().unwrap();
@@ -398,7 +399,7 @@ fn every_example_runs() {
         command.arg("run").arg(&plan).args(["--duration", "300ms", "--json", "-"]);
         let outcome = run_command(&mut command);
         outcome.assert_calm();
-        // 3 is a busy machine's word: a rate was missed.
+        // Exit status 3 on a busy machine: a rate was missed.
         assert!(matches!(outcome.status.code(), Some(0 | 3)), "{}: {outcome}", path.display());
         assert!(outcome.number("/ports/0/tx/packets") > 0, "{}: {outcome}", path.display());
         let failed = outcome.number("/ports/0/tx/failed");
@@ -408,7 +409,7 @@ fn every_example_runs() {
     assert!(count >= 10, "only {count} examples");
 }
 
-/// Two streams as TRex's clients write them: a burst, and one frame a millisecond with a counter.
+/// Two streams as TRex clients write them: a burst, and one frame a millisecond with a counter.
 const TREX: &str = r#"[
   {"name": "burst", "stream": {"enabled": true, "self_start": true, "isg": 0.0, "flags": 3, "action_count": 0,
     "mode": {"type": "single_burst", "total_pkts": 3, "rate": {"type": "pps", "value": 1000}},
@@ -433,7 +434,7 @@ fn trex_streams_are_simulated() {
 }
 
 #[test]
-fn the_end_of_a_simulation_is_told_as_to_trex_simulator() {
+fn simulation_limits_work_like_those_of_the_trex_simulator() {
     let scratch = Scratch::new().unwrap();
     let (document, output) = (scratch.file("streams.json"), scratch.file("out.pcap"));
     let continuous = TREX.replace(r#""single_burst", "total_pkts": 3"#, r#""continuous""#);

@@ -1,5 +1,4 @@
-//! `wirestorm pktgen`: what scripts for the kernel's packet generator send, and what they are
-//! shown.
+//! `wirestorm pktgen`: the frames and the output of scripts for the kernel's packet generator.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -16,7 +15,7 @@ use wirestorm_testkit::net::{Captured, Lab};
 use wirestorm_testkit::require::skip;
 use wirestorm_testkit::{Scratch, pcap, tshark};
 
-/// Settings for one device of `veth0`: `RATE` and `MORE` are replaced.
+/// Settings of one device of `veth0`; tests replace `RATE` and `MORE`.
 const SETTINGS: &str = r#"
 # One thread, one device.
 PGDEV=/proc/net/pktgen/kpktgend_0
@@ -40,8 +39,8 @@ PGDEV=/proc/net/pktgen/pgctrl
 pgset "start"
 "#;
 
-/// A script as people write them for a shell: functions, loops, arguments, and a look at the
-/// result of each command. Arguments: interface, count, threads.
+/// A typical shell script with functions and loops that checks the result of each command.
+/// Arguments: interface, count, threads.
 const SCRIPT: &str = r#"#!/bin/bash
 folder=/proc/net/pktgen
 trap true SIGINT
@@ -82,7 +81,7 @@ for ((thread = 0; thread < $3; thread++)); do
 done
 "#;
 
-/// `wirestorm pktgen` where the interface is.
+/// Builds `wirestorm pktgen` in the interface's namespace.
 fn pktgen(lab: &Lab, flags: &[&str], script: &Path, arguments: &[&str]) -> Command {
     let mut command = lab.a.command(wirestorm());
     command.args(["pktgen", "--tolerance", "1000"]).args(flags).arg(script).args(arguments);
@@ -95,7 +94,7 @@ fn file(scratch: &Scratch, name: &str, text: &str) -> std::path::PathBuf {
     path
 }
 
-/// Sends settings with one backend; what arrived, and what was said.
+/// Sends settings with one backend; returns the received frames and the outcome.
 fn sent(backend: &str, more: &str, count: u64) -> (Captured, Outcome) {
     let scratch = Scratch::new().unwrap();
     let script = file(&scratch, "settings", &SETTINGS.replace("MORE", more));
@@ -106,7 +105,8 @@ fn sent(backend: &str, more: &str, count: u64) -> (Captured, Outcome) {
     (receiver.finish(count).unwrap(), outcome)
 }
 
-/// Behind headers without options: magic, sequence number, seconds and microseconds.
+/// The pktgen header after headers without options: magic, sequence number, seconds and
+/// microseconds.
 fn pktgen_header(frame: &[u8]) -> [u32; 4] {
     let word = |index: usize| {
         let start = 14 + 20 + 8 + 4 * index;
@@ -118,7 +118,7 @@ fn pktgen_header(frame: &[u8]) -> [u32; 4] {
 const MAGIC: u32 = 0xbe9b_e955;
 
 #[test]
-fn settings_send_what_the_kernel_would() {
+fn settings_result_in_the_frames_of_the_kernel() {
     if !can_run(&["clang", "tshark"]) {
         return;
     }
@@ -127,7 +127,7 @@ fn settings_send_what_the_kernel_would() {
     let rows = tshark::fields(&captured.path(), "udp", &fields).unwrap();
     assert_eq!(rows.len(), 60);
     for (number, row) in rows.iter().enumerate() {
-        // Ranges begin with their second value, and the greatest port is not sent itself.
+        // Ranges start with their second value, and the maximum port itself is not sent.
         let expected = [
             "02:00:00:00:00:02".to_owned(),
             "10.0.0.1".to_owned(),
@@ -142,7 +142,7 @@ fn settings_send_what_the_kernel_would() {
     let wrong = "udp.checksum.status != 1 or ip.checksum.status != 1";
     assert_eq!(tshark::count(&captured.path(), wrong).unwrap(), 0);
 
-    // The header's time is that of departure: no later than the arrival, and not long before.
+    // The time in the header is the departure: before the arrival, but not long before.
     let mut before = 0;
     for (number, packet) in pcap::read(&captured.path()).unwrap().iter().enumerate() {
         assert_eq!(packet.frame.len(), 100);
@@ -163,7 +163,7 @@ fn settings_send_what_the_kernel_would() {
 }
 
 #[test]
-fn every_backend_sends_the_same() {
+fn every_backend_sends_the_same_frames() {
     if !can_run(&["clang"]) {
         return;
     }
@@ -179,7 +179,7 @@ fn every_backend_sends_the_same() {
     }
 }
 
-/// What stands behind `Result: `.
+/// Parsed text after `Result: `.
 struct ResultLine {
     microseconds: u64,
     frames: u64,
@@ -187,7 +187,7 @@ struct ResultLine {
     errors: u64,
 }
 
-/// Reads a result as scripts do.
+/// Parses a result like scripts do.
 #[track_caller]
 fn result(text: &str) -> ResultLine {
     let number = |before: &str, behind: &str| {
@@ -205,7 +205,7 @@ fn result(text: &str) -> ResultLine {
 }
 
 #[test]
-fn the_result_is_shown_in_pktgens_layout() {
+fn result_has_the_layout_of_pktgen() {
     if !can_run(&[]) {
         return;
     }
@@ -226,15 +226,15 @@ fn the_result_is_shown_in_pktgens_layout() {
     assert_eq!((frames, bytes, errors), (60, 100, 0), "{shown}");
     // 60 frames at 2,000 a second.
     assert!(microseconds >= 29_500, "{shown}");
-    // What differs from the kernel, and what would surprise, is said.
-    assert!(outcome.messages.contains("veth0: udp_src_max 1003: is not sent itself"), "{outcome}");
+    // Differences to the kernel and surprising behaviour are reported.
+    assert!(outcome.messages.contains("veth0: udp_src_max 1003: is exclusive"), "{outcome}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(document["schema"], "wirestorm.result/2");
     assert_eq!(document["device_runs"][0]["devices"][0]["packets"], 60);
 }
 
 #[test]
-fn a_script_for_a_shell_is_run_as_it_is() {
+fn shell_script_runs_unchanged() {
     if !can_run(&["clang", "bash"]) {
         return;
     }
@@ -247,7 +247,7 @@ fn a_script_for_a_shell_is_run_as_it_is() {
     let outcome = run_command(&mut pktgen(&lab, &flags, &script, &arguments)).expect(0);
     let captured = receiver.finish(100).unwrap();
 
-    // Each device sends all its numbers, in order, from its own port.
+    // Each device sends all its numbers in order from its own port.
     let mut sequences: BTreeMap<u16, Vec<u32>> = BTreeMap::new();
     for frame in captured.frames() {
         let port = u16::from_be_bytes([frame[34], frame[35]]);
@@ -256,7 +256,7 @@ fn a_script_for_a_shell_is_run_as_it_is() {
     let all: Vec<u32> = (1..=50).collect();
     assert_eq!(sequences, BTreeMap::from([(2000, all.clone()), (2001, all)]));
 
-    // The script printed the results, so nothing else does.
+    // The script printed the results, so nothing else prints them.
     let parts: Vec<&str> = outcome.output.split("Device: ").collect();
     assert_eq!(parts.len(), 3, "{outcome}");
     for (thread, part) in parts[1..].iter().enumerate() {
@@ -267,7 +267,7 @@ fn a_script_for_a_shell_is_run_as_it_is() {
 }
 
 #[test]
-fn an_interruption_ends_the_run_and_the_script_goes_on() {
+fn interrupt_ends_the_run_and_the_script_continues() {
     if !can_run(&["bash"]) {
         return;
     }
@@ -280,7 +280,7 @@ fn an_interruption_ends_the_run_and_the_script_goes_on() {
     let mut command = pktgen(&lab, &flags, &script, &arguments);
     let running = start_command(command.process_group(0));
     wait_for_frames(&lab, 20);
-    // As a terminal does: to the script too.
+    // Interrupt the script too, like a terminal.
     running.signal_group(Signal::INT);
     let outcome = running.wait().expect(130);
     let (_, line) = outcome.output.split_once("Device: veth0@0\nResult: ").unwrap();
@@ -293,7 +293,7 @@ fn an_interruption_ends_the_run_and_the_script_goes_on() {
 }
 
 #[test]
-fn settings_without_an_end_are_interrupted_and_shown() {
+fn endless_settings_end_with_an_interrupt() {
     if !can_run(&[]) {
         return;
     }
@@ -305,14 +305,14 @@ fn settings_without_an_end_are_interrupted_and_shown() {
     wait_for_frames(&lab, 20);
     running.signal(Signal::INT);
     let outcome = running.wait().expect(130);
-    // Once, by the settings themselves.
+    // Printed once, by the settings themselves.
     assert_eq!(outcome.output.matches("Params: count 0").count(), 1, "{outcome}");
     let (_, line) = outcome.output.split_once("Result: ").unwrap();
     assert_eq!(lab.b.counters().unwrap().rx_packets, result(line).frames, "{outcome}");
 }
 
 #[test]
-fn without_fuse_a_plain_script_is_read_and_another_is_refused() {
+fn without_fuse_only_plain_scripts_run() {
     if !can_run(&["unshare"]) {
         return;
     }
@@ -332,13 +332,13 @@ fn without_fuse_a_plain_script_is_read_and_another_is_refused() {
     };
     let plain = format!("#!/bin/sh\n{}", SETTINGS.replace("MORE", ""));
     let outcome = run(&file(&scratch, "plain.sh", &plain)).expect(0);
-    assert!(outcome.messages.contains("plain.sh: read without a shell: "), "{outcome}");
+    assert!(outcome.messages.contains("plain.sh: executed without a shell: "), "{outcome}");
     assert_eq!(lab.b.counters().unwrap().rx_packets, 60, "{outcome}");
     run(&file(&scratch, "script.sh", SCRIPT)).refused(2, &["/proc/net/pktgen", "modprobe fuse"]);
 }
 
 #[test]
-fn a_script_may_stop_what_it_has_started() {
+fn script_may_stop_its_own_run() {
     if !can_run(&["bash"]) {
         return;
     }
@@ -352,7 +352,7 @@ grep -c 'Running: veth0' $folder/kpktgend_0
 echo stop > $folder/pgctrl
 wait
 grep -c 'Result: OK' $folder/veth0
-# To the one who runs this: the first one, after a run that nothing of the kind has ended.
+# First SIGINT to wirestorm, after a run that no signal has ended.
 kill -INT $PPID
 sleep 0.2
 grep -c 'Result: OK' $folder/veth0
@@ -365,7 +365,7 @@ grep -c 'Result: OK' $folder/veth0
     assert_eq!(outcome.output, "1\n1\n1\n", "{outcome}");
 }
 
-/// Waits until so many frames have left.
+/// Waits until `frames` frames have been sent.
 fn wait_for_frames(lab: &Lab, frames: u64) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while lab.b.counters().unwrap().rx_packets < frames {
@@ -375,7 +375,7 @@ fn wait_for_frames(lab: &Lab, frames: u64) {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_nothing_is_sent() {
+fn errors_are_reported_with_their_line_before_sending() {
     if !can_run(&["bash"]) {
         return;
     }
@@ -388,9 +388,9 @@ fn what_is_wrong_is_told_with_its_line_and_nothing_is_sent() {
     refused(r#"pgset "packet_size 60""#, &["settings: line 19: veth0:", "no such command"]);
     refused(r#"pgset "flag RANDOM""#, &["line 19", "found \"RANDOM\"", "IPSRC_RND"]);
     refused(r#"pgset "flag IPSEC""#, &["line 21", "IPSEC", "unset it"]);
-    refused(r#"pgset "pkt_size 9000""#, &["veth0: a frame of 9000 bytes", "make pkt_size smaller"]);
+    refused(r#"pgset "pkt_size 9000""#, &["veth0: a frame of 9000 bytes", "reduce pkt_size"]);
     refused("for i in 1 2; do", &["settings: line 19: for i in 1 2; do", "#!/bin/bash"]);
-    // A shell is told by its write, and goes on or not as it likes.
+    // In a shell, the write fails, and the script may continue.
     let script = file(&scratch, "script.sh", &SCRIPT.replace("delay 500000", "dealy 500000"));
     let outcome = run_command(&mut pktgen(&lab, &[], &script, &["veth0", "1", "1"]));
     assert!(outcome.messages.contains("Invalid argument"), "{outcome}");
@@ -401,7 +401,7 @@ fn what_is_wrong_is_told_with_its_line_and_nothing_is_sent() {
 }
 
 #[test]
-fn what_arrives_is_shown_cpu_by_cpu() {
+fn received_frames_are_shown_by_cpu() {
     if !can_run(&[]) {
         return;
     }
@@ -421,12 +421,12 @@ fn what_arrives_is_shown_cpu_by_cpu() {
     assert!(together.starts_with("    Rx packets: 60  Rx bytes: 6000\n"), "{outcome}");
     assert!(together.contains("Lost: 0 (0.0000%)"), "{outcome}");
 
-    // By itself, until interrupted.
+    // The receiver alone, until interrupted.
     let mut command = lab.b.command(wirestorm());
     command.args(["pktgen", "--json", "-", "--rx", lab.b.interface()]);
     let running = start_command(&mut command);
     let deadline = Instant::now() + Duration::from_secs(30);
-    // It counts from some moment on; frames are sent until it has seen some.
+    // The counter starts at some moment, so send frames until it has seen some.
     let received = loop {
         run_command(&mut pktgen(&lab, &["--backend", "af_packet"], &script, &[])).expect(0);
         if xdp_program(&lab) {
@@ -446,11 +446,11 @@ fn xdp_program(lab: &Lab) -> bool {
     String::from_utf8_lossy(&output.stdout).contains("xdp")
 }
 
-/// Names a folder with the kernel's samples/pktgen.
+/// Environment variable with the path of the kernel's samples/pktgen folder.
 const SAMPLES: &str = "WIRESTORM_PKTGEN_SAMPLES";
 
 #[test]
-fn the_kernels_samples_run_as_they_are() {
+fn kernel_samples_run_unchanged() {
     let Some(samples) = std::env::var_os(SAMPLES) else {
         skip("WIRESTORM_PKTGEN_SAMPLES names no folder with the kernel's samples/pktgen");
         return;
@@ -472,7 +472,7 @@ fn the_kernels_samples_run_as_they_are() {
         let lab = Lab::new().unwrap();
         let arguments = ["-i", "veth0", "-m", "02:00:00:00:00:02", "-n", "500"];
         let mut command = pktgen(&lab, &["--backend", "af_packet"], &script, &arguments);
-        // Some go on until they are interrupted, whatever their arguments.
+        // Some samples run until they are interrupted, whatever their arguments.
         command.args(["-t", "1"]).process_group(0);
         let running = start_command(&mut command);
         wait_for_frames(&lab, 500);
