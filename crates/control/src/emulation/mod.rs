@@ -1,40 +1,22 @@
 //! Runs of emulated clients and servers on interfaces, and in virtual time.
 //!
 //! ```text
-//! plan -> lower (programs, settings of TCP) -> an endpoint for each port -> run (a thread each)
-//!      -> neighbours (whom frames go to, who answers ARP)    steer (while it goes on) -> report
-//!                                                             simulate (wires in memory) ^
+//! plan -> resolve (next hops, addresses to answer for)
+//!      -> compile (programs, TCP settings) -> an endpoint for each port
+//!      -> run (a thread each) | simulate (wires in memory, virtual time)
+//!      -> observe (intervals, sampled flows, latency) -> report
 //! ```
 
-mod details;
+mod compile;
 mod error;
-mod found;
-mod groups;
-mod kernel;
-mod latency;
-mod load_notes;
-mod lower;
-mod moderation;
-mod moved;
-mod neighbours;
-mod next_hops;
-mod outage;
-mod own;
-mod probes;
-mod program;
-mod remainders;
-mod report;
+mod observe;
+mod resolve;
 mod run;
 mod simulate;
-mod timeline;
-mod tls;
-mod tunnels;
-mod watch;
-mod way;
 
-pub use details::FlowChoice;
 pub use error::EmulationError;
+pub use observe::sampled_flows::FlowChoice;
+pub use observe::watch::WatchOptions;
 pub use run::EmulationOptions;
 pub(crate) use run::run;
 pub use simulate::{Part, SimulationOptions, simulate};
-pub use watch::WatchOptions;

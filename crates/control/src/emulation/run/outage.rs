@@ -8,7 +8,7 @@ use crate::port::Watch;
 use crate::result::PortReport;
 
 /// How long a port's interface was down, and whether that is still to be borne.
-pub(super) struct Outage {
+pub(in crate::emulation) struct Outage {
     watch: Option<Watch>,
     /// How long it may last.
     patience: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Outage {
 const SAME_WITHIN: Duration = Duration::from_millis(100);
 
 impl Outage {
-    pub(super) fn new(watch: Option<Watch>, patience: Duration) -> Self {
+    pub(in crate::emulation) fn new(watch: Option<Watch>, patience: Duration) -> Self {
         Self { watch, patience, since: None, earlier: Duration::ZERO, count: 0, found: None }
     }
 
@@ -36,7 +36,11 @@ impl Outage {
     ///
     /// # Errors
     /// Where it is gone, or down for longer than is borne.
-    pub(super) fn look(&mut self, now: Instant, is_told: bool) -> Result<bool, PortError> {
+    pub(in crate::emulation) fn look(
+        &mut self,
+        now: Instant,
+        is_told: bool,
+    ) -> Result<bool, PortError> {
         let Some(watch) = &mut self.watch else { return Ok(false) };
         let is_down = match watch.check() {
             Err(PortError::Down { .. }) => true,
@@ -63,18 +67,18 @@ impl Outage {
     }
 
     /// How long the interface was down by now.
-    pub(super) fn time(&self, now: Instant) -> Duration {
+    pub(in crate::emulation) fn time(&self, now: Instant) -> Duration {
         let lasts = self.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         self.earlier.saturating_add(lasts)
     }
 
     /// How often the interface was down, for however short a time.
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::emulation) fn count(&self) -> u64 {
         self.count
     }
 
     /// What ended a run.
-    pub(super) fn explain(&self, error: &PortError) -> String {
+    pub(in crate::emulation) fn explain(&self, error: &PortError) -> String {
         match error {
             PortError::Down { .. } if self.since.is_some() && self.patience > Duration::ZERO => {
                 let seconds = self.patience.as_secs_f64();
@@ -86,7 +90,7 @@ impl Outage {
 }
 
 /// What is to be said of ports whose interfaces were down and came up again, or not.
-pub(super) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
+pub(in crate::emulation) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
     /// What is shorter is told as a moment: of some it is known only that they were.
     const MOMENT_S: f64 = 0.05;
     let ports = ports.iter().filter(|port| port.outages > 0);

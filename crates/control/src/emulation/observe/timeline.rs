@@ -10,7 +10,7 @@ use crate::result::FlowSeries;
 const ROWS_MAX: usize = 1 << 15;
 
 /// Intervals that are kept where so many templates have some, on both sides; even.
-pub(super) const fn intervals_max(templates: usize) -> usize {
+pub(in crate::emulation) const fn intervals_max(templates: usize) -> usize {
     let most = ROWS_MAX / if templates == 0 { 1 } else { templates };
     let most = if most > 512 { 512 } else { most };
     if most < 32 { 32 } else { most & !1 }
@@ -59,7 +59,7 @@ impl Totals {
 /// What was counted by the end of each interval. When there are too many, every second end is
 /// forgotten, and so intervals are twice as long.
 #[derive(Clone, Debug)]
-pub(super) struct Timeline {
+pub(in crate::emulation) struct Timeline {
     start: Instant,
     interval: Duration,
     intervals_max: usize,
@@ -77,7 +77,7 @@ const SLIVER: u64 = 10;
 
 impl Timeline {
     /// Intervals from a time on, `intervals_max` at most, which is even and at least 2.
-    pub(super) fn new(
+    pub(in crate::emulation) fn new(
         start: Instant,
         interval: Duration,
         intervals_max: usize,
@@ -93,7 +93,7 @@ impl Timeline {
     /// Looks at an endpoint before it does what is to be done at a time. Returns whether an
     /// interval is over.
     #[inline]
-    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
+    pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
         let is_due = now >= self.due;
         if is_due {
             self.note(now, endpoint);
@@ -120,19 +120,19 @@ impl Timeline {
     }
 
     /// The last look, behind all that was done.
-    pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
+    pub(in crate::emulation) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.look(now, endpoint);
         let totals = self.totals(endpoint);
         self.close(now, totals);
     }
 
     /// When the last look was; before it the start.
-    pub(super) fn end(&self) -> Instant {
+    pub(in crate::emulation) fn end(&self) -> Instant {
         self.end.unwrap_or(self.start)
     }
 
     /// Says that nothing was done until a time behind the last look.
-    pub(super) fn extend(&mut self, end: Instant) {
+    pub(in crate::emulation) fn extend(&mut self, end: Instant) {
         if end <= self.end() {
             return;
         }
@@ -172,12 +172,12 @@ impl Timeline {
     }
 
     /// What a template did.
-    pub(super) fn of_template(&self, place: usize) -> FlowSeries {
+    pub(in crate::emulation) fn of_template(&self, place: usize) -> FlowSeries {
         self.series(|end| end.get(place).copied().unwrap_or_default())
     }
 
     /// What all of them did.
-    pub(super) fn of_all(&self) -> FlowSeries {
+    pub(in crate::emulation) fn of_all(&self) -> FlowSeries {
         self.series(|end| end.iter().fold(Totals::default(), |sum, it| sum.plus(it)))
     }
 
@@ -216,7 +216,7 @@ impl Timeline {
 }
 
 /// What is to be said where series of a run are coarser than was asked for.
-pub(super) fn note<'a>(
+pub(in crate::emulation) fn note<'a>(
     asked: Duration,
     timelines: impl IntoIterator<Item = &'a Timeline>,
 ) -> Option<String> {

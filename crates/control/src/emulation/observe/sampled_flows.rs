@@ -8,7 +8,7 @@ use wirestorm_stack::endpoint::{Endpoint, FlowDetails, FollowOptions, FollowedFl
 use wirestorm_stack::tcp::connection::State;
 use wirestorm_stack::tcp::details::Details;
 
-use super::report::Owner;
+use super::owner::Owner;
 use crate::result::{FlowSample, SampledFlow};
 
 /// Which flows of each port are followed: so many at a time of those that all of this is true of.
@@ -30,7 +30,7 @@ impl FlowChoice {
     pub const COUNT_MAX: usize = 1_000;
 
     /// The same for an endpoint whose templates are of these owners.
-    pub(super) fn options(&self, owners: &[Owner]) -> FollowOptions {
+    pub(in crate::emulation) fn options(&self, owners: &[Owner]) -> FollowOptions {
         let is_asked_for =
             |owner: &Owner| self.template.as_ref().is_none_or(|name| *name == owner.name);
         let places = owners.iter().enumerate();
@@ -46,7 +46,7 @@ impl FlowChoice {
 
 /// What was seen of the flows of a port that are followed.
 #[derive(Clone, Debug)]
-pub(super) struct Followed {
+pub(in crate::emulation) struct Followed {
     start: Instant,
     samples_max: usize,
     flows: Vec<SeenFlow>,
@@ -78,14 +78,23 @@ impl Followed {
     const COUNTED_EACH: Duration = Duration::from_micros(10);
 
     /// Nothing yet; so many samples of each at most, which is even.
-    pub(super) fn new(choice: &FlowChoice, start: Instant, samples_max: usize) -> Self {
+    pub(in crate::emulation) fn new(
+        choice: &FlowChoice,
+        start: Instant,
+        samples_max: usize,
+    ) -> Self {
         let due = if choice.count > 0 { start } else { Instant::MAX };
         Self { start, samples_max, flows: Vec::new(), due }
     }
 
     /// Looks at an endpoint where it is time for that.
     #[inline]
-    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint, is_end_of_interval: bool) {
+    pub(in crate::emulation) fn look(
+        &mut self,
+        now: Instant,
+        endpoint: &Endpoint,
+        is_end_of_interval: bool,
+    ) {
         if is_end_of_interval || now >= self.due {
             self.look_at_all(now, endpoint, is_end_of_interval);
         }
@@ -132,12 +141,12 @@ impl Followed {
     }
 
     /// What was found out of each; `owners`: whose the templates are.
-    pub(super) fn reports(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn reports(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.flows.iter().map(|flow| flow.report(owners, self.start, &flow.samples)).collect()
     }
 
     /// The same, each with its last sample alone.
-    pub(super) fn reports_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn reports_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         let last = |flow: &SeenFlow| {
             let samples = flow.samples.last().map(std::slice::from_ref).unwrap_or_default();
             flow.report(owners, self.start, samples)

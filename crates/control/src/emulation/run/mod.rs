@@ -1,5 +1,9 @@
 //! A run: a thread for each port, from the first connection to the last.
 
+mod kernel;
+mod moderation;
+mod outage;
+
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,24 +25,24 @@ use wirestorm_stack::endpoint::{self as stack, Endpoint, EndpointOptions, ResetC
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-use super::error::EmulationError;
-use super::groups::groups;
-use super::kernel;
-use super::latency::Probe;
-use super::load_notes::load_notes;
-use super::lower::{Duties, duties};
-use super::moderation::Moderation;
-use super::moved::Moved;
-use super::neighbours::{Neighbours, ReachedBy};
-use super::outage::{self, Outage};
-use super::probes::{Echoes, ProbedPort};
-use super::remainders::{self, RESETS_TIME_MAX, Waited};
-use super::report::{Counted, CpuTime, Ended, achieved};
-use super::timeline;
-use super::tls::sessions;
-use super::tunnels;
-use super::watch::{FlowWatch, WatchOptions};
+use self::moderation::Moderation;
+use self::outage::Outage;
 use crate::backend::{Backend, TransmitPort, open_both_ways};
+use crate::emulation::compile::endpoint::{Duties, duties};
+use crate::emulation::compile::sessions::sessions;
+use crate::emulation::error::EmulationError;
+use crate::emulation::observe::groups::groups;
+use crate::emulation::observe::latency::Probe;
+use crate::emulation::observe::load_notes::load_notes;
+use crate::emulation::observe::neighbour_changes::Moved;
+use crate::emulation::observe::probes::{Echoes, ProbedPort};
+use crate::emulation::observe::remainders::{self, RESETS_TIME_MAX, Waited};
+use crate::emulation::observe::report::{Counted, CpuTime, Ended, achieved};
+use crate::emulation::observe::timeline;
+use crate::emulation::observe::watch::{FlowWatch, WatchOptions};
+use crate::emulation::resolve::neighbours::Neighbours;
+use crate::emulation::resolve::reached::ReachedBy;
+use crate::emulation::resolve::tunnels;
 use crate::lifecycle::{
     ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
 };

@@ -10,7 +10,7 @@ use wirestorm_plan::emulation::EmulationPlan;
 /// What is to be said of addresses of a port, its clients and its servers that the kernel has on
 /// its interface. Where packet sockets carry the frames, it hears them as well, and resets
 /// connections of which it knows nothing.
-pub(super) fn warning(
+pub(in crate::emulation) fn warning(
     plan: &EmulationPlan,
     port: usize,
     interface: &InterfaceName,

@@ -7,27 +7,27 @@ use wirestorm_stack::endpoint::{LinkHeader, ServerLink};
 use wirestorm_stack::{Host, Route};
 use wirestorm_wire::packet::MacAddress;
 
-use super::neighbours::{ReachedBy, at};
+use super::reached::ReachedBy;
 use crate::responder::{HostError, Silence, Station};
 
 /// Servers of one template that are asked for, at most, beside the usual one.
 const SERVERS_MAX: usize = 1_024;
 
 /// Where frames go.
-pub(super) struct Way {
+pub(in crate::emulation) struct Way {
     /// The Ethernet address that is the usual one.
-    pub(super) destination: MacAddress,
+    pub(in crate::emulation) destination: MacAddress,
     /// The number of the next hop that this is.
-    pub(super) next_hop: u16,
+    pub(in crate::emulation) next_hop: u16,
     /// Servers that frames go elsewhere to, by their addresses in order.
-    pub(super) servers: Vec<ServerLink>,
+    pub(in crate::emulation) servers: Vec<ServerLink>,
     /// What one should know of it.
-    pub(super) note: Option<String>,
+    pub(in crate::emulation) note: Option<String>,
 }
 
 impl Way {
     /// Everything goes where one address is.
-    pub(super) fn to_one(
+    pub(in crate::emulation) fn to_one(
         station: &mut Station,
         target: IpAddr,
         by: &mut ReachedBy,
@@ -42,7 +42,7 @@ impl Way {
     }
 
     /// Frames to each server go where it is: to the router that it is behind, or to itself.
-    pub(super) fn to_all(
+    pub(in crate::emulation) fn to_all(
         station: &mut Station,
         servers: AddressRange,
         by: &mut ReachedBy,
@@ -69,7 +69,7 @@ impl Way {
 /// The server whose way is the usual one: one behind a router, which others are behind as well, or
 /// else the first.
 fn usual(host: &Host, servers: AddressRange) -> IpAddr {
-    let ends = [servers.first, at(&servers, servers.count.saturating_sub(1))];
+    let ends = [servers.first, servers.at(servers.count.saturating_sub(1).into())];
     let is_behind = |it: &IpAddr| host.route(*it).is_some_and(|route| route.next_hop != *it);
     ends.into_iter().find(is_behind).unwrap_or(servers.first)
 }
@@ -80,7 +80,7 @@ fn others(host: &Host, servers: AddressRange, usual: IpAddr) -> (Vec<(IpAddr, Ro
     // Nobody has that address, and nobody answers for it.
     let is_broadcast = |it| host.addresses.iter().any(|own| own.is_broadcast(it));
     let others = (0..servers.count).filter_map(|place| {
-        let server = Some(at(&servers, place)).filter(|it| !is_broadcast(*it))?;
+        let server = Some(servers.at(place.into())).filter(|it| !is_broadcast(*it))?;
         let route = host.route(server).filter(|route| Some(route.next_hop) != by)?;
         Some((server, route))
     });

@@ -10,7 +10,7 @@ use wirestorm_plan::traffic::Port;
 use crate::result::TunnelsReport;
 
 /// What happened at both ends of a port: where frames leave and where they arrive.
-pub(super) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<TunnelsReport> {
+pub(in crate::emulation) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<TunnelsReport> {
     let [Some(mut all), Some(arrived)] = ends else { return None };
     all.merge(&arrived);
     Some(TunnelsReport {
@@ -32,18 +32,22 @@ pub(super) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<TunnelsReport>
 }
 
 /// The tunnels of a port, where it has any.
-pub(super) fn table(port: &Port) -> Option<Arc<TunnelTable>> {
+pub(in crate::emulation) fn table(port: &Port) -> Option<Arc<TunnelTable>> {
     port.tunnels.as_ref().map(|tunnels| Arc::new(tunnels.iter().collect()))
 }
 
 /// Whom frames of a port's clients go to, instead of their servers: the end of the first tunnel.
 /// Others are thought to be behind the same neighbour.
-pub(super) fn far_end(port: &Port) -> Option<IpAddr> {
+pub(in crate::emulation) fn far_end(port: &Port) -> Option<IpAddr> {
     port.tunnels.as_ref()?.first().map(|tunnels| tunnels.to)
 }
 
 /// The ends of tunnels that are at a port: at its clients, or at its servers.
-pub(super) fn own_ends(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<IpAddr> {
+pub(in crate::emulation) fn own_ends(
+    plan: &EmulationPlan,
+    index: usize,
+    port: &Port,
+) -> Vec<IpAddr> {
     let clients = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let has_clients = clients.into_iter().any(|client| client.transmit == index);
     let tunnels = port.tunnels.iter().flatten();

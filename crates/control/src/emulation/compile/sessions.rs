@@ -11,17 +11,17 @@ use wirestorm_plan::files::{self, Files};
 use wirestorm_stack::content::Sessions;
 use wirestorm_tls::{Identity, Resume, TlsClients, TlsError, TlsServers, TlsSettings, Version};
 
-use super::error::EmulationError;
+use crate::emulation::error::EmulationError;
 
 /// What the two sides of a template have between programs and connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TemplateSessions {
-    pub(super) client: Option<Arc<dyn Sessions>>,
-    pub(super) server: Option<Arc<dyn Sessions>>,
+pub(in crate::emulation) struct TemplateSessions {
+    pub(in crate::emulation) client: Option<Arc<dyn Sessions>>,
+    pub(in crate::emulation) server: Option<Arc<dyn Sessions>>,
 }
 
 /// Those of each template. Files' names are relative to `folder`.
-pub(super) fn sessions(
+pub(in crate::emulation) fn sessions(
     plan: &EmulationPlan,
     folder: &Path,
     files: &dyn Files,

@@ -12,7 +12,7 @@ const FLOWS: usize = 32;
 
 /// When a worker waits for the next frame, and when for a time, whatever arrives.
 #[derive(Debug)]
-pub(super) struct Moderation {
+pub(in crate::emulation) struct Moderation {
     /// How long what arrives may wait.
     rx_coalesce: Duration,
     since: Instant,
@@ -23,12 +23,12 @@ pub(super) struct Moderation {
 
 impl Moderation {
     /// `rx_coalesce`: how long what arrives may wait; none: not at all.
-    pub(super) fn new(rx_coalesce: Duration, now: Instant) -> Self {
+    pub(in crate::emulation) fn new(rx_coalesce: Duration, now: Instant) -> Self {
         Self { rx_coalesce, since: now, frames: 0, is_busy: false }
     }
 
     /// So many frames have arrived.
-    pub(super) fn note(&mut self, frames: usize, now: Instant) {
+    pub(in crate::emulation) fn note(&mut self, frames: usize, now: Instant) {
         self.frames += frames;
         let elapsed = now.saturating_since(self.since);
         if elapsed >= WINDOW {
@@ -40,7 +40,7 @@ impl Moderation {
 
     /// For how long nothing is looked at, with so many flows at present; `None`: until the next
     /// frame arrives.
-    pub(super) fn pause(&self, flows: usize) -> Option<Duration> {
+    pub(in crate::emulation) fn pause(&self, flows: usize) -> Option<Duration> {
         (self.is_busy && flows >= FLOWS && self.rx_coalesce > Duration::ZERO)
             .then_some(self.rx_coalesce)
     }

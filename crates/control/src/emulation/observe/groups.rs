@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::result::{GroupReport, PortReport, TemplateReport};
 
 /// The groups of some ports, in the order in which their templates name them.
-pub(super) fn groups(ports: &[PortReport]) -> Vec<GroupReport> {
+pub(in crate::emulation) fn groups(ports: &[PortReport]) -> Vec<GroupReport> {
     let mut groups: Vec<GroupReport> = Vec::new();
     let mut places = BTreeMap::new();
     for template in ports.iter().flat_map(|port| &port.templates) {

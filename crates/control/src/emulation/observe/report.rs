@@ -10,8 +10,8 @@ use wirestorm_stack::content::{MessageCounters, SessionCounters};
 use wirestorm_stack::endpoint::{Endpoint, Remaining, StampedTimes, Tally, Times};
 use wirestorm_stack::program::Statistics;
 
-use super::found::Told;
-use super::moved::Moved;
+use super::neighbour_changes::Moved;
+use super::owner::Owner;
 use super::watch::FlowWatch;
 use crate::lifecycle::Detail;
 use crate::port::Choice;
@@ -21,42 +21,29 @@ use crate::result::{
     TlsReport, TransmitReport, TunnelsReport,
 };
 
-/// Whose the templates of an endpoint are, in their order.
-#[derive(Clone, Debug)]
-pub(super) struct Owner {
-    pub(super) name: String,
-    pub(super) group: Option<String>,
-    pub(super) side: &'static str,
-    pub(super) has_tls: bool,
-    /// Whether its program follows messages of HTTP/1.1.
-    pub(super) has_http1: bool,
-    pub(super) has_http2: bool,
-    pub(super) told: Told,
-}
-
 /// What a port's worker came back with.
-pub(super) struct Ended {
-    pub(super) endpoint: Endpoint,
-    pub(super) watch: FlowWatch,
-    pub(super) choice: Choice,
-    pub(super) impairment: Option<ImpairmentCounters>,
-    pub(super) tunnels: Option<TunnelsReport>,
-    pub(super) transmitted: TransmitCounters,
-    pub(super) received: ReceiveCounters,
+pub(in crate::emulation) struct Ended {
+    pub(in crate::emulation) endpoint: Endpoint,
+    pub(in crate::emulation) watch: FlowWatch,
+    pub(in crate::emulation) choice: Choice,
+    pub(in crate::emulation) impairment: Option<ImpairmentCounters>,
+    pub(in crate::emulation) tunnels: Option<TunnelsReport>,
+    pub(in crate::emulation) transmitted: TransmitCounters,
+    pub(in crate::emulation) received: ReceiveCounters,
     /// How often its interface was down, and how long.
-    pub(super) outages: u64,
-    pub(super) down: Duration,
+    pub(in crate::emulation) outages: u64,
+    pub(in crate::emulation) down: Duration,
     /// Since the start.
-    pub(super) elapsed: Duration,
-    pub(super) cpu: CpuTime,
-    pub(super) error: Option<String>,
+    pub(in crate::emulation) elapsed: Duration,
+    pub(in crate::emulation) cpu: CpuTime,
+    pub(in crate::emulation) error: Option<String>,
     /// Next hops that were elsewhere later.
-    pub(super) moved: Moved,
+    pub(in crate::emulation) moved: Moved,
 }
 
 impl Ended {
     /// What it has counted.
-    pub(super) fn counted(&self) -> Counted<'_> {
+    pub(in crate::emulation) fn counted(&self) -> Counted<'_> {
         Counted {
             endpoint: &self.endpoint,
             watch: &self.watch,
@@ -75,26 +62,26 @@ impl Ended {
 
 /// CPU time that a port took.
 #[derive(Clone, Copy, Default)]
-pub(super) struct CpuTime {
-    pub(super) worker: Duration,
+pub(in crate::emulation) struct CpuTime {
+    pub(in crate::emulation) worker: Duration,
     /// Of a program that takes frames in.
-    pub(super) ingress: Option<Duration>,
+    pub(in crate::emulation) ingress: Option<Duration>,
 }
 
 /// What a port's worker has counted.
-pub(super) struct Counted<'a> {
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) watch: &'a FlowWatch,
-    pub(super) choice: &'a Choice,
-    pub(super) impairment: Option<ImpairmentCounters>,
-    pub(super) tunnels: Option<TunnelsReport>,
-    pub(super) transmitted: TransmitCounters,
-    pub(super) received: ReceiveCounters,
-    pub(super) outages: u64,
-    pub(super) down: Duration,
+pub(in crate::emulation) struct Counted<'a> {
+    pub(in crate::emulation) endpoint: &'a Endpoint,
+    pub(in crate::emulation) watch: &'a FlowWatch,
+    pub(in crate::emulation) choice: &'a Choice,
+    pub(in crate::emulation) impairment: Option<ImpairmentCounters>,
+    pub(in crate::emulation) tunnels: Option<TunnelsReport>,
+    pub(in crate::emulation) transmitted: TransmitCounters,
+    pub(in crate::emulation) received: ReceiveCounters,
+    pub(in crate::emulation) outages: u64,
+    pub(in crate::emulation) down: Duration,
     /// Since the start.
-    pub(super) elapsed: Duration,
-    pub(super) cpu: CpuTime,
+    pub(in crate::emulation) elapsed: Duration,
+    pub(in crate::emulation) cpu: CpuTime,
 }
 
 impl Counted<'_> {
@@ -112,7 +99,7 @@ impl Counted<'_> {
     }
 
     /// `owners`: of the endpoint's templates. What is left out for want of `detail` is empty.
-    pub(super) fn report(
+    pub(in crate::emulation) fn report(
         &self,
         name: &str,
         interface: &str,
@@ -174,7 +161,7 @@ impl Counted<'_> {
 }
 
 /// What all ports sent together.
-pub(super) fn achieved(ports: &[PortReport], elapsed: Duration) -> Achieved {
+pub(in crate::emulation) fn achieved(ports: &[PortReport], elapsed: Duration) -> Achieved {
     let mut sum = TransmitCounters::default();
     for tx in ports.iter().filter_map(|port| port.tx.as_ref()) {
         sum.sent += tx.packets;

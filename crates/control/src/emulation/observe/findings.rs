@@ -9,25 +9,25 @@ use crate::result::{FailureReport, HistogramReport, TransactionReport};
 
 /// What of a program is needed to tell what it found.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(in crate::emulation) struct Told {
     /// The names of transactions, by their places.
-    pub(super) transactions: Vec<String>,
+    pub(in crate::emulation) transactions: Vec<String>,
     /// The steps that may fail, by the places of their instructions.
-    pub(super) steps: BTreeMap<u16, ToldStep>,
+    pub(in crate::emulation) steps: BTreeMap<u16, ToldStep>,
     /// Whether it takes messages of HTTP.
-    pub(super) takes_http: bool,
+    pub(in crate::emulation) takes_http: bool,
 }
 
 /// A step that may fail.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ToldStep {
-    pub(super) path: String,
+pub(in crate::emulation) struct ToldStep {
+    pub(in crate::emulation) path: String,
     /// The pattern that it looks for.
-    pub(super) pattern: Option<String>,
+    pub(in crate::emulation) pattern: Option<String>,
 }
 
 impl Told {
-    pub(super) fn transactions(&self, findings: &Findings) -> Vec<TransactionReport> {
+    pub(in crate::emulation) fn transactions(&self, findings: &Findings) -> Vec<TransactionReport> {
         let names = self.transactions.iter().enumerate();
         let all = names.filter_map(|(place, name)| {
             let times = findings.transaction(Transaction::new(place)?)?;
@@ -36,7 +36,7 @@ impl Told {
         all.collect()
     }
 
-    pub(super) fn failures(&self, findings: &Findings) -> Vec<FailureReport> {
+    pub(in crate::emulation) fn failures(&self, findings: &Findings) -> Vec<FailureReport> {
         let all = findings.failures().map(|(place, cause, failure)| {
             let step = self.steps.get(&place).cloned().unwrap_or_default();
             let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();

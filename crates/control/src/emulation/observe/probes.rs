@@ -19,7 +19,7 @@ const ANSWERS_MAX: usize = 1_024;
 
 /// What a port knows of probes by UDP.
 #[derive(Default)]
-pub(super) struct Echoes {
+pub(in crate::emulation) struct Echoes {
     ears: Vec<ProbeEar>,
     answers_at: Vec<SocketAddr>,
     /// Frames to be sent.
@@ -28,19 +28,19 @@ pub(super) struct Echoes {
 
 impl Echoes {
     /// Takes the answers to a prober.
-    pub(super) fn listen_for(&mut self, ear: ProbeEar) {
+    pub(in crate::emulation) fn listen_for(&mut self, ear: ProbeEar) {
         self.ears.push(ear);
     }
 
     /// Sends back what is sent to an address and port.
-    pub(super) fn answer_at(&mut self, address: SocketAddr) {
+    pub(in crate::emulation) fn answer_at(&mut self, address: SocketAddr) {
         if !self.answers_at.contains(&address) {
             self.answers_at.push(address);
         }
     }
 
     /// Whether there are no probes.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::emulation) fn is_empty(&self) -> bool {
         self.ears.is_empty() && self.answers_at.is_empty()
     }
 
@@ -61,7 +61,7 @@ impl Echoes {
 }
 
 /// A receiving port without the probes.
-pub(super) struct ProbedPort {
+pub(in crate::emulation) struct ProbedPort {
     port: Lasting<ReceivePort>,
     echoes: Echoes,
     /// Whether checksums are looked at, where nobody did before.
@@ -69,32 +69,35 @@ pub(super) struct ProbedPort {
 }
 
 impl ProbedPort {
-    pub(super) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
+    pub(in crate::emulation) fn new(port: ReceivePort, echoes: Echoes, verifies: bool) -> Self {
         Self { port: Lasting::new(port), echoes, verifies }
     }
 
     /// The port itself.
-    pub(super) fn port_mut(&mut self) -> &mut Lasting<ReceivePort> {
+    pub(in crate::emulation) fn port_mut(&mut self) -> &mut Lasting<ReceivePort> {
         &mut self.port
     }
 
     /// Waits until a frame has arrived, for so long at most.
-    pub(super) fn wait(&mut self, patience: Duration) {
+    pub(in crate::emulation) fn wait(&mut self, patience: Duration) {
         ReceivePort::wait(std::slice::from_mut(self.port.port_mut()), patience);
     }
 
     /// As the port's.
-    pub(super) fn ingress_time(&self) -> Option<Duration> {
+    pub(in crate::emulation) fn ingress_time(&self) -> Option<Duration> {
         self.port.port().ingress_time()
     }
 
     /// Whether there may be probes.
-    pub(super) fn has_probes(&self) -> bool {
+    pub(in crate::emulation) fn has_probes(&self) -> bool {
         !self.echoes.is_empty()
     }
 
     /// Sends the answers to what was asked.
-    pub(super) fn answer(&mut self, transmit: &mut impl Transmit) -> Result<(), PortError> {
+    pub(in crate::emulation) fn answer(
+        &mut self,
+        transmit: &mut impl Transmit,
+    ) -> Result<(), PortError> {
         if self.echoes.answers.is_empty() {
             return Ok(());
         }
@@ -116,7 +119,10 @@ impl ProbedPort {
     }
 
     /// Throws away what is no probe, and answers what is one.
-    pub(super) fn serve_probes(&mut self, transmit: &mut impl Transmit) -> Result<(), PortError> {
+    pub(in crate::emulation) fn serve_probes(
+        &mut self,
+        transmit: &mut impl Transmit,
+    ) -> Result<(), PortError> {
         const ROOM: usize = 64;
         let mut batch = Vec::with_capacity(ROOM);
         self.receive(ROOM, &mut batch)?;

@@ -7,21 +7,21 @@ use wirestorm_model::program::{Counted, Expected, Label, Part, Step, Variable, W
 
 use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 
-use super::found::{Told, ToldStep};
-use super::own::Gathered;
+use super::contents::Gathered;
+use crate::emulation::observe::findings::{Told, ToldStep};
 
 /// What steps are.
 #[derive(Debug)]
-pub(super) struct Lowered {
-    pub(super) instructions: Vec<Instruction>,
-    pub(super) contents: Contents,
-    pub(super) told: Told,
+pub(in crate::emulation) struct Lowered {
+    pub(in crate::emulation) instructions: Vec<Instruction>,
+    pub(in crate::emulation) contents: Contents,
+    pub(in crate::emulation) told: Told,
 }
 
 /// What steps are; `groups`: those of the plan; `awaits`: whether it is a failure that the peer
 /// closes before anything comes that is to be looked at. Where a jump leads too far for a program,
 /// it leads beyond the program's end.
-pub(super) fn lower(
+pub(in crate::emulation) fn lower(
     steps: &[Step],
     groups: &[&str],
     awaits: bool,

@@ -2,7 +2,7 @@
 
 use wirestorm_stack::endpoint::{Endpoint, ThroughputOutcome};
 
-use super::report::Owner;
+use super::owner::Owner;
 
 /// Of what was asked for, by so much less or more may be received unsaid.
 const TOLERANCE_PERCENT: u64 = 5;
@@ -31,7 +31,7 @@ fn beside(ThroughputOutcome { asked_bytes, received_bytes }: ThroughputOutcome) 
 }
 
 /// What one should know of the loads of an endpoint whose templates are these owners'.
-pub(super) fn load_notes(owners: &[Owner], endpoint: &Endpoint) -> Vec<String> {
+pub(in crate::emulation) fn load_notes(owners: &[Owner], endpoint: &Endpoint) -> Vec<String> {
     let mut notes = Vec::new();
     for (template, owner) in owners.iter().enumerate() {
         let name = &owner.name;

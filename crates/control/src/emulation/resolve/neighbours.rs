@@ -1,28 +1,25 @@
 //! Whom clients' frames go to, and who answers for the addresses of a port.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wirestorm_base::port::PortError;
-use wirestorm_model::address_range::AddressRange;
-use wirestorm_plan::emulation::{EmulationPlan, ProbeProtocol, Vlans};
+use wirestorm_plan::emulation::{EmulationPlan, ProbeProtocol};
 use wirestorm_plan::traffic::Port;
 use wirestorm_stack::endpoint::LinkHeader;
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-use super::error::EmulationError;
-use super::latency::Probe;
-use super::lower::Reached;
-use super::next_hops::{NextHops, all_go_by, clients_of};
-use super::probes::Echoes;
+use super::next_hop::Way;
+use super::reached::{Reached, ReachedBy};
+use super::routers::{NextHops, all_go_by, clients_of};
 use super::tunnels;
-use super::way::Way;
-use crate::responder::{
-    Asks, Guests, HostError, Moves, ProbeTimes, Prober, Silence, Station, TRIES,
-};
+use crate::emulation::error::EmulationError;
+use crate::emulation::observe::latency::Probe;
+use crate::emulation::observe::probes::Echoes;
+use crate::responder::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
 /// Addresses of one template that a port answers for, at most: those beyond are reached by a
 /// router, or not at all.
@@ -32,31 +29,31 @@ const ANSWERED_MAX: u32 = 1 << 16;
 const TRIES_MAX: u32 = 10;
 
 /// The neighbours of a run.
-pub(super) struct Neighbours {
+pub(in crate::emulation) struct Neighbours {
     /// For each template its clients, and where their frames go.
-    pub(super) clients: Vec<Option<Reached>>,
+    pub(in crate::emulation) clients: Vec<Option<Reached>>,
     /// What is asked beside the load, and when.
-    pub(super) probes: Vec<Probe>,
-    pub(super) probe_times: Arc<ProbeTimes>,
+    pub(in crate::emulation) probes: Vec<Probe>,
+    pub(in crate::emulation) probe_times: Arc<ProbeTimes>,
     /// For each port of the plan what arrives there of probes by UDP.
-    pub(super) echoes: Vec<Echoes>,
+    pub(in crate::emulation) echoes: Vec<Echoes>,
     /// For each port its next hops, and those of its neighbours that have moved.
-    pub(super) reached_by: Vec<ReachedBy>,
+    pub(in crate::emulation) reached_by: Vec<ReachedBy>,
     /// Who will answer.
-    pub(super) hosts: Hosts,
+    pub(in crate::emulation) hosts: Hosts,
     /// What one should know of them.
-    pub(super) notes: Vec<String>,
+    pub(in crate::emulation) notes: Vec<String>,
 }
 
 /// Who answers for the addresses of ports, and for those of their clients and servers in their
 /// networks; with what each asks.
-pub(super) struct Hosts(Vec<(Station, Vec<Prober>)>);
+pub(in crate::emulation) struct Hosts(Vec<(Station, Vec<Prober>)>);
 
 impl Hosts {
     /// Lets them answer, as long as what is returned lives. To be called when all ports take what is
     /// sent to them: a neighbour that has asked in vain sends what it has kept as soon as it is
     /// answered.
-    pub(super) fn begin(mut self) -> Result<Guests, EmulationError> {
+    pub(in crate::emulation) fn begin(mut self) -> Result<Guests, EmulationError> {
         for (station, _) in self.0.iter_mut().filter(|(station, _)| !station.is_announced()) {
             match station.announce() {
                 // Whoever wants to know asks when it is up.
@@ -68,39 +65,11 @@ impl Hosts {
     }
 }
 
-/// The next hops of a port.
-#[derive(Default)]
-pub(super) struct ReachedBy {
-    /// Each one's number, by VLAN tags and address, and who asks for it.
-    pub(super) next_hops: BTreeMap<(Vec<u8>, IpAddr), (u16, IpAddr)>,
-    /// Neighbours that have moved.
-    pub(super) moves: Arc<Moves>,
-}
-
-impl ReachedBy {
-    /// The number of a next hop, which may be known already; where there are too many, none that moves.
-    pub(super) fn number(&mut self, vlan: Option<Vlans>, next_hop: IpAddr, source: IpAddr) -> u16 {
-        let tags = vlan.map_or_else(Vec::new, |vlan| vlan.tags());
-        let next = u16::try_from(self.next_hops.len() + 1).unwrap_or(LinkHeader::FIXED);
-        self.next_hops.entry((tags, next_hop)).or_insert((next, source)).0
-    }
-
-    /// Watches those of a station's VLANs, where another one does not do so already.
-    fn watch(&self, station: &mut Station) {
-        station.tell(&self.moves);
-        for ((tags, next_hop), (_, source)) in &self.next_hops {
-            if let Some(place) = station.place_behind(tags) {
-                station.watch(place, *source, *next_hop);
-            }
-        }
-    }
-}
-
 impl Neighbours {
     /// Finds where the clients' frames go, for ports that have addresses. `interfaces`: of each port
     /// that is used, its name and Ethernet address. `waits` is told of who does not answer, and why
     /// it is asked on; not once it is to `stop`.
-    pub(super) fn find(
+    pub(in crate::emulation) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
         stop: &AtomicBool,
@@ -264,15 +233,8 @@ fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
             serves_here.and_then(|it| it.addresses),
         ];
         for range in ranges.into_iter().flatten() {
-            (0..range.count.min(ANSWERED_MAX)).for_each(|place| add(at(&range, place)));
+            (0..range.count.min(ANSWERED_MAX)).for_each(|place| add(range.at(place.into())));
         }
     }
     addresses
-}
-
-pub(super) fn at(range: &AddressRange, place: u32) -> IpAddr {
-    match range.first {
-        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(place)).into(),
-        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits().wrapping_add(place.into())).into(),
-    }
 }

@@ -9,12 +9,11 @@ use wirestorm_stack::{Guests, Host};
 use wirestorm_wire::packet::MacAddress;
 use wirestorm_wire::prefix::Prefix;
 
-use super::error::EmulationError;
-use super::neighbours::at;
+use crate::emulation::error::EmulationError;
 use crate::responder::{HostError, Residence, Silence, Station};
 
 /// Hosts beside those of the ports themselves, by port.
-pub(super) struct NextHops {
+pub(in crate::emulation) struct NextHops {
     stations: BTreeMap<usize, Station>,
     /// Routers that have answered.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
@@ -23,7 +22,7 @@ pub(super) struct NextHops {
 impl NextHops {
     /// Lets ports answer for what a plan has beside their own addresses. `interfaces`: of each port
     /// that is used, its name and Ethernet address.
-    pub(super) fn open(
+    pub(in crate::emulation) fn open(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
     ) -> Result<Self, EmulationError> {
@@ -77,7 +76,7 @@ impl NextHops {
     /// The devices of a template's clients, with the Ethernet addresses of all routers and who they
     /// are; of routers
     /// that no client is behind nothing is asked.
-    pub(super) fn resolve(
+    pub(in crate::emulation) fn resolve(
         &mut self,
         plan: &EmulationPlan,
         client: &Client,
@@ -97,7 +96,7 @@ impl NextHops {
                     continue;
                 }
                 let router =
-                    at(&AddressRange { first: next_hop.first, count: devices.count }, number);
+                    AddressRange { first: next_hop.first, count: devices.count }.at(number.into());
                 let key = (client.transmit, devices.vlan, router);
                 let mac = match self.known.get(&key) {
                     Some(mac) => *mac,
@@ -124,7 +123,7 @@ impl NextHops {
     }
 
     /// Those that go on answering. What a port answers for in no VLAN it does itself.
-    pub(super) fn into_stations(self, plan: &EmulationPlan) -> Vec<(usize, Station)> {
+    pub(in crate::emulation) fn into_stations(self, plan: &EmulationPlan) -> Vec<(usize, Station)> {
         let owns = |port: usize, host: &Host| {
             let own = &plan.ports[port].addresses;
             let is_own = |it: &Prefix| own.iter().any(|own| own.address == it.address);
@@ -186,7 +185,7 @@ fn asker(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> Option<Ip
 fn behind(devices: &Devices, number: u32) -> Option<Devices> {
     let before = number.checked_mul(devices.every)?;
     let count = devices.clients.count.checked_sub(before).filter(|count| *count > 0)?;
-    let first = at(&devices.clients, before);
+    let first = devices.clients.at(before.into());
     Some(Devices {
         clients: AddressRange { first, count },
         every: devices.every.saturating_mul(devices.count),
@@ -197,13 +196,16 @@ fn behind(devices: &Devices, number: u32) -> Option<Devices> {
 }
 
 /// The clients of a template: those that it names, or the port itself.
-pub(super) fn clients_of(plan: &EmulationPlan, client: &Client) -> Option<AddressRange> {
+pub(in crate::emulation) fn clients_of(
+    plan: &EmulationPlan,
+    client: &Client,
+) -> Option<AddressRange> {
     let own = plan.ports[client.transmit].addresses.first();
     client.addresses.or(own.map(|own| AddressRange { first: own.address, count: 1 }))
 }
 
 /// Whether all clients of a template go by devices whose Ethernet addresses are known, or asked for.
-pub(super) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
+pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
     let knows = |it: &Devices| it.destination.is_some() || it.next_hop.is_some();
     if !devices.iter().all(knows) {
         return false;
@@ -212,7 +214,7 @@ pub(super) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
     let mut next = 0;
     while next < clients.count {
         let behind =
-            |it: &Devices| Some(it.clients.count - it.clients.place_of(at(&clients, next))?);
+            |it: &Devices| Some(it.clients.count - it.clients.place_of(clients.at(next.into()))?);
         let Some(count) = all.clone().find_map(behind) else { return false };
         next = next.saturating_add(count.max(1));
     }
@@ -233,7 +235,7 @@ fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
         }
     };
     let left = own.count.checked_sub(first)?.min(clients.count.checked_sub(place)?);
-    (left > 0).then(|| AddressRange { first: at(&own, first), count: left })
+    (left > 0).then(|| AddressRange { first: own.at(first.into()), count: left })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FollowOptions};
 
-use super::details::{FlowChoice, Followed};
-use super::report::Owner;
+use super::owner::Owner;
+use super::sampled_flows::{FlowChoice, Followed};
 use super::timeline::Timeline;
 use crate::result::SampledFlow;
 
@@ -26,22 +26,22 @@ impl Default for WatchOptions {
 
 impl WatchOptions {
     /// What an endpoint is told to follow; `owners`: of its templates.
-    pub(super) fn followed(&self, owners: &[Owner]) -> FollowOptions {
+    pub(in crate::emulation) fn followed(&self, owners: &[Owner]) -> FollowOptions {
         self.flows.options(owners)
     }
 }
 
 /// What was seen of a port's endpoint.
 #[derive(Clone, Debug)]
-pub(super) struct FlowWatch {
-    pub(super) timeline: Timeline,
+pub(in crate::emulation) struct FlowWatch {
+    pub(in crate::emulation) timeline: Timeline,
     load: LoadWatch,
     followed: Followed,
 }
 
 impl FlowWatch {
     /// Looks from a time on at so many templates, at `intervals_max` intervals at most.
-    pub(super) fn new(
+    pub(in crate::emulation) fn new(
         options: &WatchOptions,
         templates: usize,
         intervals_max: usize,
@@ -56,24 +56,24 @@ impl FlowWatch {
 
     /// Looks at an endpoint before it does what is to be done at a time.
     #[inline]
-    pub(super) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
+    pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
         let is_end = self.timeline.look(now, endpoint);
         self.followed.look(now, endpoint, is_end);
         self.load.look(now, endpoint);
     }
 
     /// When the last look was.
-    pub(super) fn end(&self) -> Instant {
+    pub(in crate::emulation) fn end(&self) -> Instant {
         self.timeline.end()
     }
 
     /// Says that nothing was done until a time behind the last look.
-    pub(super) fn extend(&mut self, end: Instant) {
+    pub(in crate::emulation) fn extend(&mut self, end: Instant) {
         self.timeline.extend(end);
     }
 
     /// The last look, behind all that was done.
-    pub(super) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
+    pub(in crate::emulation) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.load.due = now;
         self.load.look(now, endpoint);
         self.load.end = self.load.end.max(endpoint.load_end().unwrap_or(self.load.end));
@@ -82,17 +82,17 @@ impl FlowWatch {
     }
 
     /// Until when flows were made: by a load, its last interval included, by programs, or by peers.
-    pub(super) fn load_end(&self) -> Instant {
+    pub(in crate::emulation) fn load_end(&self) -> Instant {
         self.load.end
     }
 
     /// What was found out of flows that are followed.
-    pub(super) fn flows(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn flows(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports(owners)
     }
 
     /// The same, each with its last sample alone.
-    pub(super) fn flows_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
+    pub(in crate::emulation) fn flows_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports_now(owners)
     }
 }

@@ -3,11 +3,11 @@
 use wirestorm_base::time::Instant;
 use wirestorm_stack::endpoint::{Endpoint, LinkHeader};
 
-use super::neighbours::ReachedBy;
+use crate::emulation::resolve::reached::ReachedBy;
 
 /// What became of a port's flows whose next hops moved.
 #[derive(Debug, Default)]
-pub(super) struct Moved {
+pub(in crate::emulation) struct Moved {
     port: String,
     start: Instant,
     /// The first of them, in words.
@@ -20,13 +20,18 @@ impl Moved {
     /// Moves of a port that are told one by one, at most.
     const TOLD_MAX: usize = 10;
 
-    pub(super) fn new(port: &str, start: Instant) -> Self {
+    pub(in crate::emulation) fn new(port: &str, start: Instant) -> Self {
         Self { port: port.to_owned(), start, told: Vec::new(), more: 0 }
     }
 
     /// Lets frames go where next hops and peers have moved meanwhile.
     #[inline]
-    pub(super) fn look(&mut self, by: &ReachedBy, endpoint: &mut Endpoint, now: Instant) {
+    pub(in crate::emulation) fn look(
+        &mut self,
+        by: &ReachedBy,
+        endpoint: &mut Endpoint,
+        now: Instant,
+    ) {
         for it in by.moves.take() {
             let number = by.next_hops.get(&(it.tags.clone(), it.address)).map_or(0, |it| it.0);
             let mut flows = match number {
@@ -54,7 +59,7 @@ impl Moved {
     }
 
     /// What is to be said of it.
-    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+    pub(in crate::emulation) fn notes(&self) -> impl Iterator<Item = String> {
         let more = (self.more > 0)
             .then(|| format!("{}: next hops moved {} times more", self.port, self.more));
         self.told.iter().cloned().chain(more)

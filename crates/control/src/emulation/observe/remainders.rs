@@ -7,14 +7,14 @@ use crate::result::{PortReport, TemplateReport};
 
 /// For how long open connections are reset at the end of a run; what is open then is left open,
 /// counted and told.
-pub(super) const RESETS_TIME_MAX: Duration = Duration::from_secs(4);
+pub(in crate::emulation) const RESETS_TIME_MAX: Duration = Duration::from_secs(4);
 
 /// Templates that are named, at most.
 const NAMED_MAX: usize = 5;
 
 /// How long flows that were there in the end were waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Waited<'a> {
+pub(in crate::emulation) enum Waited<'a> {
     /// Somebody ended the run, or an error did, which is told by itself; or who asked for it knows.
     CutShort,
     /// So long after the last one could be made, as an option of this name says.
@@ -33,7 +33,11 @@ pub(super) enum Waited<'a> {
 /// A note for each template that reached the most flows at once, whose clients had no addresses and
 /// ports left, whose connections nobody answered, whose connections were all given up, of which some
 /// are unfinished, unless the run was cut short, and of which some were not reset in the end.
-pub(super) fn notes(ports: &[PortReport], waited: Waited<'_>, flows_max: usize) -> Vec<String> {
+pub(in crate::emulation) fn notes(
+    ports: &[PortReport],
+    waited: Waited<'_>,
+    flows_max: usize,
+) -> Vec<String> {
     // Of both sides: an answer may be what has no tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let templates = || ports.iter().flat_map(|port| &port.templates);

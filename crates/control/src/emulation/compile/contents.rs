@@ -6,17 +6,17 @@ use wirestorm_stack::program::{Check, Contents, Extraction, Instruction};
 
 /// What the instructions of a program refer to, as it is gathered, and what of that is told later.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
-    pub(super) contents: Contents,
+pub(in crate::emulation) struct Gathered {
+    pub(in crate::emulation) contents: Contents,
     /// The names of transactions, by their places.
-    pub(super) transactions: Vec<String>,
+    pub(in crate::emulation) transactions: Vec<String>,
     /// Whether the program looks at what arrives.
     looks: bool,
 }
 
 impl Gathered {
     /// Of a program with these steps; `awaits`: whether it is a client's.
-    pub(super) fn of(steps: &[Step], awaits: bool) -> Self {
+    pub(in crate::emulation) fn of(steps: &[Step], awaits: bool) -> Self {
         let looks = look(steps);
         let contents = Contents {
             looks_at_datagrams: looks && receive_datagrams(steps),
@@ -27,18 +27,22 @@ impl Gathered {
     }
 
     /// Whether the program takes messages of HTTP.
-    pub(super) fn takes_http(&self) -> bool {
+    pub(in crate::emulation) fn takes_http(&self) -> bool {
         self.contents.rules.iter().any(|rule| matches!(rule, Rule::Http | Rule::HttpHead))
     }
 
     /// Whether the program looks at what arrives.
-    pub(super) const fn looks(&self) -> bool {
+    pub(in crate::emulation) const fn looks(&self) -> bool {
         self.looks
     }
 
     /// The instruction of a step; `None` where it is about something else, or too many are.
     /// `is_awaited`: whether it is a failure that what this one receives does not come.
-    pub(super) fn instruction(&mut self, step: &Step, is_awaited: bool) -> Option<Instruction> {
+    pub(in crate::emulation) fn instruction(
+        &mut self,
+        step: &Step,
+        is_awaited: bool,
+    ) -> Option<Instruction> {
         Some(match step {
             Step::SendOwn(it) => Instruction::SendOwn { composition: self.compose(it)? },
             Step::SendOwnDatagram(it) => {

@@ -6,15 +6,15 @@ use crate::responder::{Asks, ProbeRecord};
 use crate::result::LatencyReport;
 
 /// Who asks whom, and where what is found out can be looked at.
-pub(super) struct Probe {
-    pub(super) port: String,
-    pub(super) asks: Asks,
-    pub(super) record: Arc<Mutex<ProbeRecord>>,
+pub(in crate::emulation) struct Probe {
+    pub(in crate::emulation) port: String,
+    pub(in crate::emulation) asks: Asks,
+    pub(in crate::emulation) record: Arc<Mutex<ProbeRecord>>,
 }
 
 impl Probe {
     /// What was found out so far.
-    pub(super) fn report(&self) -> Option<LatencyReport> {
+    pub(in crate::emulation) fn report(&self) -> Option<LatencyReport> {
         let record = self.record.lock().ok()?;
         Some(LatencyReport {
             port: self.port.clone(),

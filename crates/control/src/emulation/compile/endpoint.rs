@@ -5,47 +5,35 @@ use wirestorm_model::blackhole::Blackhole;
 use wirestorm_model::program::Step;
 use wirestorm_plan::emulation::{self, EmulationPlan};
 use wirestorm_stack::endpoint::{
-    ClientLinks, Devices, LinkHeader, Listen, MatchByte, Role, ServerLink, Template, Transport,
-    Tuples,
+    ClientLinks, Devices, LinkHeader, Listen, MatchByte, Role, Template, Transport, Tuples,
 };
 use wirestorm_stack::program::{Buffers, Program};
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
-use super::error::EmulationError;
-use super::found::Told;
 use super::program::{self, Lowered};
-use super::report::Owner;
-use super::tls::TemplateSessions;
+use super::sessions::TemplateSessions;
+use crate::emulation::error::EmulationError;
+use crate::emulation::observe::findings::Told;
+use crate::emulation::observe::owner::Owner;
+use crate::emulation::resolve::reached::Reached;
 
 /// What the endpoint of one port does.
-pub(super) struct Duties {
-    pub(super) templates: Vec<Template>,
+pub(in crate::emulation) struct Duties {
+    pub(in crate::emulation) templates: Vec<Template>,
     /// Whose they are.
-    pub(super) owners: Vec<Owner>,
+    pub(in crate::emulation) owners: Vec<Owner>,
     /// Those of them that programs ask for, by the groups of the plan.
-    pub(super) groups: Vec<Vec<usize>>,
-    pub(super) buffers: Buffers,
+    pub(in crate::emulation) groups: Vec<Vec<usize>>,
+    pub(in crate::emulation) buffers: Buffers,
     /// Whether it makes connections.
-    pub(super) connects: bool,
+    pub(in crate::emulation) connects: bool,
     /// What it does not answer.
-    pub(super) blackhole: Blackhole,
+    pub(in crate::emulation) blackhole: Blackhole,
     /// Ethernet addresses that clients of the plan send to for its servers, each with how many there
     /// are from it on: without a device in between, their frames are for it.
-    pub(super) aimed_at: Vec<(MacAddress, u32)>,
+    pub(in crate::emulation) aimed_at: Vec<(MacAddress, u32)>,
     /// Addresses of groups that clients or servers of the plan have, as in some profiles of TRex's.
-    pub(super) grouped: Vec<AddressRange>,
-}
-
-/// The clients of a template, and where their frames go.
-pub(super) struct Reached {
-    pub(super) addresses: AddressRange,
-    pub(super) destination: MacAddress,
-    /// The number of the next hop that this is; [`LinkHeader::FIXED`]: none that may move.
-    pub(super) next_hop: u16,
-    /// Those of some clients, of which all Ethernet addresses are known.
-    pub(super) devices: Vec<(emulation::Devices, u16)>,
-    /// Servers that frames go elsewhere to, by their addresses in order.
-    pub(super) servers: Vec<ServerLink>,
+    pub(in crate::emulation) grouped: Vec<AddressRange>,
 }
 
 /// Ranges of the plan's clients and servers that have addresses of groups.
@@ -59,7 +47,7 @@ fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRang
 
 /// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
 /// for each what is between programs and connections.
-pub(super) fn duties(
+pub(in crate::emulation) fn duties(
     plan: &EmulationPlan,
     port: usize,
     own: MacAddress,

@@ -1,0 +1,14 @@
+//! What is measured while a run goes on, and the report of it.
+
+pub(super) mod findings;
+pub(super) mod groups;
+pub(super) mod latency;
+pub(super) mod load_notes;
+pub(super) mod neighbour_changes;
+pub(super) mod owner;
+pub(super) mod probes;
+pub(super) mod remainders;
+pub(super) mod report;
+pub(super) mod sampled_flows;
+pub(super) mod timeline;
+pub(super) mod watch;
