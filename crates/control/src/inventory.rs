@@ -14,10 +14,9 @@ use wirestorm_io::privilege::{self, Capabilities, Capability};
 
 use crate::backend::{
     AF_PACKET, BACKENDS, Candidate, Conditions, Descriptor, KernelVersion, Probe, XDP_KERNEL,
-    candidates,
+    candidates, try_open,
 };
-use crate::host;
-use crate::port::try_open;
+pub use crate::backend::{Grade, Trial};
 
 /// Minimum locked-memory limit for AF_XDP frame memory, in bytes.
 const LOCKED_MEMORY_SUFFICIENT: u64 = 64 << 20;
@@ -60,28 +59,6 @@ pub struct NamespaceFacts {
     pub interfaces: Vec<InterfaceFacts>,
     /// Error that prevented the listing.
     pub error: Option<String>,
-}
-
-/// Severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Grade {
-    /// No problem.
-    Good,
-    /// Works, but could be better.
-    Remark,
-    /// Does not work.
-    Missing,
-}
-
-/// Whether to open ports to test backends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trial {
-    /// Read only what the kernel reports.
-    None,
-    /// Open a port with each backend. This sends no frame, but a driver may reset its queues.
-    /// Skipped on an interface with the default route.
-    Open,
 }
 
 /// Result of one check.
@@ -424,7 +401,7 @@ fn kernel() -> Finding {
 }
 
 fn cpus() -> Finding {
-    let allowed = host::allowed().len();
+    let allowed = crate::affinity::allowed().len();
     let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     let isolated = match isolated.trim() {
         "" => "none isolated".to_owned(),

@@ -1,6 +1,7 @@
 //! Prepares, runs and controls tests: opens ports, starts and pins worker threads, merges their
 //! counters and builds the result.
 
+pub mod affinity;
 pub mod backend;
 pub mod capture;
 pub mod emulation;

@@ -10,12 +10,12 @@ use http::uri::Scheme;
 use http::{Method, Request};
 use wirestorm_stack::content::MessageCounters;
 
-use crate::Http2Settings;
 use crate::cause::Cause;
 use crate::head;
 use crate::heard::Heard;
 use crate::pipe::{Pipe, Woken};
 use crate::session::End;
+use crate::settings::Http2Settings;
 use crate::speaker::{Speaker, Step};
 
 /// HTTP/2 connection of one client.

@@ -6,9 +6,9 @@ use std::fmt::Debug;
 use http::uri::Scheme;
 use wirestorm_stack::content::{Handshake, MessageCounters, Session, SessionState};
 
-use crate::Http2Settings;
 use crate::cause::Cause;
 use crate::pipe::Pipe;
+use crate::settings::Http2Settings;
 
 /// Client or server side of the `h2` library, which reads from a [`Pipe`] and writes to it.
 pub(crate) trait End: Debug + Send + Sized {

@@ -9,8 +9,8 @@ use wirestorm_model::stream::Speed;
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+use crate::document::rate::{AskedRate, parse as parse_rate};
 use crate::document::time::parse_time;
-use crate::traffic::{AskedRate, parse_rate};
 
 /// Impairment settings of one direction of a link, one field per key. `None`: not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::read_range;
+use crate::document::range::read_range;
 
 pub(crate) const TUNNEL: [&str; 6] = ["clients", "teid", "teid_step", "from", "to", "source_port"];
 

@@ -10,7 +10,7 @@ use wirestorm_wire::prefix::Prefix;
 
 use crate::echo;
 use crate::heard::Heard;
-use crate::neighbour::{self, ALL_NODES};
+use crate::neighbour::{self, ALL_NODES, Told};
 use wirestorm_model::address_range::AddressRange;
 
 /// A host with one interface.
@@ -67,17 +67,6 @@ const LINK_LOCAL: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
 
 /// Offset of VLAN tags in a frame, after both Ethernet addresses.
 const TAG_OFFSET: usize = 12;
-
-/// Address of a neighbour, from one of its own messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// IP address of the neighbour.
-    pub address: IpAddr,
-    /// Ethernet address of the neighbour.
-    pub mac: MacAddress,
-    /// Whether this replaces another known Ethernet address.
-    pub overrides: bool,
-}
 
 /// Route to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

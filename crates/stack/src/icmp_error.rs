@@ -4,9 +4,9 @@ use core::net::IpAddr;
 
 use wirestorm_wire::checksum;
 use wirestorm_wire::flow::FlowKey;
+use wirestorm_wire::packet::network_header;
 use wirestorm_wire::packet::{ethertype, icmpv4, icmpv6, ipv4, ipv6, protocol, tcp};
 
-use crate::frame::network_header;
 use crate::tcp::sequence::SequenceNumber;
 
 /// A received ICMP error for a packet that this host sent.

@@ -23,5 +23,6 @@ mod udp_echo;
 
 pub use echo::EchoRequest;
 pub use heard::{EchoReply, Heard};
-pub use host::{Guests, Host, Route, Told};
+pub use host::{Guests, Host, Route};
+pub use neighbour::Told;
 pub use udp_echo::Datagram;

@@ -15,7 +15,17 @@ use wirestorm_wire::packet::{
 
 use crate::echo::is_icmpv6_sum_good;
 use crate::heard::Heard;
-use crate::host::Told;
+
+/// Address of a neighbour, from one of its own messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// IP address of the neighbour.
+    pub address: IpAddr,
+    /// Ethernet address of the neighbour.
+    pub mac: MacAddress,
+    /// Whether this replaces another known Ethernet address.
+    pub overrides: bool,
+}
 
 /// All-nodes multicast address of a link (RFC 4291 section 2.7.1).
 pub(crate) const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

@@ -8,7 +8,8 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
 use super::{Descriptor, Probe, TransmitPort};
-use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
+use crate::backend::{BothWays, Choice};
+use crate::port::{PortOptions, ReceivePort, Usage};
 
 /// The packet socket backend.
 pub static AF_PACKET: Descriptor = Descriptor {

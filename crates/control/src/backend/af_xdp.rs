@@ -6,8 +6,9 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege;
 
 use super::{Descriptor, ETHERNET, Probe, TransmitPort};
+use crate::backend::{BothWays, Choice};
 use crate::inventory::Grade;
-use crate::port::{BothWays, Choice, PortOptions, ReceivePort, Usage};
+use crate::port::{PortOptions, ReceivePort, Usage};
 
 /// The AF_XDP backend.
 pub static AF_XDP: Descriptor = Descriptor {

@@ -9,7 +9,8 @@ use wirestorm_io::namespace::InterfaceName;
 use super::{
     BACKENDS, Backend, Conditions, Descriptor, KernelVersion, Probe, TransmitPort, memory,
 };
-use crate::port::{BothWays, Choice, PortOptions, Usage};
+use crate::backend::{BothWays, Choice};
+use crate::port::{PortOptions, Usage};
 
 /// Reason for a backend that the user requested.
 const ASKED: &str = "asked for";

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::host;
-
 /// First kernel with `BPF_F_TEST_XDP_LIVE_FRAMES`, which the in-kernel sender requires.
 pub const XDP_KERNEL: KernelVersion = KernelVersion { major: 5, minor: 18 };
 
@@ -47,7 +45,7 @@ pub(crate) struct Conditions {
 impl Conditions {
     /// Returns the conditions for a single sending port of this process.
     pub(crate) fn of_one_port() -> Self {
-        Self { own_cpu: host::allowed().len() > 1, kernel: KernelVersion::running() }
+        Self { own_cpu: crate::affinity::allowed().len() > 1, kernel: KernelVersion::running() }
     }
 }
 

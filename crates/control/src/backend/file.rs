@@ -6,7 +6,7 @@ use std::path::Path;
 use wirestorm_io::pcap::PcapTransmit;
 
 use super::{Descriptor, TransmitPort};
-use crate::port::Choice;
+use crate::backend::Choice;
 
 /// The capture file backend.
 pub(crate) static FILE: Descriptor = Descriptor {

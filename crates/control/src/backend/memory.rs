@@ -3,7 +3,7 @@
 use wirestorm_sim::memory::{MemorySink, WireOptions};
 
 use super::{Descriptor, TransmitPort};
-use crate::port::Choice;
+use crate::backend::Choice;
 
 /// The memory backend.
 pub(crate) static MEMORY: Descriptor = Descriptor {

@@ -11,6 +11,8 @@ mod file;
 mod list;
 mod memory;
 mod null;
+mod opened;
+mod trial;
 mod xdp;
 
 use std::fmt;
@@ -20,8 +22,7 @@ use wirestorm_io::link::Link;
 use wirestorm_io::namespace::InterfaceName;
 use wirestorm_io::privilege::Capability;
 
-use crate::inventory::{Grade, Trial};
-use crate::port::{BothWays, PortOptions, Usage};
+use crate::port::{PortOptions, Usage};
 
 pub use af_packet::AF_PACKET;
 pub use af_xdp::AF_XDP;
@@ -32,6 +33,9 @@ pub(crate) use file::create as create_file;
 pub use list::BACKENDS;
 pub(crate) use list::{PortVisitor, TransmitPort};
 pub(crate) use memory::{MEMORY, asked_for as memory};
+pub(crate) use opened::{BothWays, Choice};
+pub(crate) use trial::try_open;
+pub use trial::{Grade, Trial};
 pub use xdp::XDP;
 
 /// Backend that sends and receives frames.

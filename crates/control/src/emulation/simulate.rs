@@ -25,9 +25,9 @@ use super::observe::report::{CpuTime, Ended, achieved};
 use super::observe::timeline;
 use super::observe::watch::{FlowWatch, WatchOptions};
 use super::resolve::reached::Reached;
+use crate::backend::Choice;
 use crate::backend::MEMORY;
 use crate::lifecycle::{Detail, judged};
-use crate::port::Choice;
 use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
 use crate::traffic::with_name;
 

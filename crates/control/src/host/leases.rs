@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use wirestorm_io::lock::{self as io, InterfaceLock};
 use wirestorm_io::namespace::InterfaceName;
 
-use crate::lifecycle::RunId;
+use super::holder::LeaseHolder;
 use crate::port::OpenError;
 
 /// Sharing of a run's interfaces with other runs.
@@ -36,26 +36,6 @@ pub(crate) enum Claim {
 impl Claim {
     const fn is_shared(self) -> bool {
         matches!(self, Self::Shared | Self::SharedByAll)
-    }
-}
-
-/// Holder of an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseHolder {
-    /// Run; `None` for a lease without a run.
-    pub run: Option<RunId>,
-    /// Owner of the run or the lease.
-    pub owner: String,
-}
-
-impl fmt::Display for LeaseHolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.run, self.owner.as_str()) {
-            (Some(run), "") => write!(f, "run {run}"),
-            (Some(run), owner) => write!(f, "run {run} of {owner}"),
-            (None, "") => f.write_str("a lease without a run"),
-            (None, owner) => write!(f, "a lease of {owner}"),
-        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! ```
 
 mod cpus;
+mod holder;
 mod leases;
 mod registry;
 mod stream_ids;
@@ -17,15 +18,15 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use cpus::CpuPlan;
-pub use cpus::{allowed, restrict_to};
+pub use holder::LeaseHolder;
 pub(crate) use leases::LeaseRequest;
-pub use leases::{Access, Lease, LeaseHolder};
+pub use leases::{Access, Lease};
+pub use registry::RunEntry;
 pub(crate) use stream_ids::{RunStreamIds, StreamIds};
 
-use crate::lifecycle::{RunHandle, RunId, RunState};
+use crate::lifecycle::{RunHandle, RunId};
 use crate::port::OpenError;
 use crate::receive::SharedReceivers;
-use crate::result::Kind;
 use cpus::Cpus;
 use leases::{Claim, Leases};
 use registry::Registry;
@@ -46,19 +47,6 @@ struct Shared {
     registry: Registry,
 }
 
-/// Entry of a run in the registry.
-#[derive(Clone, Debug)]
-pub struct RunEntry {
-    /// Number of the run in this process, from 1.
-    pub id: RunId,
-    /// Kind of the run.
-    pub kind: Kind,
-    /// Owner, from the options of the run.
-    pub owner: String,
-    /// State of the run.
-    pub state: RunState,
-}
-
 impl Host {
     /// Creates a host without runs.
     pub fn new() -> Self {
@@ -72,7 +60,7 @@ impl Host {
     }
 
     /// Number of ended runs that the registry keeps.
-    pub const ENDED_RUNS_MAX: usize = 64;
+    pub const ENDED_RUNS_MAX: usize = registry::ENDED_RUNS_MAX;
 
     /// Returns the run with this number; `None` if the registry does not contain it.
     pub fn run(&self, id: RunId) -> Option<RunHandle> {

@@ -3,8 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Host, RunEntry};
-use crate::lifecycle::{RunHandle, RunId, Supervised};
+use crate::lifecycle::{RunHandle, RunId, RunState, Supervised};
+use crate::result::Kind;
+
+/// Number of ended runs that the registry keeps.
+pub(super) const ENDED_RUNS_MAX: usize = 64;
+
+/// Entry of a run in the registry.
+#[derive(Clone, Debug)]
+pub struct RunEntry {
+    /// Number of the run in this process, from 1.
+    pub id: RunId,
+    /// Kind of the run.
+    pub kind: Kind,
+    /// Owner, from the options of the run.
+    pub owner: String,
+    /// State of the run.
+    pub state: RunState,
+}
 
 /// Runs of a host, by number.
 #[derive(Default)]
@@ -26,7 +42,7 @@ impl Registry {
         let run = Arc::new(make(id));
         let ended = state.runs.iter().filter(|(_, run)| run.state().is_over());
         let ended: Vec<RunId> = ended.map(|(id, _)| *id).collect();
-        let surplus = (ended.len() + 1).saturating_sub(Host::ENDED_RUNS_MAX);
+        let surplus = (ended.len() + 1).saturating_sub(ENDED_RUNS_MAX);
         for id in &ended[..surplus] {
             state.runs.remove(id);
         }

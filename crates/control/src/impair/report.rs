@@ -5,7 +5,7 @@ use wirestorm_base::port::{ReceiveCounters, TransmitCounters};
 use wirestorm_base::time::Duration;
 use wirestorm_engine::impairment::ImpairmentCounters;
 
-use crate::port::Choice;
+use crate::backend::Choice;
 use crate::result::{HistogramReport, ImpairmentReport, PortReport, ReceiveReport, TransmitReport};
 
 /// Outcome of the worker of one direction.

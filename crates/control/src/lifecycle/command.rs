@@ -1,13 +1,11 @@
 //! Commands of a run.
 
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 
 use wirestorm_model::tunnel::ClientTunnels;
 
 use super::flow_control::FlowCommand;
 use super::load_control::{LoadControl, LoadFactor, TunnelChangeError};
-use super::state::Supervised;
 use crate::result::Kind;
 
 /// A command to a run. Workers execute it within 25 ms.
@@ -107,37 +105,5 @@ impl Command {
             Kind::Pktgen => &["stop", "pause", "resume"],
             Kind::Impair => &["stop"],
         }
-    }
-
-    pub(super) fn carry_out(self, run: &Supervised) -> Result<(), CommandError> {
-        let (kind, command) = (run.kind(), self.name());
-        let known = Self::of_kind(kind);
-        if !known.contains(&command) {
-            let commands = known.join(", ");
-            return Err(CommandError::Unsupported { kind: kind.name(), command, commands });
-        }
-        let controls = &run.controls;
-        match self {
-            Self::Stop => run.stop(),
-            Self::Pause | Self::Resume => {
-                controls.paused.store(self == Self::Pause, Ordering::Relaxed);
-            }
-            Self::Flows { flows, command } => {
-                let count = controls.flows.flows();
-                if let Some(&found) = flows.iter().find(|flow| **flow >= count) {
-                    return Err(CommandError::NoFlow { found, flows: count });
-                }
-                controls.flows.give(flows, command);
-            }
-            Self::EndLoad => controls.load.end_load(),
-            Self::ScaleLoad(factor) => controls.load.set_load(factor),
-            Self::Clients { ranges, on } => {
-                if !controls.load.switch_clients(&ranges, on) {
-                    return Err(CommandError::TooManyRanges);
-                }
-            }
-            Self::Tunnels(tunnels) => controls.load.change_tunnels(&tunnels)?,
-        }
-        Ok(())
     }
 }

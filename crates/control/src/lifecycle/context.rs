@@ -7,13 +7,14 @@ use std::time::Duration as StdDuration;
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_io::clock::{self, RealtimeOffset};
 
+use super::run_state::RunState;
 use super::snapshot::Snapshot;
-use super::state::{Controls, RunState, StartAt, Supervised};
+use super::state::{Controls, StartAt, Supervised};
 use crate::backend::{AF_PACKET, Backend};
 use crate::files::Files;
 use crate::host::{Access, Host, LeaseHolder, LeaseRequest};
 use crate::port::{Interfaces, OpenError};
-use crate::receive::Need;
+use crate::receive::{Need, SharedReceivers};
 use crate::result::{HostFacts, RunResult, SCHEMA, Times, Verdict};
 
 /// Access of a run's supervisor thread to the host and to the run's handles.
@@ -57,6 +58,11 @@ impl Context {
         let owner = self.run.owner().to_owned();
         let holder = LeaseHolder { run: Some(self.run.id()), owner };
         LeaseRequest { leases: self.host.leases(), access: self.access, holder }
+    }
+
+    /// Returns the receivers that this run shares with others; `None` with exclusive access.
+    pub(crate) fn shared_receivers(&self) -> Option<&SharedReceivers> {
+        self.is_shared().then(|| self.host.receivers())
     }
 
     /// Whether other runs may use the same interfaces at the same time.

@@ -1,73 +1,16 @@
 //! Handles to runs: watch, command and wait.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use super::command::{Command, CommandError};
+use super::id::RunId;
 use super::load_control::Detail;
+use super::run_state::RunState;
 use super::snapshot::{Delivery, Snapshot, Subscription};
-use super::state::{RunOutcome, RunState, StartAt, Supervised};
+use super::state::{RunOutcome, StartAt, Supervised};
 use crate::result::{Kind, MeasuredReport, PortReport};
-
-/// Number of a run in its process, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId(pub u64);
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// Error of a run without a result.
-#[derive(Debug)]
-pub struct RunError {
-    kind: RunErrorKind,
-    source: Box<dyn Error + Send + Sync>,
-}
-
-/// Kind of a run error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunErrorKind {
-    /// The plan, the options or the machine do not allow the run. The message names the problem and
-    /// the remedy.
-    Input,
-    /// The run was stopped before it started.
-    Abandoned,
-    /// A bug in Wirestorm.
-    Defect,
-}
-
-impl RunError {
-    /// Creates an error.
-    pub(crate) fn new(kind: RunErrorKind, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, source: source.into() }
-    }
-
-    /// Returns the kind of the error.
-    pub const fn kind(&self) -> RunErrorKind {
-        self.kind
-    }
-
-    /// Returns the underlying error if it has type `E`.
-    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        self.source.downcast_ref()
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
-    }
-}
-
-impl Error for RunError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.source()
-    }
-}
 
 /// Handle to a run. Clones refer to the same run; dropping them does not end it.
 #[derive(Clone)]

@@ -6,23 +6,29 @@
 
 mod command;
 mod context;
+mod error;
 mod flow_control;
 mod handle;
+mod id;
 mod load_control;
+mod run_state;
 mod snapshot;
 mod state;
 
 pub use command::{Command, CommandError};
 pub use context::Abandoned;
 pub(crate) use context::{Context, Start, judged};
+pub use error::{RunError, RunErrorKind};
 pub use flow_control::FlowCommand;
 pub(crate) use flow_control::{FlowControl, GivenCommand};
-pub use handle::{RunError, RunErrorKind, RunHandle, RunId};
+pub use handle::RunHandle;
+pub use id::RunId;
 pub(crate) use load_control::LoadFollower;
 pub use load_control::{Detail, LoadFactor, TunnelChangeError};
+pub use run_state::RunState;
 pub use snapshot::{
     ConnectionSnapshot, Delivery, FlowSnapshot, MeasuredSnapshot, PortSnapshot, Snapshot,
     Subscription,
 };
 pub(crate) use state::{Controls, Supervised};
-pub use state::{RunOutcome, RunState, StartAt};
+pub use state::{RunOutcome, StartAt};

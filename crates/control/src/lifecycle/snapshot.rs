@@ -10,7 +10,7 @@ use wirestorm_engine::impairment::ImpairmentCounters;
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_engine::stream::StreamCounters;
 
-use super::state::RunState;
+use super::run_state::RunState;
 use crate::result::{LatencyReport, SampledFlow};
 
 /// Progress of a run. Runs publish a snapshot about ten times a second and at the end.

@@ -7,58 +7,13 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 use wirestorm_base::time::Instant;
 
 use super::command::{Command, CommandError};
+use super::error::{RunError, RunErrorKind};
 use super::flow_control::FlowControl;
-use super::handle::{RunError, RunErrorKind, RunId};
+use super::id::RunId;
 use super::load_control::LoadControl;
+use super::run_state::RunState;
 use super::snapshot::{Delivery, Snapshot, Subscribers, Subscription};
 use crate::result::{Kind, MeasuredReport, Outcome, RunResult};
-
-/// State of a run.
-///
-/// ```text
-/// preparing ─> prepared ─> armed ─> running ─> draining ─> finished
-///      └──────────┴──────────┴─────────┴───────────┴─────> failed, interrupted
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RunState {
-    /// Opening files and ports, resolving neighbours.
-    Preparing,
-    /// Everything is open; nothing was sent.
-    Prepared,
-    /// Waiting for the start time.
-    Armed,
-    /// Sending.
-    Running,
-    /// Sending nothing new; waiting for the last arrivals or for open connections.
-    Draining,
-    /// Ended normally.
-    Finished,
-    /// Failed to start, or ended by an error.
-    Failed,
-    /// Stopped early.
-    Interrupted,
-}
-
-impl RunState {
-    /// Returns whether the state is final.
-    pub const fn is_over(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed | Self::Interrupted)
-    }
-
-    /// Returns the name of the state in results and APIs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Preparing => "preparing",
-            Self::Prepared => "prepared",
-            Self::Armed => "armed",
-            Self::Running => "running",
-            Self::Draining => "draining",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
 
 /// Start time of a prepared run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -263,7 +218,39 @@ impl Supervised {
         if state.is_over() {
             return Err(CommandError::Over { state: state.name() });
         }
-        command.carry_out(self)
+        self.carry_out(command)
+    }
+
+    fn carry_out(&self, command: Command) -> Result<(), CommandError> {
+        let (kind, name) = (self.kind(), command.name());
+        let known = Command::of_kind(kind);
+        if !known.contains(&name) {
+            let commands = known.join(", ");
+            return Err(CommandError::Unsupported { kind: kind.name(), command: name, commands });
+        }
+        let controls = &self.controls;
+        match command {
+            Command::Stop => self.stop(),
+            Command::Pause | Command::Resume => {
+                controls.paused.store(command == Command::Pause, Ordering::Relaxed);
+            }
+            Command::Flows { flows, command } => {
+                let count = controls.flows.flows();
+                if let Some(&found) = flows.iter().find(|flow| **flow >= count) {
+                    return Err(CommandError::NoFlow { found, flows: count });
+                }
+                controls.flows.give(flows, command);
+            }
+            Command::EndLoad => controls.load.end_load(),
+            Command::ScaleLoad(factor) => controls.load.set_load(factor),
+            Command::Clients { ranges, on } => {
+                if !controls.load.switch_clients(&ranges, on) {
+                    return Err(CommandError::TooManyRanges);
+                }
+            }
+            Command::Tunnels(tunnels) => controls.load.change_tunnels(&tunnels)?,
+        }
+        Ok(())
     }
 
     fn change(&self, change: impl FnOnce(&mut Status)) {

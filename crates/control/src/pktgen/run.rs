@@ -14,9 +14,10 @@ use wirestorm_model::stream::{Speed, Stream};
 use wirestorm_plan::pktgen::{LoweredDevice, Stamps};
 
 use super::stamp::Stamping;
+use crate::backend::Choice;
 use crate::backend::{self, Backend, PortVisitor, TransmitPort};
 use crate::lifecycle::{Context, Controls, Start};
-use crate::port::{Choice, Interfaces, OpenError, PortOptions};
+use crate::port::{Interfaces, OpenError, PortOptions};
 use crate::work::{
     Stamped, departures, drain, generator_options, rest, settled, wait_while_paused,
 };

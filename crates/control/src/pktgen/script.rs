@@ -80,7 +80,7 @@ pub(crate) fn run(plan: PktgenPlan, context: &Arc<Context>) -> Result<RunResult,
     let duration = options.duration;
     let open = |interface: String| {
         let plan = ReceivePlan { interface, verify: false };
-        Arrivals::open(&plan, false, context).map_err(PktgenRunError::Receive)
+        Arrivals::open(&plan, false, context.shared_receivers()).map_err(PktgenRunError::Receive)
     };
     let arrivals = receive.map(open).transpose()?;
     let session = Session::open(options, Arc::clone(context), tell);

@@ -20,7 +20,6 @@ use wirestorm_plan::replay::ReceivePlan;
 use fetch::{FetchOutcome, Fetcher, Inquiry, Purpose, open_ports};
 
 use crate::backend::{Descriptor, XDP};
-use crate::lifecycle::Context;
 use crate::port::{OpenError, ReceivePort, stamp_name};
 use crate::result::{FrameRate, HistogramReport, QueueReport, ReceiveReport, VerifyReport};
 
@@ -157,7 +156,7 @@ impl Arrivals {
     pub(crate) fn open(
         plan: &ReceivePlan,
         times_all: bool,
-        context: &Context,
+        shared: Option<&SharedReceivers>,
     ) -> Result<Self, String> {
         let interface = parse(&plan.interface)?;
         let open = |needed| {
@@ -188,7 +187,7 @@ impl Arrivals {
                 Err(error) => Err(format!("--rx {interface}: {error}")),
             }
         };
-        let end = End::find_or_open(&interface, context, open)?;
+        let end = End::find_or_open(&interface, shared, open)?;
         Ok(Self { end, measures: None })
     }
 
@@ -197,10 +196,13 @@ impl Arrivals {
     ///
     /// # Errors
     /// Returns the backends tried and the system errors.
-    pub(crate) fn open_measuring(interface: &str, context: &Context) -> Result<Self, String> {
+    pub(crate) fn open_measuring(
+        interface: &str,
+        shared: Option<&SharedReceivers>,
+    ) -> Result<Self, String> {
         let interface = parse(interface)?;
         let open = |needed| Opened::measuring(&interface, Vec::new(), None, needed);
-        let end = End::find_or_open(&interface, context, open)?;
+        let end = End::find_or_open(&interface, shared, open)?;
         end.lock().fetch(&interface)?;
         Ok(Self { end, measures: None })
     }
@@ -427,18 +429,15 @@ impl End {
     /// runs need the same frames.
     fn find_or_open(
         interface: &InterfaceName,
-        context: &Context,
+        shared: Option<&SharedReceivers>,
         open: impl FnOnce(bool) -> Result<Opened, String>,
     ) -> Result<Arc<Self>, String> {
         let new = |opened| {
             let opened = Mutex::new(opened);
-            let is_shared = context.is_shared();
+            let is_shared = shared.is_some();
             Arc::new(Self { interface: interface.clone(), is_shared, opened })
         };
-        if !context.is_shared() {
-            return open(false).map(new);
-        }
-        let receivers = context.host.receivers();
+        let Some(receivers) = shared else { return open(false).map(new) };
         let mut receivers = receivers.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |end: &Arc<Self>| end.interface == *interface && !end.lock().source.has_ended();
         if let Some(end) = receivers.ends().find(is_it) {

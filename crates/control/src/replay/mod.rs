@@ -13,6 +13,7 @@ mod hooks;
 mod input;
 mod pair;
 mod reader;
+mod reader_counters;
 mod report;
 mod run;
 mod target;

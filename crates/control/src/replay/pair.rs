@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wirestorm_wire::capture::{Decoder, LinkType, PcapngWriter, RecordHeader, Step};
 
 use super::input::Input;
-use super::reader::ReaderCounters;
+use super::reader_counters::ReaderCounters;
 
 /// Bytes read from a capture at once.
 const READ_BYTES: usize = 1 << 18;

@@ -6,17 +6,16 @@
 //! memory after the first pass.
 
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use wirestorm_engine::replay::{Chunk, Fed, Feed, IndexError, Indexer, IndexerOptions, Record};
 
-use wirestorm_wire::capture::CaptureError;
-
 use super::input::{Input, InputError};
 use super::pair::Pair;
+use super::reader_counters::{CutOff, ReaderCounters};
 
 /// Options of the reader.
 #[derive(Clone, Debug)]
@@ -75,65 +74,18 @@ const POOL_CHUNKS: usize = QUEUE_CHUNKS + 3;
 /// Captures up to this size stay in memory after the first pass if there is a second.
 pub(super) const KEEP_BYTES_MAX: u64 = 64 << 20;
 
-/// Counters of the reader.
-#[derive(Debug, Default)]
-pub struct ReaderCounters {
-    /// Bytes read, after decompression, over all passes.
-    pub bytes: AtomicU64,
-    /// Records indexed, over all passes.
-    pub records: AtomicU64,
-    /// Packets without a known flow because the flow table was full.
-    pub flows_overflowed: AtomicU64,
-    /// Packets whose side was guessed because the conversation table was full.
-    pub sides_overflowed: AtomicU64,
-    /// Files truncated within a record or a block. Earlier records are replayed.
-    pub cut_off: Mutex<Vec<CutOff>>,
-}
-
-/// A file truncated within a record or a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CutOff {
-    /// File.
-    pub input: String,
-    /// Position and missing part.
-    pub reason: CaptureError,
-}
-
-impl From<CutOff> for ReadError {
-    fn from(CutOff { input, reason }: CutOff) -> Self {
-        Self::Index { input, error: reason.into() }
-    }
-}
-
-impl CutOff {
-    /// Returns whether a packet is missing.
-    pub fn loses_packet(&self) -> bool {
-        matches!(self.reason, CaptureError::TruncatedRecord { .. })
-    }
-}
-
-impl ReaderCounters {
-    /// Records a truncated file, once for all passes. Returns whether `error` reports a truncation.
-    pub(super) fn note_cut_off(&self, input: &Input, error: &CaptureError) -> bool {
-        use CaptureError::{TruncatedBlock, TruncatedRecord};
-        if !matches!(error, TruncatedRecord { .. } | TruncatedBlock { .. }) {
-            return false;
-        }
-        let cut = CutOff { input: input.to_string(), reason: *error };
-        let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains(&cut) {
-            known.push(cut);
-        }
-        true
-    }
-}
-
 /// A running reader thread.
 #[derive(Debug)]
 pub struct Reader {
     thread: Option<JoinHandle<Result<(), ReadError>>>,
     stop: Arc<AtomicBool>,
     counters: Arc<ReaderCounters>,
+}
+
+impl From<CutOff> for ReadError {
+    fn from(CutOff { input, reason }: CutOff) -> Self {
+        Self::Index { input, error: reason.into() }
+    }
 }
 
 impl Reader {

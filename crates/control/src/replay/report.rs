@@ -12,9 +12,11 @@ use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::ReplayCounters;
 use wirestorm_plan::replay::{ReplayPlan, Target as SendTo};
 
-use super::reader::{ReadError, ReaderCounters};
+use super::reader::ReadError;
+use super::reader_counters::ReaderCounters;
 use super::work::WorkerOutcome;
-use crate::port::{Choice, Interfaces, stamp_name};
+use crate::backend::Choice;
+use crate::port::{Interfaces, stamp_name};
 use crate::result::{
     Achieved, DepartureReport, FrameRate, PortReport, ReceiveReport, RefusedReport, ReplayFlows,
     RunResult, Target, TransmitReport, layer_name,

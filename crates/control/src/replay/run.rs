@@ -13,7 +13,8 @@ use super::compile;
 use super::error::ReplayError;
 use super::hooks::Hooks;
 use super::input::{Input, expand_inputs};
-use super::reader::{ReadError, Reader, ReaderCounters};
+use super::reader::{ReadError, Reader};
+use super::reader_counters::ReaderCounters;
 use super::report::ReplayOutcome;
 use super::target;
 use super::work::{PassEnd, Snapshot, WorkerContext};
@@ -53,7 +54,8 @@ pub(crate) fn run(
     let arrivals = match &plan.receive {
         None => None,
         Some(receive) => {
-            let opened = Arrivals::open(receive, plan.pace != Pace::TopSpeed, context);
+            let opened =
+                Arrivals::open(receive, plan.pace != Pace::TopSpeed, context.shared_receivers());
             Some(opened.map_err(ReplayError::Receive)?)
         }
     };

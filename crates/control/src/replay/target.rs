@@ -3,10 +3,11 @@
 use wirestorm_base::pace::Pace;
 use wirestorm_plan::replay::{ReplayPlan, Target};
 
+use crate::backend::Choice;
 use crate::backend::{self, Backend, TransmitPort};
 use crate::files::Files;
 use crate::host::CpuPlan;
-use crate::port::{Choice, Interfaces, OpenError, PortOptions};
+use crate::port::{Interfaces, OpenError, PortOptions};
 
 /// Returns the names of the interfaces.
 pub(super) fn interfaces(plan: &ReplayPlan) -> Vec<&str> {

@@ -14,9 +14,10 @@ use wirestorm_plan::replay::{ReplayPlan, Target};
 use super::compile;
 use super::hooks::{Ask, ShowFrame};
 use super::reader::ReaderFeed;
+use crate::backend::Choice;
 use crate::backend::{PortVisitor, TransmitPort};
 use crate::lifecycle::Controls;
-use crate::port::{Choice, Interfaces, Watch};
+use crate::port::{Interfaces, Watch};
 use crate::receive::Noted;
 use crate::work::{Stamped, departures, drain, late_end_max, rest, settled, wait_while_paused};
 

@@ -27,7 +27,7 @@ impl HostFacts {
             name: line("/proc/sys/kernel/hostname"),
             kernel: line("/proc/sys/kernel/osrelease"),
             architecture: std::env::consts::ARCH.to_owned(),
-            cpus: crate::host::allowed().len() as u32,
+            cpus: crate::affinity::allowed().len() as u32,
         }
     }
 }

@@ -11,6 +11,7 @@ mod envelope;
 mod flow;
 mod histogram;
 mod host;
+mod judge;
 mod latency;
 mod link;
 mod port;

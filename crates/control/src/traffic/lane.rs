@@ -9,8 +9,9 @@ use wirestorm_plan::traffic::TrafficPlan;
 use wirestorm_wire::mark;
 
 use super::error::TrafficError;
+use crate::backend::Choice;
 use crate::host::{RunStreamIds, StreamIds};
-use crate::port::{Choice, Interfaces};
+use crate::port::Interfaces;
 use crate::work::Stamped;
 
 /// Streams of one transmitting port.

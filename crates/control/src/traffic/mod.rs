@@ -14,6 +14,7 @@ mod lane;
 mod live;
 mod measured;
 mod next_hop;
+mod options;
 mod preview;
 mod report;
 mod run;
@@ -21,8 +22,8 @@ mod simulate;
 mod trex;
 
 pub use error::TrafficError;
+pub use options::StreamOptions;
 pub use preview::{Preview, preview};
-pub use run::StreamOptions;
 pub(crate) use run::run;
 pub(crate) use simulate::with_name;
 pub use simulate::{SimulateError, SimulateOptions, Simulated, simulate, simulate_trex};

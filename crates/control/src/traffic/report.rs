@@ -13,7 +13,7 @@ use wirestorm_plan::traffic::TrafficPlan;
 
 use super::lane::{Lane, WorkerOutcome};
 use super::measured::Expected;
-use super::run::StreamOptions;
+use super::options::StreamOptions;
 use crate::port::stamp_name;
 use crate::result::{
     Achieved, DepartureReport, FlowReport, FrameRate, PortReport, ReceiveReport, RunResult, Target,

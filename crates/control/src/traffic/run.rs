@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 use std::slice;
 use std::sync::{Arc, Mutex};
 
-use wirestorm_base::departure::DeparturePolicy;
 use wirestorm_base::port::{PortError, StampPoint, Transmit, TransmitCounters};
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_engine::replay::{Breath, WorkerState};
 use wirestorm_engine::stream::{Generator, GeneratorOptions, Share, StreamCounters};
 use wirestorm_io::clock;
 use wirestorm_model::stream::Speed;
-use wirestorm_plan::Multiplier;
 use wirestorm_plan::replay::ReceivePlan;
 use wirestorm_plan::traffic::TrafficPlan;
 
@@ -21,50 +19,19 @@ use super::lane::{Lane, LaneOutcome, WorkerOutcome, lanes, number};
 use super::live::LiveMeasurement;
 use super::measured::{self, Expected, is_recognised};
 use super::next_hop::NextHops;
+use super::options::StreamOptions;
 use super::report::TrafficOutcome;
-use crate::backend::{self, AF_PACKET, Backend, PortVisitor, TransmitPort};
+use crate::backend::Choice;
+use crate::backend::{self, PortVisitor, TransmitPort};
 use crate::host::CpuPlan;
 use crate::lifecycle::{Context, Controls, PortSnapshot, Snapshot};
-use crate::port::{Choice, Interfaces, OpenError, PortOptions, Watch};
+use crate::port::{Interfaces, OpenError, PortOptions, Watch};
 use crate::receive::Arrivals;
 use crate::result::RunResult;
 use crate::work::{
     departures, drain, generator_options, late_end_max, rest, settled, wait_while_paused,
 };
 use crate::workers::Workers;
-
-/// Options for sending a plan of streams.
-#[derive(Clone, Debug)]
-pub struct StreamOptions {
-    /// Interface of each port, in plan order; `None` to use the plan's.
-    pub interfaces: Vec<Option<String>>,
-    /// Backend that sends and receives frames.
-    pub backend: Backend,
-    /// Number of worker threads, which share each stream; at least 1.
-    pub workers: u16,
-    /// Treatment of late frames.
-    pub policy: DeparturePolicy,
-    /// Maximum duration. A delayed schedule may exceed it to catch up.
-    pub duration: Duration,
-    /// Multiplier of the rates of the flows.
-    pub multiplier: Multiplier,
-    /// Whether to send on an interface that carries the default route.
-    pub force_interface: bool,
-    /// Whether packet sockets on this host, such as those of tcpdump, see the sent frames. This
-    /// forces the af_packet backend with the queueing discipline, which is slower.
-    pub is_visible: bool,
-    /// Whether to count arrivals of measured flows also by VLAN tags.
-    pub per_vlan: bool,
-    /// Maximum relative rate error in parts per million.
-    pub tolerance_ppm: f64,
-}
-
-impl StreamOptions {
-    /// Returns the backend in effect.
-    pub const fn backend(&self) -> Backend {
-        if self.is_visible { Backend::One(&AF_PACKET) } else { self.backend }
-    }
-}
 
 /// Interval at which a worker publishes its counters.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(20);
@@ -100,10 +67,10 @@ pub(crate) fn run(
         let measures =
             plan.flows.iter().any(|flow| is_recognised(flow) && flow.receive.contains(&port));
         let opened = if measures {
-            Arrivals::open_measuring(&names[port], context)
+            Arrivals::open_measuring(&names[port], context.shared_receivers())
         } else {
             let receive = ReceivePlan { interface: names[port].clone(), verify: false };
-            Arrivals::open(&receive, is_paced, context)
+            Arrivals::open(&receive, is_paced, context.shared_receivers())
         };
         arrivals.push((port, opened.map_err(TrafficError::Receive)?));
     }

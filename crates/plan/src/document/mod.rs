@@ -4,6 +4,8 @@ pub(crate) mod address;
 pub(crate) mod error;
 pub(crate) mod place;
 pub(crate) mod port;
+pub(crate) mod range;
+pub(crate) mod rate;
 pub(crate) mod schema;
 pub(crate) mod time;
 

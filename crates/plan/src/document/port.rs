@@ -150,3 +150,16 @@ fn read_speed(place: &Place<'_>) -> Result<Rate, PlanError> {
     let text = place.number_text().ok_or_else(|| place.wrong(expected))?;
     Rate::parse_per_second(&text, 1).map_err(|_| place.wrong(expected))
 }
+
+/// Returns the index of the port that the plan names here.
+pub(crate) fn find_port(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
+    let name = place.free_text("the name of a port")?;
+    ports.iter().position(|port| port.name == name).ok_or_else(|| {
+        let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+        let expected = match names.as_slice() {
+            [] => "a port of the plan, which has none".to_owned(),
+            names => format!("one of the plan's ports: {}", names.join(", ")),
+        };
+        place.wrong(expected)
+    })
+}

@@ -1,8 +1,5 @@
 //! Clients, as they are written.
 
-use std::net::IpAddr;
-use std::ops::RangeInclusive;
-
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
 use wirestorm_model::address_range::AddressRange;
@@ -12,15 +9,17 @@ use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::packet::MacAddress;
 
-use super::devices::{self, Devices};
+use super::delay;
+use super::devices::{self};
+use super::dialogue::Speech;
+use super::dialogues;
 use super::ip::{self, Ip};
-use super::program;
-use super::read_port;
-use super::speech::{self, Speech};
 use super::tcp::{self, Tcp};
+use super::types::Client;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::document::port::Port;
+use crate::document::port::{Port, find_port};
+use crate::document::range::{RANGE, read_hosts, read_ports};
 use crate::document::time::read_time;
 
 pub(super) const CLIENT: [&str; 17] = [
@@ -48,65 +47,13 @@ pub(super) const RATE: [&str; 2] = ["rate", "at_most"];
 pub(super) const POISSON: [&str; 2] = ["poisson", "at_most"];
 pub(super) const LOADS: [&str; 5] = ["rate", "poisson", "hold", "throughput", "users"];
 
-const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
-const PORTS: &str = "ports such as 1024-65535, or one of them";
-
-/// Client side.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Client {
-    /// The port that they leave, by its place in the plan.
-    pub transmit: usize,
-    /// Clients' addresses; `None`: the port's own.
-    pub addresses: Option<AddressRange>,
-    /// Order in which clients connect.
-    pub order: Order,
-    /// How many a client makes, to one server, before it is the next one's turn; at least 1.
-    pub turn: u32,
-    /// After so many the same ones are made again; `None`: once there are no others.
-    pub reuse_after: Option<u64>,
-    /// Ports they connect from.
-    pub ports: RangeInclusive<u16>,
-    /// Servers' addresses, of the same family as the clients'.
-    pub servers: AddressRange,
-    /// Which of them a client connects to.
-    pub pairing: Pairing,
-    /// Server port.
-    pub server_port: u16,
-    /// Where frames go; `None`: that is found out.
-    pub destination: Option<MacAddress>,
-    /// By whom frames of some clients go.
-    pub devices: Vec<Devices>,
-    /// Load: when connections start.
-    pub load: Load,
-    /// How long a rate, or a number of users, grows from nothing to what it is.
-    pub ramp: Duration,
-    /// How many in all; `None`: without end.
-    pub limit: Option<u64>,
-    /// What they say.
-    pub program: Vec<Step>,
-    /// Of datagrams that have their time of departure before what they say, as TRex's add-on
-    /// `latency` has it: the number that is there of their server.
-    pub stamp: Option<u32>,
-    /// TCP settings of the client.
-    pub tcp: Tcp,
-    /// IP settings of the client.
-    pub ip: Ip,
-}
-
-impl Client {
-    /// The same where only others' programs make its connections.
-    pub(super) fn on_demand(self) -> Self {
-        Self { load: Load::OnDemand, ramp: Duration::ZERO, limit: None, ..self }
-    }
-}
-
 pub(super) fn read(
     place: &Place<'_>,
     ports: &[Port],
     speech: Option<&Speech>,
 ) -> Result<Client, PlanError> {
     let fields = place.fields(&CLIENT)?;
-    let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
+    let transmit = find_port(&fields.need("tx", "the name of a port")?, ports)?;
     let servers_place = fields.need("servers", RANGE)?;
     let servers = read_hosts(&servers_place)?;
     let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
@@ -164,13 +111,17 @@ pub(super) fn read(
         pairing,
         ports: fields.get("ports").map_or(Ok(1_024..=65_535), |it| read_ports(&it))?,
         servers,
-        server_port: speech::port(&fields, "server_port", Some(speech.map_or(80, |it| it.port)))?,
+        server_port: dialogues::port(
+            &fields,
+            "server_port",
+            Some(speech.map_or(80, |it| it.port)),
+        )?,
         destination,
         devices: by,
         load,
         ramp,
         limit,
-        program: speech::steps(&fields, speech, Side::Client)?,
+        program: dialogues::steps(&fields, speech, Side::Client)?,
         stamp: None,
         tcp: fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?,
         ip: fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?,
@@ -228,48 +179,6 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
         "auto" => Ok(None),
         text if text.parse::<MacAddress>().is_ok() => devices::read_station(&destination).map(Some),
         _ => Err(destination.wrong(EXPECTED)),
-    }
-}
-
-/// The addresses of clients or servers.
-pub(super) fn read_hosts(place: &Place<'_>) -> Result<AddressRange, PlanError> {
-    let range = read_range(place)?;
-    match range.first_unusable() {
-        Some(address) => {
-            Err(place.wrong(format!("addresses that hosts may have, not such as {address}")))
-        }
-        None => Ok(range),
-    }
-}
-
-/// `16.0.0.1`, or `16.0.0.1-16.0.0.255`.
-pub(crate) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
-    let text = place.text(RANGE)?;
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
-    let count = match (parse(first), parse(last)) {
-        (Some(IpAddr::V4(first)), Some(IpAddr::V4(last))) => {
-            u128::from(last.to_bits()).checked_sub(first.to_bits().into())
-        }
-        (Some(IpAddr::V6(first)), Some(IpAddr::V6(last))) => {
-            last.to_bits().checked_sub(first.to_bits())
-        }
-        _ => None,
-    };
-    let count = count.and_then(|more| u32::try_from(more).ok()?.checked_add(1));
-    match (parse(first), count) {
-        (Some(first), Some(count)) => Ok(AddressRange { first, count }),
-        _ => Err(place.wrong(format!("{RANGE}, the lesser first, at most 2^32 - 1"))),
-    }
-}
-
-pub(super) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
-    let text = place.number_text().ok_or_else(|| place.wrong(PORTS))?;
-    let (first, last) = text.split_once('-').unwrap_or((&text, &text));
-    let port = |text: &str| text.trim().parse::<u16>().ok();
-    match port(first).zip(port(last)) {
-        Some((first, last)) if first <= last && first > 0 => Ok(first..=last),
-        _ => Err(place.wrong(PORTS)),
     }
 }
 
@@ -343,7 +252,7 @@ fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
     let users = fields.need("users", "how many")?.integer(1, u32::MAX.into())?;
     let think = match fields.get("think") {
         None => Think::Uniform { min: Duration::ZERO, max: Duration::ZERO },
-        Some(think) => match program::read_delay(&think)? {
+        Some(think) => match delay::read_delay(&think)? {
             Step::DelayAbout { mean, deviation: None } => Think::Exponential { mean },
             Step::DelayAbout { mean, deviation: Some(deviation) } => {
                 Think::Normal { mean, deviation }

@@ -2,8 +2,8 @@
 
 use wirestorm_model::program::{Composition, Field, Form, Number, Piece, Step, Value};
 
+use super::filling::{SENT_MAX, read_filling};
 use super::names::Names;
-use super::program::{SENT_MAX, read_filling};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -14,14 +14,6 @@ pub(super) enum Sending {
     Own(Composition),
 }
 
-/// What every flow has.
-pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
-    ("flow", Value::Flow),
-    ("client", Value::Client),
-    ("client_port", Value::ClientPort),
-    ("server", Value::Server),
-    ("server_port", Value::ServerPort),
-];
 const FORMS: [(&str, Form); 7] = [
     ("hex", Form::Hex),
     ("bytes", Form::Bytes),

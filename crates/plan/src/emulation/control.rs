@@ -1,18 +1,21 @@
 //! Steps that decide which one is next, and what they decide by.
 
 use std::num::NonZeroU16;
+use std::ops::RangeInclusive;
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{Comparison, Counted, Statistic, Step, When};
 
-use super::client;
 use super::composition;
-use super::looked_at;
+use super::expect;
 use super::names::Names;
-use super::program::DYNAMIC_PORTS;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
+use crate::document::range;
 use crate::document::time::read_time;
+
+/// Ports that nobody has by name: RFC 6335 section 6.
+pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 
 pub(super) const JUMP: [&str; 11] = [
     "to",
@@ -63,7 +66,7 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
     let received = fields.get("received");
     match (variable, compared.as_slice(), within, received) {
         (None, [], None, Some(received)) => {
-            Ok(When::Received(looked_at::read_expect(&received, names)?))
+            Ok(When::Received(expect::read_expect(&received, names)?))
         }
         (Some(variable), [(comparison, value)], None, None) => Ok(When::Compares {
             variable: names.variable(variable.free_text(VARIABLE)?, &variable)?,
@@ -87,7 +90,7 @@ pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, 
     }
     let fields = place.fields(&LISTEN)?;
     let variable = fields.need("variable", VARIABLE)?;
-    let ports = fields.get("ports").map_or(Ok(DYNAMIC_PORTS), |it| client::read_ports(&it))?;
+    let ports = fields.get("ports").map_or(Ok(DYNAMIC_PORTS), |it| range::read_ports(&it))?;
     Ok(Step::Listen { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, ports })
 }
 

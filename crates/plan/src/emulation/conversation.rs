@@ -4,9 +4,10 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{self, Act, Conversation, Side, Turn};
 
-use super::program::read_delay;
-use super::speech::{Load, Speech};
-use super::{Tcp, Transport};
+use super::Tcp;
+use super::delay::read_delay;
+use super::dialogue::{Load, Speech};
+use super::types::Transport;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 

@@ -2,7 +2,7 @@
 
 use wirestorm_model::program::{Piece, Step};
 
-use super::{Server, Template};
+use super::types::{Server, Template};
 use crate::document::error::PlanError;
 use crate::document::port::Port;
 

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_wire::packet::{MacAddress, ethertype};
 
-use super::client::read_range;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
+use crate::document::range::read_range;
 
 /// Devices that clients' frames go by: of the clients in turn the first by the first, the second
 /// by the second, and round.

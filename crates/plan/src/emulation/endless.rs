@@ -2,7 +2,7 @@
 
 use wirestorm_model::program::Step;
 
-use super::{EmulationPlan, Template};
+use super::types::{EmulationPlan, Template};
 use crate::document::error::PlanError;
 
 /// What a flow makes: one of a group, or of its own template where no group was named.

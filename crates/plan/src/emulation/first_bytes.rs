@@ -1,21 +1,12 @@
 //! What a flow begins with.
 
-use super::{Server, Template};
+use super::types::FirstBytes;
+use super::types::{Server, Template};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Bytes of the first data of a flow: where each stands, which of its bits are looked at, and what
-/// they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FirstBytes(pub Vec<(u8, u8, u8)>);
-
 pub(super) const BYTE: [&str; 3] = ["offset", "mask", "value"];
 const EXPECTED: &str = "a text of 1 to 8 bytes, or a list of {offset: 0, value: 71}";
-
-impl FirstBytes {
-    /// The most bytes that are looked at.
-    pub const COUNT_MAX: usize = 8;
-}
 
 pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
     let mut bytes: Vec<(u8, u8, u8)> = match place.value().as_str() {

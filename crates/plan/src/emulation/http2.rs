@@ -1,33 +1,15 @@
 //! HTTP/2 between programs and their connections, as it is written.
 
-use super::{Template, Tls, Transport, first_bytes};
+use super::first_bytes;
+use super::types::{Http2, STREAMS_MAX, Tls, WINDOW_MAX};
+use super::types::{Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-
-/// What is asked of HTTP/2, on both sides of a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Http2 {
-    /// Streams at once, at most: those that clients open, and servers allow.
-    pub streams: u32,
-    /// Bytes that the peer may send on a stream before they are taken.
-    pub window: u32,
-}
-
-/// The most streams at once.
-pub const STREAMS_MAX: u32 = 1_000;
-/// The greatest window.
-pub const WINDOW_MAX: u32 = 16 << 20;
 
 pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
 
 /// The protocol's name in TLS (RFC 9113 section 3.2).
 const ALPN: &str = "h2";
-
-impl Default for Http2 {
-    fn default() -> Self {
-        Self { streams: 100, window: 256 << 10 }
-    }
-}
 
 /// Reads what a template says of it. `speaks`: whether what both sides say is HTTP/2, where that
 /// is known.

@@ -5,38 +5,11 @@ use std::net::IpAddr;
 use wirestorm_base::rate::Rate;
 use wirestorm_model::address_range::AddressRange;
 
-use super::read_port;
-use super::{EmulationPlan, Template, Transport};
+use super::types::{EmulationPlan, Template, Transport};
+use super::types::{LatencyProbe, ProbeProtocol};
 use crate::document::error::{PlanError, Problems};
 use crate::document::place::{Fields, Place};
-use crate::document::port::Port;
-
-/// Questions from a port, beside what its clients and servers do: how long answers take.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LatencyProbe {
-    /// The port whose own address asks, by its place in the plan.
-    pub from: usize,
-    /// Who is asked.
-    pub to: IpAddr,
-    /// By what.
-    pub protocol: ProbeProtocol,
-    /// Weight.
-    pub rate: Rate,
-    /// Where it stands in the plan.
-    pub path: String,
-}
-
-/// What a probe asks by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeProtocol {
-    /// Echo requests of ICMP or ICMPv6, which every host answers.
-    Icmp,
-    /// Datagrams to a port, sent back by another port of the plan, or by a host's echo service.
-    Udp {
-        /// The port, 7 where nothing is said (RFC 862).
-        port: u16,
-    },
-}
+use crate::document::port::{Port, find_port};
 
 /// Probes a second, at most.
 pub(super) const RATE_MAX: u32 = 10_000;
@@ -58,7 +31,7 @@ pub(super) fn read(
 fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanError> {
     let fields = place.fields(&LATENCY)?;
     let from_place = fields.need("from", "the name of a port")?;
-    let from = read_port(&from_place, ports)?;
+    let from = find_port(&from_place, ports)?;
     let Some(own) = ports[from].addresses.first() else {
         let expected = "a port with addresses, of which the first one asks";
         return Err(

@@ -4,26 +4,31 @@
 mod client;
 mod composition;
 mod control;
+mod control_flow;
 mod conversation;
 mod datagrams;
+mod delay;
 mod devices;
+mod dialogue;
+mod dialogues;
 mod endless;
+mod expect;
+mod filling;
 mod first_bytes;
 mod http2;
 mod ip;
 mod latency;
-mod looked_at;
 mod names;
 mod on_demand;
+mod presets;
 mod program;
-mod ready;
 mod schema;
+mod server_selection;
 mod share;
-mod speech;
+mod steps;
 mod tcp;
 mod tls;
-mod told_apart;
-mod ways;
+mod types;
 
 use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
@@ -36,27 +41,27 @@ use wirestorm_model::load::Load;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::{Imported, Side};
 
-pub use client::Client;
 use client::THROUGHPUT_MAX;
-pub(crate) use client::read_range;
 pub(crate) use conversation::speech_of;
 pub(crate) use devices::read_mac;
 pub use devices::{Devices, Guest, MplsLabel, MplsLabels, NextHop, Vlans};
+pub(crate) use dialogue::Speech;
 pub(crate) use endless::check as check_endless;
-pub use first_bytes::FirstBytes;
 pub(crate) use first_bytes::read_masked;
-pub use http2::{Http2, STREAMS_MAX as HTTP2_STREAMS_MAX, WINDOW_MAX as HTTP2_WINDOW_MAX};
 pub use ip::Ip;
-pub use latency::{LatencyProbe, ProbeProtocol};
 pub use schema::schema;
 pub(crate) use share::part_of;
-pub(crate) use speech::Speech;
 pub use tcp::Tcp;
-pub use tls::{Tls, TlsFiles, TlsVersion};
+pub use types::{
+    Client, EmulationPlan, FirstBytes, Http2, LatencyProbe, ProbeProtocol,
+    STREAMS_MAX as HTTP2_STREAMS_MAX, Server, Template, Tls, TlsFiles, TlsVersion, Transport,
+    WINDOW_MAX as HTTP2_WINDOW_MAX,
+};
 
 use crate::document::error::{PlanError, PlanErrors, Problems};
 use crate::document::place::Place;
-use crate::document::port::{HOSTS_PORT, Port, read_ports};
+use crate::document::port::{HOSTS_PORT, Port, find_port, read_ports};
+use crate::document::range::read_hosts;
 
 /// Templates of a plan, at most: with both sides on one port, and servers that look at first bytes
 /// once more as long as these have not come, their places are numbers of 16 bits.
@@ -85,86 +90,6 @@ const TEMPLATE: [&str; 18] = [
 ];
 const SERVER: [&str; 8] =
     ["tx", "port", "addresses", "vlans", "first_bytes", "program", "tcp", "ip"];
-
-/// A plan of clients and servers, understood.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EmulationPlan {
-    /// Where they live.
-    pub ports: Vec<Port>,
-    /// What they do; one or more.
-    pub templates: Vec<Template>,
-    /// Addresses that ports answer for beside their own and those of their next hops' askers.
-    pub guests: Vec<Guest>,
-    /// What is asked beside them, to see how long answers take.
-    pub latency: Vec<LatencyProbe>,
-    /// What of it is not done as it was written, or not as it may seem, where that is no error.
-    pub notes: Vec<String>,
-}
-
-/// Connections of one kind; with a client, a server, or both.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Template {
-    /// Its name, of no other template.
-    pub name: String,
-    /// Group whose templates are summed in the result.
-    pub group: Option<String>,
-    /// What they are of.
-    pub transport: Transport,
-    /// Who makes them.
-    pub client: Option<Client>,
-    /// Server side.
-    pub server: Option<Server>,
-    /// What TLS there is around programs, on both sides; `None`: none.
-    pub tls: Option<Tls>,
-    /// What HTTP/2 carries the messages of HTTP/1 that programs say, on both sides; `None`: none.
-    pub http2: Option<Http2>,
-    /// Where it stands in the plan.
-    pub path: String,
-}
-
-/// What carries bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transport {
-    /// Connections.
-    #[default]
-    Tcp,
-    /// Datagrams.
-    Udp,
-}
-
-/// Who waits for connections.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Server {
-    /// The port that it lives on, by its place in the plan.
-    pub transmit: usize,
-    /// The port that it listens at; `None`: its flows are those that come to where programs
-    /// listen, and that they accept.
-    pub listen: Option<u16>,
-    /// At which addresses; `None`: at every one.
-    pub addresses: Option<AddressRange>,
-    /// In which VLANs its port answers for its addresses, beside those of its clients.
-    pub vlans: Vec<Vlans>,
-    /// What its flows begin with, where several templates listen at a port.
-    pub first_bytes: Option<FirstBytes>,
-    /// What it says.
-    pub program: Vec<Step>,
-    /// As [`Client::stamp`].
-    pub stamp: Option<u32>,
-    /// TCP settings of the server.
-    pub tcp: Tcp,
-    /// IP settings of the server.
-    pub ip: Ip,
-}
-
-impl Template {
-    /// Whether the flows of a side are over IPv4, as far as the template says.
-    fn is_ipv4(&self, side: &str) -> Option<bool> {
-        let asked = self.client.as_ref().map(|it| it.servers);
-        let listens = self.server.as_ref().and_then(|it| it.addresses);
-        let range = if side == "client" { asked } else { listens.or(asked) };
-        range.map(|it| it.first.is_ipv4())
-    }
-}
 
 impl EmulationPlan {
     /// Whether a document is a plan of this kind, or means to be one.
@@ -257,7 +182,7 @@ impl EmulationPlan {
                     let path = format!("{}.{side}.program{place}", template.path);
                     Err(PlanError { path, message })
                 };
-                if let Some((place, name)) = program::unknown_group(steps, &groups) {
+                if let Some((place, name)) = steps::unknown_group(steps, &groups) {
                     let expected = match groups.as_slice() {
                         [] => "the group of a template, of which none has one".to_owned(),
                         groups => format!("one of {}", groups.join(", ")),
@@ -283,7 +208,7 @@ impl EmulationPlan {
         is_ipv4: Option<bool>,
         steps: &[Step],
     ) -> Option<(String, String)> {
-        let is_ipv4 = is_ipv4.filter(|_| program::any(steps, |it| *it == Step::RunFlow))?;
+        let is_ipv4 = is_ipv4.filter(|_| steps::any(steps, |it| *it == Step::RunFlow))?;
         let other_servers = |it: &Template| {
             let client = it.client.as_ref().filter(|client| client.transmit == port)?;
             Some(client.servers.first).filter(|first| first.is_ipv4() != is_ipv4)
@@ -293,7 +218,7 @@ impl EmulationPlan {
         let has_other = |group: &str| others.iter().find(|it| it.group.as_deref() == Some(group));
         let fitting: Vec<_> =
             groups.iter().copied().filter(|group| has_other(group).is_none()).collect();
-        let (place, name) = program::unknown_group(steps, &fitting)?;
+        let (place, name) = steps::unknown_group(steps, &fitting)?;
         let other = has_other(name)?;
         let message = format!(
             "found {name:?}, of which {:?} connects to {}, expected a group that connects over {}, \
@@ -346,7 +271,7 @@ impl EmulationPlan {
 fn read_templates(
     place: &Place<'_>,
     ports: &[Port],
-    load: &mut speech::Load<'_>,
+    load: &mut dialogue::Load<'_>,
     notes: &mut Vec<String>,
     problems: &mut Problems,
 ) -> Vec<Template> {
@@ -378,9 +303,9 @@ fn read_templates(
     for template in &templates {
         problems.take(tls::check(template, &templates));
         problems.take(http2::check(template, &templates));
-        problems.take(looked_at::check(template, &templates));
+        problems.take(expect::check(template, &templates));
         problems.take(on_demand::check(template, &templates));
-        problems.take(ways::check(template));
+        problems.take(control_flow::check(template));
         problems.take(datagrams::check(template, ports));
     }
     templates
@@ -506,11 +431,11 @@ fn are_told_apart_late(first: &Server, second: &Server) -> bool {
 fn read_item(
     place: &Place<'_>,
     ports: &[Port],
-    load: &mut speech::Load<'_>,
+    load: &mut dialogue::Load<'_>,
     notes: &mut Vec<String>,
     is_told_apart: bool,
 ) -> Result<Vec<Template>, PlanError> {
-    let speeches = speech::read(&place.fields(&TEMPLATE)?, load, is_told_apart)?;
+    let speeches = dialogues::read(&place.fields(&TEMPLATE)?, load, is_told_apart)?;
     if speeches.is_empty() {
         return Ok(vec![read_template(place, ports, None)?]);
     }
@@ -559,7 +484,7 @@ fn read_template(
             tcp::check(&tcp, [&side, place])?;
         }
     }
-    if let Some(speech::OnDemand { listen, .. }) = on_demand {
+    if let Some(dialogue::OnDemand { listen, .. }) = on_demand {
         client = client.map(Client::on_demand);
         server = server.map(|it| Server { listen: *listen, first_bytes: None, ..it });
         if listen.is_none() {
@@ -567,7 +492,7 @@ fn read_template(
         }
     }
     if speech.is_some() && fields.get("conversation").is_none() {
-        let usual = ready::usual_tcp();
+        let usual = presets::usual_tcp();
         client = client.map(|it| Client { tcp: it.tcp.or(usual), ..it });
         server = server.map(|it| Server { tcp: it.tcp.or(usual), ..it });
     }
@@ -594,7 +519,7 @@ fn read_template(
     };
     let programs = [client.as_ref().map(|it| &it.program), server.as_ref().map(|it| &it.program)];
     for (program, side) in programs.into_iter().zip(["client", "server"]) {
-        if let Some(step) = program.and_then(|steps| program::of_other(steps, transport)) {
+        if let Some(step) = program.and_then(|steps| steps::of_other(steps, transport)) {
             let (of, other) = match transport {
                 Transport::Tcp => ("tcp", "datagrams"),
                 Transport::Udp => ("udp", "connections"),
@@ -632,15 +557,15 @@ fn read_server(
     speech: Option<&Speech>,
 ) -> Result<Server, PlanError> {
     let fields = place.fields(&SERVER)?;
-    let transmit = read_port(&fields.need("tx", "the name of a port")?, ports)?;
+    let transmit = find_port(&fields.need("tx", "the name of a port")?, ports)?;
     let listen = match fields.get("port").filter(|it| it.value() == "on_demand") {
         Some(_) => None,
-        None => Some(speech::port(&fields, "port", speech.map(|it| it.port))?),
+        None => Some(dialogues::port(&fields, "port", speech.map(|it| it.port))?),
     };
-    let program = speech::steps(&fields, speech, Side::Server)?;
+    let program = dialogues::steps(&fields, speech, Side::Server)?;
     let tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     let ip = fields.get("ip").map_or(Ok(Ip::default()), |it| ip::read(&it))?;
-    let addresses = fields.get("addresses").map(|it| client::read_hosts(&it)).transpose()?;
+    let addresses = fields.get("addresses").map(|it| read_hosts(&it)).transpose()?;
     let vlans = fields.get("vlans").map_or(Ok(Vec::new()), |it| read_server_vlans(&it))?;
     let first_bytes = fields.get("first_bytes").map(|it| first_bytes::read(&it)).transpose()?;
     let beside =
@@ -656,19 +581,6 @@ fn read_server(
 fn read_server_vlans(place: &Place<'_>) -> Result<Vec<Vlans>, PlanError> {
     let items = place.items("VLANs, each one's number or the outer and the inner one's")?;
     items.iter().map(devices::read_vlans).collect()
-}
-
-/// The place of a port that is named.
-fn read_port(place: &Place<'_>, ports: &[Port]) -> Result<usize, PlanError> {
-    let name = place.free_text("the name of a port")?;
-    ports.iter().position(|port| port.name == name).ok_or_else(|| {
-        let names: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
-        let expected = match names.as_slice() {
-            [] => "a port of the plan, which has none".to_owned(),
-            names => format!("one of the plan's ports: {}", names.join(", ")),
-        };
-        place.wrong(expected)
-    })
 }
 
 #[cfg(test)]

@@ -2,9 +2,17 @@
 
 use wirestorm_model::program::{Label, TextVariable, TickVariable, Transaction, Value, Variable};
 
-use super::composition::FLOWS_VALUES;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
+
+/// What every flow has.
+pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
+    ("flow", Value::Flow),
+    ("client", Value::Client),
+    ("client_port", Value::ClientPort),
+    ("server", Value::Server),
+    ("server_port", Value::ServerPort),
+];
 
 const TIME: &str = "the name of a time";
 

@@ -2,8 +2,8 @@
 
 use wirestorm_model::program::Step;
 
-use super::program::have_own_bytes;
-use super::{Server, Template, Transport};
+use super::steps::have_own_bytes;
+use super::types::{Server, Template, Transport};
 use crate::document::error::PlanError;
 
 /// Whether a template whose flows are accepted can be that, and whether its programs accept such

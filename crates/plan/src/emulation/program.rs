@@ -1,27 +1,18 @@
 //! Programs, as they are written: what one end of a connection does, step by step.
 
-use std::ops::RangeInclusive;
+use wirestorm_model::program::Step;
 
-use wirestorm_base::time::Duration;
-use wirestorm_model::program::{Step, When};
-
-use super::Transport;
 use super::composition::{Sending, read_literal, read_sending};
 use super::control;
-use super::looked_at;
+use super::delay::read_delay;
+use super::expect;
+use super::filling::{SIZE_MAX, read_filling};
 use super::names::Names;
 use crate::document::error::PlanError;
-use crate::document::place::{Fields, Place};
-use crate::document::time::read_time;
+use crate::document::place::Place;
 
-/// Ports that nobody has by name: RFC 6335 section 6.
-pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 /// Loops within each other, at most.
 pub(super) const DEPTH_MAX: usize = 8;
-/// Bytes of a message that is put together or made for a protocol, at most.
-pub(super) const SIZE_MAX: u64 = 1 << 30;
-/// Bytes that one step sends, at most.
-pub(super) const SENT_MAX: u64 = u32::MAX as u64;
 
 pub(super) const STEPS: [&str; 24] = [
     "send",
@@ -56,7 +47,7 @@ const WORDS: &str = "connect, wait_for_close, reset, run_flow, wait_flow, accept
 pub(super) const RECEIVE_DATAGRAMS: [&str; 2] = ["count", "clear"];
 pub(super) const IDLE: [&str; 2] = ["time", "receive_only"];
 pub(super) const SEND: [&str; 3] = ["text", "size", "fill"];
-pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
+
 pub(super) const REPEAT: [&str; 2] = ["times", "steps"];
 
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
@@ -64,83 +55,6 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let steps = read_steps(place, 0, &mut names)?;
     names.finish(place)?;
     Ok(steps)
-}
-
-/// What it is of, where it is not of both.
-fn transport_of(step: &Step) -> Option<Transport> {
-    match step {
-        Step::Send { .. }
-        | Step::SendOwn(_)
-        | Step::Receive(_)
-        | Step::ReceiveWhole(_)
-        | Step::NeedWhole(_)
-        | Step::ReceiveTotal(_)
-        | Step::Need(_)
-        | Step::Listen { .. }
-        | Step::AcceptFlow
-        | Step::Connect
-        | Step::StartTls
-        | Step::Reconnect { .. }
-        | Step::NeedOpen
-        | Step::WaitForClose
-        | Step::Reset
-        | Step::Blocking(_) => Some(Transport::Tcp),
-        Step::SendDatagram { .. } | Step::SendOwnDatagram(_) | Step::ReceiveDatagrams { .. } => {
-            Some(Transport::Udp)
-        }
-        _ => None,
-    }
-}
-
-/// Whether steps write or look at bytes of single flows.
-pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Repeat { steps, .. } => have_own_bytes(steps),
-        Step::SendOwn(_)
-        | Step::SendOwnDatagram(_)
-        | Step::ReceiveWhole(_)
-        | Step::NeedWhole(_)
-        | Step::Expect { .. }
-        | Step::Extract { .. }
-        | Step::StartFlow { .. }
-        | Step::StartTls
-        | Step::Jump { when: When::Received(_), .. }
-        | Step::SetText { .. } => true,
-        _ => false,
-    })
-}
-
-/// Whether any of these steps is so, those of loops included.
-pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Repeat { steps, .. } => any(steps, is_so),
-        step => is_so(step),
-    })
-}
-
-/// A group that steps name and that is none of these, with the place of the step behind that of
-/// the steps.
-pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(String, &'a str)> {
-    steps.iter().enumerate().find_map(|(index, step)| match step {
-        Step::SelectGroup(name) if !groups.contains(&name.as_str()) => {
-            Some((format!("[{index}].select_group"), name.as_str()))
-        }
-        Step::Repeat { steps, .. } => {
-            let (place, name) = unknown_group(steps, groups)?;
-            Some((format!("[{index}].repeat.steps{place}"), name))
-        }
-        _ => None,
-    })
-}
-
-/// Where the first step is that is of the other transport, behind the place of the steps.
-pub(super) fn of_other(steps: &[Step], transport: Transport) -> Option<String> {
-    steps.iter().enumerate().find_map(|(index, step)| match step {
-        Step::Repeat { steps, .. } => {
-            of_other(steps, transport).map(|place| format!("[{index}].repeat.steps{place}"))
-        }
-        step => transport_of(step).filter(|of| *of != transport).map(|_| format!("[{index}]")),
-    })
 }
 
 fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<Step>, PlanError> {
@@ -189,8 +103,8 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
             Sending::Same(text, size, fill) => Step::SendDatagram { text, size, fill },
             Sending::Own(composition) => Step::SendOwnDatagram(composition),
         }),
-        "expect" => looked_at::read_expecting(&value, names),
-        "extract" => looked_at::read_extract(&value, names),
+        "expect" => expect::read_expecting(&value, names),
+        "extract" => expect::read_extract(&value, names),
         "transaction" => match value.choice(&TRANSACTION)? {
             ("start", name) => names.transaction(&name, true).map(Step::StartTransaction),
             (_, name) => names.transaction(&name, false).map(Step::EndTransaction),
@@ -205,7 +119,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         }
         "receive" => {
             names.receives = true;
-            looked_at::read_receive(&value)
+            expect::read_receive(&value)
         }
         "receive_total" => value.integer(1, u64::MAX).map(Step::ReceiveTotal),
         "delay" => read_delay(&value),
@@ -247,26 +161,6 @@ pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), Pl
     Ok((text, size, fill))
 }
 
-/// The size of something with so many bytes of its own, and what fills it up.
-pub(super) fn read_filling(
-    place: &Place<'_>,
-    fields: &Fields<'_>,
-    own: usize,
-    most: u64,
-) -> Result<(u32, Vec<u8>), PlanError> {
-    let fill = match fields.get("fill") {
-        None => Vec::new(),
-        Some(place) => place.free_text("a text")?.as_bytes().to_vec(),
-    };
-    let least = (own as u64).max(1);
-    let size = match fields.get("size") {
-        Some(size) => size.integer(least, most)?,
-        None if own == 0 => return Err(place.error("neither", "text, size, or both")),
-        None => least,
-    };
-    Ok((size as u32, fill))
-}
-
 fn read_receive_datagrams(place: &Place<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
         return Ok(Step::ReceiveDatagrams { count: place.integer(1, u64::MAX)?, clear: true });
@@ -285,34 +179,6 @@ fn read_idle(place: &Place<'_>) -> Result<Step, PlanError> {
     let time = control::read_millis(&fields.need("time", "a time with its unit")?)?;
     let receive_only = fields.get("receive_only").map_or(Ok(false), |it| it.boolean())?;
     Ok(Step::Idle { time, receive_only })
-}
-
-pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
-    /// What 32 bits of microseconds hold.
-    const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
-    let time = |place: &Place<'_>| match read_time(place)? {
-        time if time <= LONGEST => Ok(time),
-        _ => Err(place.wrong("at most 4294 s")),
-    };
-    if !place.value().is_object() {
-        let time = time(place)?;
-        return Ok(Step::Delay { min: time, max: time });
-    }
-    let fields = place.fields(&DELAY)?;
-    if let Some(mean) = fields.get("mean") {
-        if let Some(other) = fields.get("min").or(fields.get("max")) {
-            return Err(other.error("a bound beside mean", "min and max, or mean"));
-        }
-        let deviation = fields.get("deviation").map(|it| time(&it)).transpose()?;
-        return Ok(Step::DelayAbout { mean: time(&mean)?, deviation });
-    }
-    let min = time(&fields.need("min", "a time with its unit")?)?;
-    let greatest = fields.need("max", "a time with its unit")?;
-    let max = time(&greatest)?;
-    if max < min {
-        return Err(greatest.wrong("at least as much as min"));
-    }
-    Ok(Step::Delay { min, max })
 }
 
 fn read_repeat(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {

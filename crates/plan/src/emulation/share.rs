@@ -7,8 +7,9 @@ use wirestorm_base::rate::Rate;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::load::Load;
 
-use super::speech::Speech;
-use super::{Template, Transport, told_apart};
+use super::dialogue::Speech;
+use super::server_selection;
+use super::types::{Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
@@ -42,9 +43,11 @@ pub(super) fn part_servers(
             }
             continue;
         }
-        let begins =
-            parts.iter().map(|&it| told_apart::beginning(&speeches[it].client, &templates[it]));
-        let told = begins.collect::<Option<Vec<_>>>().and_then(|it| told_apart::tell_apart(&it));
+        let begins = parts
+            .iter()
+            .map(|&it| server_selection::beginning(&speeches[it].client, &templates[it]));
+        let told =
+            begins.collect::<Option<Vec<_>>>().and_then(|it| server_selection::tell_apart(&it));
         let Some(told) = told else { return Err(cannot_tell(place, port.1, count, servers)) };
         for (index, first_bytes) in parts.into_iter().zip(told) {
             if let Some(server) = &mut templates[index].server {

@@ -4,55 +4,13 @@ use serde_json::Value;
 use wirestorm_model::impairment::Share;
 use wirestorm_model::program::Step;
 
-use super::program;
-use super::{Template, Transport, first_bytes};
+use super::first_bytes;
+use super::steps;
+use super::types::{Template, Transport};
+use super::types::{Tls, TlsFiles, TlsVersion};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::impairment::parse_share;
-
-/// What is asked of TLS, on both sides of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// The versions that are offered and taken; none: both.
-    pub versions: Vec<TlsVersion>,
-    /// The name that clients ask for, and that a certificate made for servers is for; `None`:
-    /// clients ask for the address that they connect to.
-    pub sni: Option<String>,
-    /// Application protocols, the most wanted first.
-    pub alpn: Vec<String>,
-    /// Cipher suites by IANA's names, the most wanted first; none: all.
-    pub ciphers: Vec<String>,
-    /// The files with the servers' certificates and key; `None`: they are made.
-    pub identity: Option<TlsFiles>,
-    /// The file with authorities that clients trust; `None`: they take any certificate.
-    pub ca: Option<String>,
-    /// The files with the clients' certificates and key; `None`: they have none.
-    pub client_identity: Option<TlsFiles>,
-    /// The file with authorities that servers trust, who then ask clients for certificates; `None`:
-    /// they do not ask.
-    pub client_ca: Option<String>,
-    /// How many of the clients' connections try to resume a session; servers let them, unless none
-    /// are to.
-    pub resume: Share,
-}
-
-/// Files in PEM, by their names in the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// A chain of certificates.
-    pub certificate: String,
-    /// The key of its first.
-    pub key: String,
-}
-
-/// Versions of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
-}
 
 pub(super) const TLS: [&str; 11] = [
     "versions",
@@ -68,22 +26,6 @@ pub(super) const TLS: [&str; 11] = [
     "resume",
 ];
 
-impl Default for Tls {
-    fn default() -> Self {
-        Self {
-            versions: Vec::new(),
-            sni: None,
-            alpn: Vec::new(),
-            ciphers: Vec::new(),
-            identity: None,
-            ca: None,
-            client_identity: None,
-            client_ca: None,
-            resume: Share::ALL,
-        }
-    }
-}
-
 /// Whether steps that begin TLS can do so, and whether servers can be told apart around it.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     check_start(template)?;
@@ -95,8 +37,8 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", it.program.as_slice()));
     let server = template.server.as_ref().map(|it| ("server", it.program.as_slice()));
     let sides: Vec<_> = client.into_iter().chain(server).collect();
-    let starts = |steps: &[Step]| program::any(steps, |it| *it == Step::StartTls);
-    let counts = |steps: &[Step]| program::any(steps, |it| matches!(it, Step::ReceiveTotal(_)));
+    let starts = |steps: &[Step]| steps::any(steps, |it| *it == Step::StartTls);
+    let counts = |steps: &[Step]| steps::any(steps, |it| matches!(it, Step::ReceiveTotal(_)));
     for (side, steps) in &sides {
         if !starts(steps) {
             continue;

@@ -5,12 +5,12 @@ use wirestorm_model::stream::{Departures, Mode, Speed, Stream, Transmission};
 
 use super::captured::Load;
 use super::duration::{self, Extent};
-use super::rate::{self, AskedRate};
 use super::template::{FoundAddresses, Packet};
 use super::{packet, size};
 use crate::document::error::{PlanError, Problems};
 use crate::document::place::{Fields, Place};
 use crate::document::port::Port;
+use crate::document::rate::{self, AskedRate};
 use crate::document::time::read_time;
 
 /// A flow: a stream of frames from one port.

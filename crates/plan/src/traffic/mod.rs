@@ -9,14 +9,12 @@ mod flow;
 mod multiply;
 mod packet;
 mod pattern;
-mod rate;
 mod schema;
 mod size;
 mod template;
 
 pub use duration::Extent;
 pub use flow::Flow;
-pub use rate::{AskedRate, parse as parse_rate};
 pub use schema::schema;
 pub use size::Size;
 pub use template::FoundAddresses;
@@ -24,6 +22,7 @@ pub use template::FoundAddresses;
 pub use crate::document::address::parse_address;
 pub use crate::document::error::{PlanError, PlanErrors};
 pub use crate::document::port::Port;
+pub use crate::document::rate::{AskedRate, parse as parse_rate};
 pub use crate::document::time::parse_time;
 
 use crate::document;

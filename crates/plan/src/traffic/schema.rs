@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 
 use super::captured::CAPTURE;
-use super::{PLAN, duration, flow, packet, pattern, rate, size};
+use super::{PLAN, duration, flow, packet, pattern, size};
+use crate::document::rate;
 use crate::document::schema::{
     any_of, choice, described, integer, list, number, object, pattern, port, seed, text, time,
     unknown,

@@ -5,7 +5,7 @@ use wirestorm_wire::pattern::Pattern;
 
 use super::dns;
 use super::findings::{Cause, Wanted};
-use super::rule::Taken;
+use super::reading::Taken;
 use crate::http1;
 
 /// Condition on the data that the last step consumed.

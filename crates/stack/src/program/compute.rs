@@ -3,7 +3,7 @@
 use wirestorm_base::time::Duration;
 
 use super::Instruction;
-use super::run::Outside;
+use super::outside::Outside;
 use super::variables::Variables;
 use crate::random::Random;
 

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use super::compute::{compute, delay};
 use super::findings::Cause;
+use super::outside::{Outside, STEPS_MAX};
 use super::own::{Demand, Own, Ports};
-use super::run::{Outside, STEPS_MAX};
 use super::variables::Variables;
 use super::{BufferId, Instruction, Program};
 use crate::content::DatagramExchange;

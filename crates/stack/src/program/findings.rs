@@ -8,7 +8,7 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Transaction;
 
 use super::dns;
-use super::rule::Taken;
+use super::reading::Taken;
 use crate::content::MessageCounters;
 use crate::http1::{self, StartLine};
 

@@ -1,6 +1,6 @@
 //! Consumption of an HTTP/1 message by a program.
 
-use super::rule::{Reading, Taken};
+use super::reading::{Reading, Taken};
 use crate::http1::{Follows, MessageReader, Piece};
 
 /// HTTP/1 message that is being consumed.
@@ -61,7 +61,9 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rule::{Reader, Reading, Taken};
+    use super::super::reading::{Reading, Taken};
+
+    use super::super::rule::Reader;
     use crate::http1::{LINE_MAX, keeps_connection};
     use alloc::format;
     use alloc::vec::Vec;

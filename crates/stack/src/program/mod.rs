@@ -21,7 +21,9 @@ mod datagrams;
 mod dns;
 mod findings;
 mod http;
+mod outside;
 mod own;
+mod reading;
 mod reply;
 mod rtsp;
 mod rule;
@@ -38,8 +40,9 @@ pub(crate) use composition::Ends;
 pub use contents::Contents;
 pub(crate) use datagrams::{DatagramRun, Sent, Step};
 pub use findings::{Cause, Failure, Findings, TransactionTimes};
+pub(crate) use outside::Outside;
 pub(crate) use own::{Own, Ports};
-pub(crate) use run::{Outside, Progress, Run, Wish};
+pub(crate) use run::{Progress, Run, Wish};
 pub use variables::Statistics;
 use wirestorm_model::program::{
     Comparison, Statistic, TextVariable, TickVariable, Transaction, Variable,

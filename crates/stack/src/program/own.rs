@@ -11,8 +11,10 @@ use super::check::{Check, part_of};
 use super::composition::{Ends, Values, compose};
 use super::contents::Contents;
 use super::findings::{Cause, Wanted};
-use super::rule::{Reader, Reading, Taken};
-use super::run::Outside;
+use super::reading::{Reading, Taken};
+
+use super::outside::Outside;
+use super::rule::Reader;
 use super::variables::Variables;
 
 /// Per-flow state of a program that composes payload or examines received data.

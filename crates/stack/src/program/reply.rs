@@ -1,6 +1,6 @@
 //! Replies of FTP and SMTP, of one line or several: RFC 959 section 4.2, RFC 5321 section 4.2.1.
 
-use super::rule::{Reading, Taken};
+use super::reading::{Reading, Taken};
 
 /// Progress of a reply.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::rule::{Reading, Taken};
+use super::reading::{Reading, Taken};
 use crate::http1;
 
 /// Progress of a response.

@@ -1,47 +1,11 @@
 //! How much received data a step consumes.
 
-use alloc::vec::Vec;
-
 use wirestorm_model::program::Rule;
 
 use super::http::Message;
+use super::reading::{Reading, Taken};
 use super::reply::Reply;
 use super::rtsp::Rtsp;
-
-/// What was taken.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Taken {
-    /// First bytes, at most [`Self::KEPT_MAX`].
-    pub(super) bytes: Vec<u8>,
-    /// Length in bytes, with those that are not kept.
-    pub(super) length: u64,
-}
-
-impl Taken {
-    /// Maximum number of bytes kept for checks.
-    pub(super) const KEPT_MAX: usize = 64 << 10;
-
-    pub(super) fn add(&mut self, bytes: &[u8]) {
-        self.length += bytes.len() as u64;
-        let room = Self::KEPT_MAX.saturating_sub(self.bytes.len());
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
-
-/// Progress of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// More data is needed.
-    Unfinished,
-    /// The data is complete.
-    Done,
-    /// The data does not follow the rule.
-    Wrong,
-}
 
 /// Reader that consumes data by a rule.
 #[derive(Clone, Debug)]
@@ -110,6 +74,7 @@ impl Reader {
 mod tests {
     use super::*;
     use alloc::vec;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
     use wirestorm_model::program::Delimiter;
 

@@ -1,7 +1,7 @@
 //! Decoder of capture files in any supported format.
 
 use super::erf::Erf;
-use super::magic::{Kind, recognise};
+use super::format::{Kind, recognise};
 use super::pcap::{self, Pcap};
 use super::pcapng::Pcapng;
 use super::record::Step;

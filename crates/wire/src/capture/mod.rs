@@ -9,6 +9,7 @@ mod decoder;
 mod encode_error;
 mod erf;
 mod error;
+mod format;
 pub mod link;
 mod link_type;
 mod magic;

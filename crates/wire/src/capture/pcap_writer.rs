@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wirestorm_base::time::{Instant, NANOSECONDS_PER_SECOND};
 
-use super::magic::{PCAP_MICROSECONDS, PCAP_NANOSECONDS};
+use super::format::{PCAP_MICROSECONDS, PCAP_NANOSECONDS};
 use super::pcap::{FILE_HEADER_LENGTH, RECORD_HEADER_LENGTH, Resolution, VERSION, field};
 use super::{ByteOrder, EncodeError, LinkType, RECORD_LENGTH_MAX};
 

@@ -13,8 +13,8 @@ use wirestorm_stack::program::Statistics;
 use super::neighbour_changes::Moved;
 use super::owner::Owner;
 use super::watch::FlowWatch;
+use crate::backend::Choice;
 use crate::lifecycle::Detail;
-use crate::port::Choice;
 use crate::result::{
     Achieved, ConnectionsReport, FlowCountsReport, FlowSeries, HistogramReport, Http1Report,
     Http2Report, Label, PortReport, ReceiveReport, StampedReport, TemplateReport, TimesReport,

@@ -28,6 +28,7 @@ use wirestorm_wire::prefix::Prefix;
 use self::moderation::Moderation;
 use self::outage::Outage;
 use crate::backend::{Backend, TransmitPort, open_both_ways};
+use crate::backend::{BothWays, Choice};
 use crate::emulation::compile::endpoint::{Duties, duties};
 use crate::emulation::compile::sessions::sessions;
 use crate::emulation::error::EmulationError;
@@ -46,7 +47,7 @@ use crate::emulation::resolve::tunnels;
 use crate::lifecycle::{
     ConnectionSnapshot, Context, Controls, Detail, LoadFollower, PortSnapshot, Snapshot,
 };
-use crate::port::{BothWays, Choice, Interfaces, Lasting, OpenError, Usage};
+use crate::port::{Interfaces, Lasting, OpenError, Usage};
 use crate::responder::ProbeTimes;
 use crate::result::{PortReport, RunResult, Target};
 use crate::work::settled;

@@ -12,12 +12,13 @@ use crate::emulation::composition::{COUNTER, FIELD, RANDOM, RANDOM_MAX, SENDING,
 use crate::emulation::control::{
     COMPARISONS, COUNT_DOWN, COUNTERS, JUMP, LISTEN, SINCE, START_NEXT,
 };
-use crate::emulation::looked_at::{
+use crate::emulation::delay::DELAY;
+use crate::emulation::expect::{
     EXPECT, LOOKED_AT_MAX, MESSAGES, OTHERWISE, PART, RECEIVE, TEXT_MAX,
 };
+use crate::emulation::filling::{SENT_MAX, SIZE_MAX};
 use crate::emulation::program::{
-    DELAY, IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, SENT_MAX, SIZE_MAX, STEPS,
-    TRANSACTION,
+    IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, STEPS, TRANSACTION,
 };
 
 /// What is sent.

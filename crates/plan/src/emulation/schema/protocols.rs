@@ -6,8 +6,8 @@ use super::programs::{body, delay, settings};
 use super::{boolean, port_number, ports};
 use crate::document::schema::{any_of, described, integer, list, object, pattern, text, unknown};
 use crate::emulation::conversation::CONVERSATION;
-use crate::emulation::program::SIZE_MAX;
-use crate::emulation::ready::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
+use crate::emulation::filling::SIZE_MAX;
+use crate::emulation::presets::{DNS, FILE, FTP, HTTP, LISTINGS, RESPONSE, RTP, RTSP, SIP, SMTP};
 
 pub(super) fn conversation() -> Value {
     let flow = || integer(1, u64::MAX);

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::boolean;
 use crate::document::schema::{any_of, described, integer, list, object, text, time, unknown};
-use crate::emulation::http2::{HTTP2, STREAMS_MAX, WINDOW_MAX};
+use crate::emulation::http2::HTTP2;
 use crate::emulation::ip::{FLOW_LABEL_MAX, IP};
 use crate::emulation::tcp::TCP;
 use crate::emulation::tls::TLS;
+use crate::emulation::types::{STREAMS_MAX, WINDOW_MAX};
 
 pub(super) fn tls() -> Value {
     let some = |item: Value| {

@@ -7,6 +7,7 @@
 //! Notes of the plan list the differences from TRex's server. An error has its path in the
 //! document.
 
+mod buffers;
 mod clusters;
 pub(super) mod pools;
 mod program;

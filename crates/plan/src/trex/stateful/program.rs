@@ -8,7 +8,7 @@ use wirestorm_model::program::{
     Comparison, Counted, Label, Statistic, Step, TickVariable, Variable, When,
 };
 
-use super::tables::{Bytes, entry};
+use super::buffers::{Bytes, entry};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::emulation::Transport;

@@ -6,9 +6,10 @@ use wirestorm_model::load::Load;
 use wirestorm_model::pairing::{Order, Pairing};
 
 use super::StatefulOptions;
+use super::buffers::entry;
 use super::pools::Pool;
 use super::program::Conversation;
-use super::tables::{Tables, entry};
+use super::tables::Tables;
 use super::tunables::{self, Scope, Tunables};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};

@@ -2,9 +2,10 @@
 
 use alloc::boxed::Box;
 
-use super::{Extra, Outside, Progress, Run, STEPS_MAX, Wait};
+use super::{Extra, Progress, Run, Wait};
 use crate::content::{Exchange, Saying, Session};
 use crate::program::compute::compute;
+use crate::program::outside::{Outside, STEPS_MAX};
 use crate::program::own::{Demand, Own};
 use crate::program::{Ends, Instruction, Program};
 use crate::tcp::arrival::Arrival;

@@ -8,13 +8,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::compute::delay;
-use super::findings::{Cause, Findings, Wanted};
+use super::findings::{Cause, Wanted};
+use super::outside::{Outside, STEPS_MAX};
 use super::own::{Own, Ports};
-use super::rule::Taken;
+use super::reading::Taken;
 use super::variables::Variables;
-use super::{BufferId, Buffers, Instruction, Program, Statistics};
-use crate::content::{Exchange, Saying, SessionCounters};
-use crate::random::Random;
+use super::{BufferId, Instruction, Program};
+use crate::content::{Exchange, Saying};
 use crate::tcp::connection::{Connection, Now};
 use crate::tcp::counters::TcpCounters;
 use crate::tcp::sequence::SequenceNumber;
@@ -106,17 +106,6 @@ impl Extra {
     }
 }
 
-/// Resources of the endpoint that programs share.
-pub(crate) struct Outside<'a> {
-    pub(crate) buffers: &'a Buffers,
-    pub(crate) random: &'a mut Random,
-    pub(crate) statistics: &'a mut Statistics,
-    pub(crate) findings: &'a mut Findings,
-    pub(crate) counters: &'a mut TcpCounters,
-    pub(crate) sessions: &'a mut SessionCounters,
-    pub(crate) now: Now,
-}
-
 /// State of a program in one TCP flow.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -130,9 +119,6 @@ pub(crate) struct Run {
     wait: Wait,
     waits_for_acknowledgements: bool,
 }
-
-/// Steps after which a program yields: one that never waits must not block the others.
-pub(super) const STEPS_MAX: u32 = 1_000;
 
 impl Run {
     pub(crate) fn new(nothing: BufferId) -> Self {

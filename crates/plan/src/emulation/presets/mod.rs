@@ -2,28 +2,30 @@
 //! anybody could have written.
 
 mod commands;
-mod dialogue;
 mod dns;
 mod ftp;
 mod headers;
 mod http;
 mod rtp;
 mod rtsp;
+mod script;
 mod sip;
 mod smtp;
+mod waits;
 mod words;
 
-pub(super) use dialogue::Who;
 pub(super) use dns::DNS;
 pub(super) use ftp::{FILE, FTP, LISTINGS};
 pub(super) use http::{HTTP, RESPONSE};
 pub(super) use rtp::RTP;
 pub(super) use rtsp::RTSP;
+pub(super) use script::Who;
 pub(super) use sip::SIP;
 pub(super) use smtp::SMTP;
 
-use super::speech::Speech;
-use super::{Tcp, Transport, http2};
+use super::dialogue::Speech;
+use super::types::Transport;
+use super::{Tcp, http2};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
@@ -96,10 +98,10 @@ pub(super) fn read(
             "http" if follows_messages => http::read_messages(&place, who, streams)?,
             "rtp" => rtp::read(&place)?,
             "rtsp" => {
-                let [client, _] = dialogue::programs(&lines, who, transport);
+                let [client, _] = script::programs(&lines, who, transport);
                 [client, rtsp::server(&place)?]
             }
-            _ => dialogue::programs(&lines, who, transport),
+            _ => script::programs(&lines, who, transport),
         };
         return Ok(vec![Speech { client, server, is_http2, ..Speech::of(transport, port) }]);
     }

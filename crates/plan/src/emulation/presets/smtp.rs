@@ -6,11 +6,11 @@ use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
 use super::commands::{Commands, in_text, say, steps};
-use super::dialogue::Line;
+use super::script::Line;
 use super::words::{Content, wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::program::read_delay;
+use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const SMTP: [&str; 8] =
     ["host", "client_host", "from", "to", "message", "messages", "delay", "start_tls"];

@@ -5,8 +5,8 @@ use wirestorm_wire::pattern::Pattern;
 
 use super::composition::{read_hex, read_text};
 use super::names::Names;
-use super::program::have_own_bytes;
-use super::{Server, Template, Transport};
+use super::steps::have_own_bytes;
+use super::types::{Server, Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 

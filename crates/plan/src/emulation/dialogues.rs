@@ -2,67 +2,19 @@
 
 use serde_json::Value;
 use wirestorm_model::program::Step;
-use wirestorm_wire::conversation::{Imported, Side};
+use wirestorm_wire::conversation::Side;
 
+use super::conversation;
+use super::dialogue::{Load, Speech};
+use super::presets::{self, Who};
 use super::program;
-use super::ready::{self, Who};
-use super::{Transport, conversation};
+use super::types::Transport;
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
 /// Fields of a template that say what both sides say; at most one of them.
 pub(super) const SPEECHES: [&str; 8] =
     ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
-
-/// Gives what was found in the capture of this name, as the plan has it; or why there is nothing.
-pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
-
-/// What both sides of a connection say.
-#[derive(Debug)]
-pub(crate) struct Speech {
-    /// Which of several it is; they have connections of their own.
-    pub(crate) part: Option<String>,
-    /// Where its flows are only those that programs of others ask for. Such ones are the last ones
-    /// of several.
-    pub(crate) on_demand: Option<OnDemand>,
-    /// The client's steps.
-    pub(crate) client: Vec<Step>,
-    /// The server's.
-    pub(crate) server: Vec<Step>,
-    /// What carries it.
-    pub(crate) transport: Transport,
-    /// Where servers usually listen.
-    pub(crate) port: u16,
-    /// Whether it is HTTP/2.
-    pub(crate) is_http2: bool,
-    /// What of it is not as it may seem.
-    pub(crate) notes: Vec<String>,
-}
-
-/// How others' programs ask for flows.
-#[derive(Clone, Debug)]
-pub(crate) struct OnDemand {
-    /// By the name of this group.
-    pub(crate) group: String,
-    /// Where its servers listen; `None`: where programs of others do.
-    pub(crate) listen: Option<u16>,
-}
-
-impl Speech {
-    /// One without anything said.
-    pub(crate) const fn of(transport: Transport, port: u16) -> Self {
-        Self {
-            part: None,
-            on_demand: None,
-            client: Vec::new(),
-            server: Vec::new(),
-            transport,
-            port,
-            is_http2: false,
-            notes: Vec::new(),
-        }
-    }
-}
 
 /// Reads what both sides of a template say; nothing where each has its steps. `is_told_apart`:
 /// whether its server is told from others at its port by first bytes.
@@ -93,7 +45,7 @@ pub(super) fn read(
         (None, Some(_)) => Who::Server,
         _ => Who::Both,
     };
-    let mut speeches = ready::read(fields, who, is_told_apart)?;
+    let mut speeches = presets::read(fields, who, is_told_apart)?;
     let is_timed = is_timed.is_none_or(|(is_timed, _)| is_timed);
     for Speech { client, server, transport, .. } in &mut speeches {
         if !is_timed {

@@ -3,15 +3,15 @@
 use wirestorm_base::rate::{Decimal, Layer, Rate};
 use wirestorm_model::stream::Speed;
 
-use crate::document::error::PlanError;
-use crate::document::place::Place;
+use super::error::PlanError;
+use super::place::Place;
 
 /// Accepted notation of a rate, for error messages.
-pub(super) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (with preamble and gap), 10G-l2 (with \
+pub(crate) const EXPECTED: &str = "a rate: 1Mpps, 10G-l1 (with preamble and gap), 10G-l2 (with \
                                    FCS), 50% (of the port's speed) or max; or one of the fields \
                                    pps, bps, kbps, mbps, gbps, bps_l1, bps_l2, percentage";
 
-pub(super) const UNITS: [&str; 8] =
+pub(crate) const UNITS: [&str; 8] =
     ["pps", "bps", "kbps", "mbps", "gbps", "bps_l1", "bps_l2", "percentage"];
 
 /// A requested rate.
@@ -43,7 +43,7 @@ impl AskedRate {
     }
 }
 
-pub(super) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
+pub(crate) fn read(place: &Place<'_>) -> Result<AskedRate, PlanError> {
     if let Some(text) = place.value().as_str() {
         return parse(text).ok_or_else(|| place.wrong(EXPECTED));
     }

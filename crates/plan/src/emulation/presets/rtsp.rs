@@ -6,12 +6,12 @@ use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
 use super::commands::{Commands, in_text, steps};
-use super::dialogue::Line;
 use super::rtp::{self, PACKETS_MAX};
+use super::script::Line;
 use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
-use crate::emulation::program::read_delay;
+use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
 

@@ -4,12 +4,13 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::dialogue::Line;
+use super::script::Line;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::emulation::composition::{read_literal, read_text};
+use crate::emulation::delay::read_delay;
 use crate::emulation::names::Names;
-use crate::emulation::program::{read_delay, read_send};
+use crate::emulation::program::read_send;
 
 /// Bytes that are written out, at most.
 pub(super) const WRITTEN_MAX: u64 = 64 << 20;
@@ -93,34 +94,4 @@ pub(super) fn wait(place: Option<Place<'_>>, side: Side) -> Result<Option<Line>,
         Step::Delay { max: Duration::ZERO, .. } => None,
         step => Some(Line::Waits { side, step }),
     })
-}
-
-/// The longest that steps wait at once; where that has no bound, one that is hardly ever exceeded.
-pub(super) fn longest_wait(steps: &[Step]) -> Duration {
-    let longest = |step: &Step| match *step {
-        Step::Delay { max, .. } => max,
-        // Once in 10^8 times.
-        Step::DelayAbout { mean, deviation: None } => multiplied(mean, 20),
-        Step::DelayAbout { mean, deviation: Some(deviation) } => {
-            mean.saturating_add(multiplied(deviation, 6))
-        }
-        Step::Repeat { ref steps, .. } => longest_wait(steps),
-        _ => Duration::ZERO,
-    };
-    steps.iter().map(longest).max().unwrap_or(Duration::ZERO)
-}
-
-fn multiplied(time: Duration, times: u64) -> Duration {
-    Duration::from_nanos(time.as_nanos().saturating_mul(times))
-}
-
-/// A flow of datagrams is not given up while either side waits, so long at most: what says so to
-/// both sides' programs, where what is usual would not do. `least`: so long it goes on anyway.
-pub(super) fn stay(longest: Duration, least: Duration) -> Option<Step> {
-    /// Half of what is usual.
-    const LONG: Duration = Duration::from_millis(500);
-    let time = if longest < LONG { Duration::ZERO } else { multiplied(longest, 2) };
-    let millis = time.max(least).as_nanos().div_ceil(1_000_000);
-    let time = Duration::from_millis(millis);
-    (time > Duration::ZERO).then_some(Step::Idle { time, receive_only: false })
 }

@@ -4,8 +4,8 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Side;
 
-use super::words::{longest_wait, stay};
-use crate::emulation::Transport;
+use super::waits::{longest_wait, stay};
+use crate::emulation::types::Transport;
 
 /// What one side does.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,14 +6,15 @@ use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
 use super::commands::{in_text, steps};
-use super::dialogue::Who;
 use super::rtp;
-use super::words::{longest_wait, stay, word};
+use super::script::Who;
+use super::waits::{longest_wait, stay};
+use super::words::word;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::Transport;
-use crate::emulation::program::read_delay;
-use crate::emulation::speech::{OnDemand, Speech};
+use crate::emulation::delay::read_delay;
+use crate::emulation::dialogue::{OnDemand, Speech};
+use crate::emulation::types::Transport;
 
 pub(in crate::emulation) const SIP: [&str; 7] =
     ["from", "to", "ring", "talk", "packets", "media_port", "delay"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::{Label, Step, When};
 
-use super::Template;
+use super::types::Template;
 use crate::document::error::PlanError;
 
 /// Whether the programs of a template can be followed: each flow that one asks for is of a group,

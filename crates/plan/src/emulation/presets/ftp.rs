@@ -8,14 +8,16 @@
 use serde_json::{Value, json};
 
 use super::commands::{Commands, hear, in_text, say, steps};
-use super::dialogue::Who;
+use super::script::Who;
 use super::words::word;
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
-use crate::emulation::Transport;
-use crate::emulation::client::read_ports;
-use crate::emulation::program::{self, SIZE_MAX, read_delay};
-use crate::emulation::speech::{OnDemand, Speech};
+use crate::document::range::read_ports;
+use crate::emulation::control::DYNAMIC_PORTS;
+use crate::emulation::delay::read_delay;
+use crate::emulation::dialogue::{OnDemand, Speech};
+use crate::emulation::filling::SIZE_MAX;
+use crate::emulation::types::Transport;
 
 pub(in crate::emulation) const FTP: [&str; 9] =
     ["host", "user", "password", "files", "upload", "list", "rounds", "data_ports", "delay"];
@@ -112,7 +114,7 @@ fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanErr
     let delay = fields.get("delay");
     delay.as_ref().map(read_delay).transpose()?;
     let ports = fields.get("data_ports").map(|it| read_ports(&it)).transpose()?;
-    let ports = ports.unwrap_or(program::DYNAMIC_PORTS);
+    let ports = ports.unwrap_or(DYNAMIC_PORTS);
     Ok(Asked {
         host: in_text(word(fields.get("host"), "ftp.example.net")?),
         user: in_text(word(fields.get("user"), "anonymous")?),

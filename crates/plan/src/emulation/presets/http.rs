@@ -5,8 +5,8 @@ use wirestorm_model::program::{Composition, Expected, Label, Piece, Rule, Step, 
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
-use super::dialogue::{Line, Who};
 use super::headers::{Headers, is_token};
+use super::script::{Line, Who};
 use super::words::{Content, Texts, WRITTEN_MAX, wait, word, word_of};
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};

@@ -8,8 +8,9 @@ use wirestorm_model::program::{TextVariable, Variable};
 use wirestorm_wire::conversation::Side;
 use wirestorm_wire::pattern::Pattern;
 
-use super::dialogue::Line;
-use super::words::{longest_wait, stay, wait, word};
+use super::script::Line;
+use super::waits::{longest_wait, stay};
+use super::words::{wait, word};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 

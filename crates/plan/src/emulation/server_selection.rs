@@ -2,8 +2,8 @@
 
 use wirestorm_model::program::Step;
 
-use super::Template;
-use super::first_bytes::FirstBytes;
+use super::types::FirstBytes;
+use super::types::Template;
 
 /// Conversations at a port, at most: the bytes of each are looked at for those of all others, here
 /// and when a client comes.

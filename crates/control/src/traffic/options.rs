@@ -1,0 +1,40 @@
+//! Options of a run of streams.
+
+use wirestorm_base::departure::DeparturePolicy;
+use wirestorm_base::time::Duration;
+use wirestorm_plan::Multiplier;
+
+use crate::backend::{AF_PACKET, Backend};
+
+/// Options for sending a plan of streams.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// Interface of each port, in plan order; `None` to use the plan's.
+    pub interfaces: Vec<Option<String>>,
+    /// Backend that sends and receives frames.
+    pub backend: Backend,
+    /// Number of worker threads, which share each stream; at least 1.
+    pub workers: u16,
+    /// Treatment of late frames.
+    pub policy: DeparturePolicy,
+    /// Maximum duration. A delayed schedule may exceed it to catch up.
+    pub duration: Duration,
+    /// Multiplier of the rates of the flows.
+    pub multiplier: Multiplier,
+    /// Whether to send on an interface that carries the default route.
+    pub force_interface: bool,
+    /// Whether packet sockets on this host, such as those of tcpdump, see the sent frames. This
+    /// forces the af_packet backend with the queueing discipline, which is slower.
+    pub is_visible: bool,
+    /// Whether to count arrivals of measured flows also by VLAN tags.
+    pub per_vlan: bool,
+    /// Maximum relative rate error in parts per million.
+    pub tolerance_ppm: f64,
+}
+
+impl StreamOptions {
+    /// Returns the backend in effect.
+    pub const fn backend(&self) -> Backend {
+        if self.is_visible { Backend::One(&AF_PACKET) } else { self.backend }
+    }
+}

@@ -1,0 +1,82 @@
+//! Questions about the steps of a program.
+
+use wirestorm_model::program::{Step, When};
+
+use super::types::Transport;
+
+/// What it is of, where it is not of both.
+fn transport_of(step: &Step) -> Option<Transport> {
+    match step {
+        Step::Send { .. }
+        | Step::SendOwn(_)
+        | Step::Receive(_)
+        | Step::ReceiveWhole(_)
+        | Step::NeedWhole(_)
+        | Step::ReceiveTotal(_)
+        | Step::Need(_)
+        | Step::Listen { .. }
+        | Step::AcceptFlow
+        | Step::Connect
+        | Step::StartTls
+        | Step::Reconnect { .. }
+        | Step::NeedOpen
+        | Step::WaitForClose
+        | Step::Reset
+        | Step::Blocking(_) => Some(Transport::Tcp),
+        Step::SendDatagram { .. } | Step::SendOwnDatagram(_) | Step::ReceiveDatagrams { .. } => {
+            Some(Transport::Udp)
+        }
+        _ => None,
+    }
+}
+
+/// Whether steps write or look at bytes of single flows.
+pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Repeat { steps, .. } => have_own_bytes(steps),
+        Step::SendOwn(_)
+        | Step::SendOwnDatagram(_)
+        | Step::ReceiveWhole(_)
+        | Step::NeedWhole(_)
+        | Step::Expect { .. }
+        | Step::Extract { .. }
+        | Step::StartFlow { .. }
+        | Step::StartTls
+        | Step::Jump { when: When::Received(_), .. }
+        | Step::SetText { .. } => true,
+        _ => false,
+    })
+}
+
+/// Whether any of these steps is so, those of loops included.
+pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
+    steps.iter().any(|step| match step {
+        Step::Repeat { steps, .. } => any(steps, is_so),
+        step => is_so(step),
+    })
+}
+
+/// A group that steps name and that is none of these, with the place of the step behind that of
+/// the steps.
+pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(String, &'a str)> {
+    steps.iter().enumerate().find_map(|(index, step)| match step {
+        Step::SelectGroup(name) if !groups.contains(&name.as_str()) => {
+            Some((format!("[{index}].select_group"), name.as_str()))
+        }
+        Step::Repeat { steps, .. } => {
+            let (place, name) = unknown_group(steps, groups)?;
+            Some((format!("[{index}].repeat.steps{place}"), name))
+        }
+        _ => None,
+    })
+}
+
+/// Where the first step is that is of the other transport, behind the place of the steps.
+pub(super) fn of_other(steps: &[Step], transport: Transport) -> Option<String> {
+    steps.iter().enumerate().find_map(|(index, step)| match step {
+        Step::Repeat { steps, .. } => {
+            of_other(steps, transport).map(|place| format!("[{index}].repeat.steps{place}"))
+        }
+        step => transport_of(step).filter(|of| *of != transport).map(|_| format!("[{index}]")),
+    })
+}

@@ -1,0 +1,22 @@
+//! Resources of the endpoint that programs share.
+
+use super::findings::Findings;
+use super::{Buffers, Statistics};
+use crate::content::SessionCounters;
+use crate::random::Random;
+use crate::tcp::connection::Now;
+use crate::tcp::counters::TcpCounters;
+
+/// Steps after which a program yields: one that never waits must not block the others.
+pub(super) const STEPS_MAX: u32 = 1_000;
+
+/// Resources of the endpoint that programs share.
+pub(crate) struct Outside<'a> {
+    pub(crate) buffers: &'a Buffers,
+    pub(crate) random: &'a mut Random,
+    pub(crate) statistics: &'a mut Statistics,
+    pub(crate) findings: &'a mut Findings,
+    pub(crate) counters: &'a mut TcpCounters,
+    pub(crate) sessions: &'a mut SessionCounters,
+    pub(crate) now: Now,
+}
