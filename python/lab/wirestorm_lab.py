@@ -1,6 +1,6 @@
-"""For the tests of the Python packages: two interfaces that are connected.
+"""Two connected interfaces for the tests of the Python packages.
 
-Each is in a network namespace of its own, in which nothing is sent but what a test sends.
+Each interface is in its own network namespace, in which only the test sends frames.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from pathlib import Path
 
 import pytest
 
-# A namespace of a test is called wspy-PID-SIDE.
+# Name of a test's namespace: wspy-PID-SIDE.
 _PREFIX = "wspy"
 _LIMIT_S = 30
 
 
 @dataclass(frozen=True)
 class Lab:
-    """The two interfaces, as wirestorm names them."""
+    """The two interfaces, by their wirestorm names."""
 
     a: str
     b: str
 
     @property
     def ports(self) -> dict[str, str]:
-        """The interfaces of a plan's ports `a` and `b`."""
+        """Returns the interfaces of a plan's ports `a` and `b`."""
         return {"a": self.a, "b": self.b}
 
 
 def ip(*arguments: str) -> str:
-    """Runs `ip`; what it printed."""
+    """Runs `ip` and returns its output."""
     command = ["ip", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
@@ -42,7 +42,7 @@ def ip(*arguments: str) -> str:
 
 @contextmanager
 def veth_pair() -> Iterator[Lab]:
-    """A veth pair between two namespaces; skips the test where they cannot be made."""
+    """Yields a veth pair between two namespaces. Skips the test without root privileges."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to make network namespaces")
     _remove_leftovers()
@@ -50,7 +50,7 @@ def veth_pair() -> Iterator[Lab]:
     try:
         for name in names:
             ip("netns", "add", name)
-            # Before the interface exists: with IPv6 it would send as soon as it is up.
+            # Before the interface exists: with IPv6 it would send frames as soon as it is up.
             setting = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6"
             ip("netns", "exec", name, "sh", "-c", setting)
         first, second = names
@@ -68,7 +68,7 @@ def _remove(name: str) -> None:
 
 
 def _remove_leftovers() -> None:
-    """Removes what tests left behind that were killed."""
+    """Removes the namespaces of killed tests."""
     for line in ip("netns", "list").splitlines():
         name = line.split()[0]
         parts = name.split("-")

@@ -1,14 +1,14 @@
-//! `--backend`: its values are the names of the backends that there are.
+//! The `--backend` flag. Its values are the names of the available backends.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use wirestorm_control::backend::Backend;
 
-/// Reads the name of a backend that sends, or `auto`.
+/// Returns a parser for the name of a backend that sends, or `auto`.
 pub(crate) fn sending() -> impl TypedValueParser<Value = Backend> {
     parser(false)
 }
 
-/// Reads the name of a backend that sends and receives, or `auto`.
+/// Returns a parser for the name of a backend that sends and receives, or `auto`.
 pub(crate) fn both_ways() -> impl TypedValueParser<Value = Backend> {
     parser(true)
 }

@@ -1,4 +1,4 @@
-//! `wirestorm capture`: what arrives on an interface, into a file or a pipe.
+//! `wirestorm capture`: captures frames from an interface to a file or a pipe.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -23,9 +23,9 @@ Examples:
   wirestorm capture eth1 -w - | wireshark -k -i -
       live, in Wireshark";
 
-/// Captures what arrives on an interface as pcapng, with the kernel's times in nanoseconds.
+/// Captures received frames as pcapng, with the kernel's nanosecond timestamps.
 ///
-/// Frames that the interface sends itself are left out.
+/// The capture excludes frames that the interface itself sends.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CaptureFlags {
@@ -53,7 +53,7 @@ pub(crate) struct CaptureFlags {
     #[arg(short, long, value_name = "BYTES", default_value_t = 262_144)]
     snaplen: usize,
 
-    /// Print the statistics as JSON (to stderr if the capture goes to stdout)
+    /// Print statistics as JSON (to stderr if the capture goes to stdout)
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
 
@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
     let bar = ProgressBar::new_spinner();
     let is_piped = flags.write == Path::new("-");
     if is_piped && io::stdout().is_terminal() {
-        eprintln!("wirestorm: --write -: a capture is not for a terminal; pipe it to a reader");
+        eprintln!("wirestorm: --write -: standard output is a terminal; pipe it to a reader");
         return ExitCode::from(status::USAGE);
     }
     if flags.quiet || !io::stderr().is_terminal() {
@@ -111,7 +111,7 @@ pub(crate) fn run(flags: &CaptureFlags) -> ExitCode {
             tell(&report, flags, is_piped);
             ExitCode::from(if report.missed > 0 { status::SHORT } else { 0 })
         }
-        // Whoever reads has had enough.
+        // The reader closed the pipe, as `head` does. That is a normal end of a capture.
         Err(CaptureError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -137,7 +137,7 @@ fn tell(report: &CaptureReport, flags: &CaptureFlags, is_piped: bool) {
             report.interface,
             match report.missed {
                 0 => String::new(),
-                missed => format!("; {} more there was no room for", grouped(missed)),
+                missed => format!("; {} dropped: the socket buffer was full", grouped(missed)),
             }
         ),
     };

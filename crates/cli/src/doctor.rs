@@ -1,4 +1,4 @@
-//! `wirestorm doctor`: what can send, what is missing, and the command that repairs it.
+//! `wirestorm doctor`: checks the backends and prints the command that fixes each problem.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ Examples:
   wirestorm doctor eth1 --backend xdp
       whether the in-kernel sender can send on eth1: the exit status says it
 
-Exit status: 0 the backend asked for (auto) can send on all interfaces named;
+Exit status: 0 the selected backend (auto) can send on all interfaces named;
 2 wrong input or usage; 3 it cannot. Without names, one interface suffices.";
 
 /// Check which backends can send on an interface, and print fixes
@@ -88,7 +88,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
         show(&format!("{document:#}\n"));
     } else {
         let verdict = match (can_send, flags.interfaces.is_empty()) {
-            (true, true) => format!("{backend} can send on one interface at least"),
+            (true, true) => format!("{backend} can send on at least one interface"),
             (true, false) => format!("{backend} can send"),
             (false, true) => format!("{backend} can send on no interface"),
             (false, false) => {
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: &DoctorFlags) -> ExitCode {
     if can_send { ExitCode::SUCCESS } else { ExitCode::from(status::SHORT) }
 }
 
-/// Findings as people read them.
+/// The table for `wirestorm doctor` without `--json`.
 struct Report<'a> {
     machine: &'a [Finding],
     examined: &'a [Examination],
@@ -154,7 +154,7 @@ fn line(f: &mut Formatter<'_>, finding: &Finding) -> fmt::Result {
     let head = format!("  {:<13}  {mark:<4}  ", finding.subject);
     writeln!(f, "{}", wrapped(&head, &finding.found))?;
     if let Some(command) = &finding.repair {
-        // In one piece, so that it can be copied.
+        // Not wrapped, so that a user can copy the command.
         writeln!(f, "{:23}repair: {command}", "")?;
     }
     Ok(())

@@ -1,24 +1,26 @@
-//! What moves on a terminal, on lines that fit it.
+//! Terminal width: fits live tables and progress messages to it.
 
 use console::Term;
 
 use crate::traffic::shortened;
 
-/// Columns of a terminal that does not tell.
+/// Columns of a terminal that does not report its size.
 const COLUMNS: usize = 80;
-/// Terminals are at least so wide.
+/// Smallest width in columns that the layout supports.
 const COLUMNS_MIN: usize = 40;
-/// What stands before a message beside a bar or a spinner at most.
+/// Columns reserved for the bar or spinner and the times before a message.
 const BAR_COLUMNS: usize = 32;
 
-/// Columns of the terminal behind standard error.
+/// Returns the columns of the terminal behind standard error, at least [`COLUMNS_MIN`].
 pub(crate) fn columns() -> usize {
     let size = Term::stderr().size_checked();
     size.map_or(COLUMNS, |(_, columns)| usize::from(columns)).max(COLUMNS_MIN)
 }
 
-/// Parts of a message beside a bar; as many of them on a line of their own where they do not fit
-/// beside it.
+/// Joins the parts of a message beside a progress bar.
+///
+/// If they do not fit beside the bar, they move to a line below it. That line drops the last parts
+/// that exceed `columns`.
 pub(crate) fn beside_bar(columns: usize, parts: &[String]) -> String {
     let joined = parts.join(" ");
     if BAR_COLUMNS + joined.chars().count() <= columns {
@@ -38,8 +40,10 @@ pub(crate) fn beside_bar(columns: usize, parts: &[String]) -> String {
     format!("\n{line}")
 }
 
-/// Adds a line of a table: the first cell begins it, the others end at their columns. Cells that
-/// do not fit are left out, the last ones first; the first cell leaves room for the second.
+/// Appends a line of a table, with the first cell left-aligned and the others right-aligned.
+///
+/// The line drops the last cells that exceed `columns`. The first cell shrinks to leave room for
+/// the second.
 pub(crate) fn row(
     text: &mut String,
     columns: usize,
@@ -69,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_fit_every_width_and_have_whole_cells() {
+    fn rows_fit_every_width_and_keep_cells_whole() {
         let cells = [(10, "1.23 M"), (9, "12,345,678,901"), (11, "7")];
         for columns in 40..100 {
             let mut text = String::new();
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_moves_below_a_bar_where_it_does_not_fit_beside_it() {
+    fn message_moves_below_the_bar_if_it_does_not_fit_beside_it() {
         let parts = ["12.34 Mpps", "12.34 Gb/s L1", "12.34 Gb/s L2", "9 flows/s"];
         let parts = parts.map(str::to_owned);
         assert_eq!(beside_bar(100, &parts), parts.join(" "));

@@ -1,5 +1,6 @@
-//! A run in the foreground of a terminal: signals command it, snapshots are shown, and its verdict
-//! becomes the exit status.
+//! Runs a plan in the foreground of a terminal.
+//!
+//! Signals control the run, a view shows its snapshots, and its verdict becomes the exit status.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,26 +13,26 @@ use crate::files::CommandLineFiles;
 use crate::signals::Signals;
 use crate::status;
 
-/// What moves on the terminal while a run goes on.
+/// Live output of a run on the terminal.
 pub(crate) trait View {
-    /// Shows how far the run has come.
+    /// Shows the progress of the run.
     fn update(&mut self, snapshot: &Snapshot);
 
-    /// Shows a line above what moves.
+    /// Prints a line above the live output.
     fn line(&mut self, text: &str);
 
-    /// Takes it off the terminal.
+    /// Removes the live output from the terminal.
     fn finish(&mut self);
 }
 
-/// Why a run in the foreground has no result.
+/// Error of a foreground run that has no result.
 pub(crate) struct Failure {
-    /// The error.
+    /// Error that ended the run.
     pub(crate) error: Arc<RunError>,
 }
 
 impl Failure {
-    /// The exit status that reports it.
+    /// Returns the exit status for this error.
     pub(crate) fn status(&self) -> u8 {
         match self.error.kind() {
             RunErrorKind::Input => status::USAGE,
@@ -40,17 +41,17 @@ impl Failure {
         }
     }
 
-    /// Prints the error; the exit status that reports it.
+    /// Prints the error and returns its exit status.
     pub(crate) fn exit(&self) -> ExitCode {
         eprintln!("wirestorm: {}", self.error);
         ExitCode::from(self.status())
     }
 }
 
-/// Runs a plan to its end; `with_handle` may pass the handle on to a source of commands.
+/// Runs a plan to its end. `with_handle` can pass the handle to another source of commands.
 ///
 /// # Errors
-/// Where the run has no result.
+/// The run has no result, because of wrong input, an abandoned start or a defect.
 pub(crate) fn run(
     plan: Plan,
     source: String,
@@ -64,7 +65,7 @@ pub(crate) fn run(
     let handle = preparing.handle();
     signals.command(&handle);
     with_handle(&handle);
-    // The start is asked for now: nothing else has to be ready.
+    // The command line has no other run to synchronise with, so the run starts at once.
     handle.start(StartAt::Now);
     while let Some(snapshot) = snapshots.next() {
         if let Some(text) = &snapshot.waiting_for {

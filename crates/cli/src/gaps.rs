@@ -1,4 +1,4 @@
-//! How evenly frames left, as people read it.
+//! Departure statistics of a port: gap errors and lateness of its frames.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,11 +7,12 @@ use wirestorm_control::result::{DepartureReport, HistogramReport};
 use crate::number::{nanoseconds, nanoseconds_or_none};
 use crate::wrap::wrapped;
 
-/// Shows how far gaps between departures were from those asked for, and what became of the
-/// schedule, behind so many columns.
+/// Prints the deviation of departure gaps from the target and the shifts of the schedule.
+///
+/// The second field is the indentation in columns.
 pub(crate) struct Gaps<'a>(pub(crate) &'a DepartureReport, pub(crate) usize);
 
-/// Upper bounds of the histogram's bars, in ns; the last has none.
+/// Upper bounds of the histogram's bars, in ns; the last bar has none.
 const BOUNDS: [u64; 6] = [100, 1_000, 10_000, 100_000, 1_000_000, u64::MAX];
 
 impl Display for Gaps<'_> {
@@ -34,7 +35,7 @@ impl Display for Gaps<'_> {
         }
         if departures.shifted_ns > 0 {
             let late = format!(
-                "schedule moved by {} in all, {} made up for; latest frame {} late",
+                "schedule delayed by {} in total, {} recovered; latest frame {} late",
                 nanoseconds(departures.shifted_ns),
                 nanoseconds(departures.regained_ns),
                 nanoseconds(departures.lateness_max_ns),
@@ -45,7 +46,7 @@ impl Display for Gaps<'_> {
     }
 }
 
-/// The part of the gaps below each bound and not below the one before.
+/// Returns the share of the gaps between each bound and the bound before it.
 fn shares(errors: &HistogramReport) -> String {
     let mut counts = [0_u64; BOUNDS.len()];
     for (start, count) in &errors.buckets {
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_keep_to_the_width() {
+    fn lines_are_at_most_80_columns() {
         let buckets =
             vec![(0, 9_000), (200, 9_000), (2_000, 9_000), (20_000, 9_000), (200_000, 9_000)];
         let gap_errors = HistogramReport { count: 45_000, buckets, ..HistogramReport::default() };
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gap_is_in_one_share() {
+    fn each_gap_counts_in_one_share() {
         let buckets = vec![(0, 9_000), (96, 899), (1_024, 100), (2_097_152, 1)];
         let errors = HistogramReport { count: 10_000, buckets, ..HistogramReport::default() };
         let expected = "<100ns 98.99%, <1us 0, <10us 1.00%, <100us 0, <1ms 0, more 0.01%";

@@ -1,6 +1,6 @@
-//! The command `wirestorm`.
+//! The command-line program `wirestorm`.
 
-// Before all others, which use its macros.
+// First, because the other modules use its macros.
 #[macro_use]
 mod printing;
 
@@ -32,8 +32,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// Network traffic generator: replays captures at the speed of the wire and reports what really
-/// left and what arrived.
+/// Network traffic generator: sends captures, flows and TCP clients, and measures the result
 #[derive(Parser)]
 #[command(name = "wirestorm", version, infer_long_args = true)]
 struct Cli {
@@ -77,16 +76,17 @@ enum Command {
     Manual(manual::ManualFlags),
 }
 
-/// Exit statuses. Those of runs that have a result follow from its verdict:
-/// [`wirestorm_control::result::Outcome::exit_status`].
+/// Exit statuses of commands without a verdict.
+///
+/// Runs with a result use [`wirestorm_control::result::Outcome::exit_status`].
 pub(crate) mod status {
-    /// Something failed while running.
+    /// A failure at run time.
     pub(crate) const FAILED: u8 = 1;
-    /// Wrong input or usage; nothing was sent.
+    /// Wrong input or usage. The command has sent nothing.
     pub(crate) const USAGE: u8 = 2;
-    /// Fewer were done than asked for.
+    /// The command did less than its target, for example lost pings or dropped frames.
     pub(crate) const SHORT: u8 = 3;
-    /// Stopped before the end, as shells report a program that SIGINT ended.
+    /// A signal stopped the command: 128 + SIGINT, as shells report it.
     pub(crate) const INTERRUPTED: u8 = 130;
 }
 

@@ -1,4 +1,4 @@
-//! `wirestorm completions` and `wirestorm manual`, from the definitions of the flags.
+//! `wirestorm completions` and `wirestorm manual`, generated from the flag definitions.
 
 use std::fs;
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ pub(crate) fn manual(flags: &ManualFlags) -> ExitCode {
         let commands: Vec<&str> =
             pages.iter().filter_map(|(page, _)| page.strip_prefix("wirestorm-")).collect();
         eprintln!(
-            "wirestorm: there is no command {:?}; the commands are {}",
+            "wirestorm: unknown command {:?}; expected one of {}",
             flags.command.as_deref().unwrap_or_default(),
             commands.join(", ")
         );
@@ -79,7 +79,7 @@ pub(crate) fn manual(flags: &ManualFlags) -> ExitCode {
     exit_code(io::stdout().lock().write_all(page), "the page")
 }
 
-/// A page for `wirestorm` and each command, by name without the section.
+/// Renders a page for `wirestorm` and for each command, keyed by name without the section.
 fn pages() -> Vec<(String, Vec<u8>)> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
@@ -119,7 +119,7 @@ fn exit_code(outcome: io::Result<()>, what: &str) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// The long flags of each command that are shown.
+    /// Returns the visible long flags of each command.
     fn long_flags() -> Vec<(String, Vec<String>)> {
         let mut root = Cli::command();
         root.build();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_has_a_page_for_each_command_with_every_long_flag() {
+    fn each_command_has_a_page_with_all_long_flags() {
         let pages = pages();
         let flags = long_flags();
         assert!(flags.iter().any(|(name, flags)| name == "replay" && flags.len() > 60));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_completions_know_every_long_flag() {
+    fn completions_contain_every_long_flag() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "wirestorm", &mut text);

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Number formats for tables and messages.
 
-/// Digits in groups of three: `39,580,750`.
+/// Formats an integer with digit groups of three: `39,580,750`.
 pub(crate) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,12 +13,12 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
-/// A number in groups of three with its noun: `1 frame`, `2,000 frames`.
+/// Formats a count with its noun: `1 frame`, `2,000 frames`.
 pub(crate) fn several(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(value), if value == 1 { one } else { many })
 }
 
-/// How far a rate is off, from millionths: `+0.3 ppm`, `-71 %`. At most 8 columns below 1,000 %.
+/// Formats a rate deviation given in ppm: `+0.3 ppm`, `-71 %`. At most 8 columns below 1,000 %.
 pub(crate) fn rate_error(ppm: f64) -> String {
     match ppm.abs() {
         0.0..9.95 => format!("{ppm:+.1} ppm"),
@@ -28,12 +28,12 @@ pub(crate) fn rate_error(ppm: f64) -> String {
     }
 }
 
-/// Rounded, in groups of three.
+/// Rounds to an integer and groups its digits by three. Negative values become 0.
 pub(crate) fn rounded(value: f64) -> String {
     grouped(value.round().max(0.0) as u64)
 }
 
-/// With a unit prefix and three significant digits or more: `3.17 M`, `999 `.
+/// Formats with a unit prefix and at least three significant digits: `3.17 M`, `999 `.
 pub(crate) fn scaled(value: f64) -> String {
     for (unit, prefix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= unit {
@@ -43,7 +43,7 @@ pub(crate) fn scaled(value: f64) -> String {
     format!("{value:.0} ")
 }
 
-/// The same of how often something happens a second, with decimals where that is seldom: `0.33`.
+/// Formats like [`scaled`], with two decimals for values below 10 that are not whole: `0.33 `.
 pub(crate) fn rate(value: f64) -> String {
     let is_whole = (value - value.round()).abs() < 0.005;
     match value {
@@ -52,12 +52,12 @@ pub(crate) fn rate(value: f64) -> String {
     }
 }
 
-/// With a unit prefix and three significant digits at most, in six columns: `12.3 k`.
+/// Formats with a unit prefix and at most three significant digits, in six columns: `12.3 k`.
 pub(crate) fn brief(value: f64) -> String {
     let mut value = value;
     let mut prefixes = ["", " k", " M", " G"].into_iter();
     let mut prefix = prefixes.next().unwrap_or_default();
-    // What would be rounded to four digits has the next prefix.
+    // A value that would round to four digits takes the next prefix.
     while value >= 999.5
         && let Some(next) = prefixes.next()
     {
@@ -72,12 +72,12 @@ pub(crate) fn brief(value: f64) -> String {
     format!("{value:.decimals$}{prefix}")
 }
 
-/// A time as below, or that there is none.
+/// Formats like [`nanoseconds`], or `-` for no value.
 pub(crate) fn nanoseconds_or_none(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_owned(), nanoseconds)
 }
 
-/// A time in the largest unit that leaves a whole part.
+/// Formats a time in the largest unit that leaves a whole part, from ns to s.
 pub(crate) fn nanoseconds(value: u64) -> String {
     match value {
         0..1_000 => format!("{value} ns"),
@@ -87,13 +87,13 @@ pub(crate) fn nanoseconds(value: u64) -> String {
     }
 }
 
-/// The same of a time that may be negative, as a delay between two clocks.
+/// Formats like [`nanoseconds`] with a sign, for the delay between two clocks.
 pub(crate) fn signed_nanoseconds(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", nanoseconds(value.unsigned_abs()))
 }
 
-/// Seconds with as many decimals as make sense.
+/// Formats seconds: six decimals below 1 s, else two.
 pub(crate) fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{value:.6}") } else { format!("{value:.2}") }
 }
@@ -103,13 +103,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seldom_has_decimals() {
+    fn rates_below_ten_have_decimals() {
         let shown = [0.0, 1.0 / 3.0, 1.0, 2.5, 9.999, 10.4, 1_234.0].map(rate);
         assert_eq!(shown, ["0 ", "0.33 ", "1 ", "2.50 ", "10 ", "10 ", "1.23 k"]);
     }
 
     #[test]
-    fn brief_numbers_have_three_digits() {
+    fn brief_values_have_three_digits() {
         let shown = [0.0, 7.4, 999.0, 999.6, 1_234.0, 12_345.0, 99_960.0, 999_600.0, 4.2e12];
         let expected = ["0", "7", "999", "1.00 k", "1.23 k", "12.3 k", "100 k", "1.00 M", "4200 G"];
         assert_eq!(shown.map(brief), expected);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_come_in_groups_of_three() {
+    fn digits_are_in_groups_of_three() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn units_follow_the_size() {
+    fn unit_prefix_follows_the_magnitude() {
         assert_eq!(scaled(999.0), "999 ");
         assert_eq!(scaled(3_172_912.0), "3.17 M");
         assert_eq!(nanoseconds(1_500), "1.50 us");

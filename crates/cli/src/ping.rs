@@ -1,4 +1,4 @@
-//! `wirestorm ping`: echo requests from an interface as a host of its own.
+//! `wirestorm ping`: sends echo requests from an interface, as a host with its own addresses.
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -19,8 +19,10 @@ Examples:
       through the device under test
   wirestorm ping --interface netns/a:eth1 --address 2001:db8::2/64 2001:db8::1 --count 3 --json";
 
-/// Asks a host for an answer, from an interface that needs no address of the kernel's: this
-/// process finds the next hop by ARP or neighbour discovery and answers for the address meanwhile.
+/// Ping from an interface with its own IP address
+///
+/// The interface needs no kernel address. Ping finds the next hop by ARP or neighbour discovery. It
+/// also answers ARP and neighbour solicitations for its own address.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PingFlags {
@@ -52,7 +54,7 @@ pub(crate) struct PingFlags {
     #[arg(short = 'W', long, value_name = "TIME", default_value = "1s")]
     timeout: String,
 
-    /// Payload bytes; longer than the MTU: sent in fragments
+    /// Payload bytes; more than the MTU is sent in fragments
     #[arg(short, long, value_name = "BYTES", default_value_t = 56, value_parser = clap::value_parser!(u16).range(0..=65_473))]
     size: u16,
 
@@ -110,15 +112,15 @@ fn prepare(flags: &PingFlags) -> Result<(Station, PingOptions), String> {
         parse_time(text).ok_or_else(|| format!("{option} {text:?}: {expected}"))
     };
     let address = |text: &String| {
-        let expected = "expected an address with the length of its prefix, such as 10.0.0.1/24";
+        let expected = "expected an address with prefix length, such as 10.0.0.1/24";
         parse_address(text).ok_or_else(|| format!("--address {text:?}: {expected}"))
     };
     for (position, gateway) in flags.gateway.iter().enumerate() {
         let is_of_family = |other: &&IpAddr| other.is_ipv4() == gateway.is_ipv4();
         if let Some(first) = flags.gateway[..position].iter().find(is_of_family) {
             return Err(format!(
-                "--gateway {gateway}: {first} is one of the same family already, expected one of \
-                 each at most"
+                "--gateway {gateway}: found {first} of the same address family, expected at most \
+                 one for each family"
             ));
         }
     }
@@ -140,7 +142,7 @@ fn tell(report: &PingReport, json: bool) {
         return;
     }
     println!(
-        "{} sent, {} answered, {} lost, {} answered again; next hop {}",
+        "{} sent, {} received, {} lost, {} duplicates; next hop {}",
         report.sent,
         report.received,
         report.sent - report.received,
@@ -149,7 +151,7 @@ fn tell(report: &PingReport, json: bool) {
     );
     if let (Some(min), Some(mean), Some(max)) = (report.min_ns, report.mean_ns, report.max_ns) {
         println!(
-            "round trip {} least, {} mean, {} greatest",
+            "round trip min {}, mean {}, max {}",
             nanoseconds(min),
             nanoseconds(mean.round() as u64),
             nanoseconds(max)

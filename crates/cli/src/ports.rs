@@ -1,4 +1,4 @@
-//! `wirestorm ports`: the interfaces, and what a replay would send with.
+//! `wirestorm ports`: lists the interfaces and the backend that `auto` chooses for each.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -24,13 +24,13 @@ Examples:
   wirestorm ports --json | jq -r '.namespaces[].interfaces[].interface'
       their names, for a script
 
-`wirestorm doctor INTERFACE` says what each backend lacks, and what repairs it.";
+`wirestorm doctor INTERFACE` lists the problems of each backend and their fixes.";
 
 /// List interfaces and the backend that `--backend auto` chooses
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PortsFlags {
-    /// Only these: veth0, or netns/NAME:veth0 for one in another namespace.
+    /// Interfaces to list: veth0 or netns/NAME:veth0
     #[arg(
         value_name = "INTERFACE",
         num_args = 0..=1024,
@@ -51,10 +51,10 @@ pub(crate) struct PortsFlags {
     json: bool,
 }
 
-/// The interfaces of this network namespace by name, a line each, as tcpreplay lists them.
+/// Lists the interfaces of this network namespace by name, one a line, as tcpreplay does.
 ///
 /// # Errors
-/// What could not be read, and what the system said.
+/// The directory that cannot be read, and the system's error.
 pub(crate) fn names() -> Result<String, String> {
     const INTERFACES: &str = "/sys/class/net";
     let names = || -> io::Result<Vec<String>> {
@@ -97,7 +97,7 @@ pub(crate) fn run(flags: &PortsFlags) -> ExitCode {
     print(&found, flags.json);
     let errors = found.iter().filter_map(|it| it.error.as_deref());
     errors.clone().for_each(|error| eprintln!("wirestorm: {error}"));
-    // One namespace of many that vanished meanwhile is no failure.
+    // Other processes can delete one of several namespaces meanwhile; that is not an error.
     if errors.count() == found.len() { ExitCode::from(status::USAGE) } else { ExitCode::SUCCESS }
 }
 
@@ -110,12 +110,12 @@ fn print(found: &Vec<NamespaceFacts>, json: bool) {
     }
 }
 
-/// Writes to standard output. Whoever reads it may stop before the end, as `head` does.
+/// Writes to standard output. Ignores errors: the reader can close the pipe early, as `head` does.
 pub(crate) fn show(text: &str) {
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
-/// Interfaces as people read them.
+/// The table for `wirestorm ports` without `--json`.
 struct Table<'a>(&'a [NamespaceFacts]);
 
 impl Display for Table<'_> {
@@ -144,7 +144,7 @@ impl Display for Table<'_> {
 }
 
 fn row(f: &mut Formatter<'_>, facts: &InterfaceFacts) -> fmt::Result {
-    // A virtual interface's kind says more than the name of its driver.
+    // For a virtual interface, the kind tells a user more than the driver's name.
     let made_of = match facts.kind.as_str() {
         "physical" if !facts.driver.is_empty() => &facts.driver,
         kind => kind,
@@ -162,12 +162,12 @@ fn row(f: &mut Formatter<'_>, facts: &InterfaceFacts) -> fmt::Result {
     )?;
     writeln!(f, "{}", wrapped("    ", &facts.why))?;
     if facts.default_route {
-        writeln!(f, "    the default route leads through it: sending needs --force-interface")?;
+        writeln!(f, "    the default route uses this interface; sending needs --force-interface")?;
     }
     Ok(())
 }
 
-/// Bits a second in the unit that a data sheet would use.
+/// Formats bits per second in Gb/s or Mb/s, as data sheets do.
 fn speed(bits_per_second: u64) -> String {
     match bits_per_second {
         1_000_000_000.. => format!("{} Gb/s", bits_per_second as f64 / 1e9),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_keeps_to_80_columns() {
+    fn table_is_at_most_80_columns_wide() {
         let found = [NamespaceFacts {
             namespace: Some("lab".into()),
             interfaces: vec![facts(), facts()],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_are_told_as_data_sheets_do() {
+    fn speeds_have_the_unit_of_a_data_sheet() {
         assert_eq!(speed(2_500_000_000), "2.5 Gb/s");
         assert_eq!(speed(10_000_000), "10 Mb/s");
     }

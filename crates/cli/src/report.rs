@@ -1,4 +1,4 @@
-//! Results, as a document for machines and as a table.
+//! Output of results: a JSON document and a table.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
@@ -10,13 +10,13 @@ use wirestorm_control::result::{Outcome, RunResult};
 
 use crate::wrap::wrapped;
 
-/// Shows why a run has not met its target; nothing of one that has.
+/// Prints why a run missed its target. Prints nothing for a run that met it.
 pub(crate) fn verdict(f: &mut Formatter<'_>, result: &RunResult) -> fmt::Result {
-    /// Reasons that are shown; `verdict.reasons` of `--json` has all.
+    /// Reasons shown at most; `verdict.reasons` of `--json` has all of them.
     const REASONS_MAX: usize = 5;
     let what = match result.verdict.outcome {
         Outcome::FellShort => "fell short: ",
-        // Errors are shown already, and the first line reports the interruption.
+        // The table lists errors already, and its first line reports an interruption.
         Outcome::Met | Outcome::Failed | Outcome::Interrupted => return Ok(()),
     };
     let reasons = &result.verdict.reasons;
@@ -27,16 +27,17 @@ pub(crate) fn verdict(f: &mut Formatter<'_>, result: &RunResult) -> fmt::Result 
     writeln!(f, "{}", wrapped("verdict   ", &format!("{what}{text}")))
 }
 
-/// Where a result goes beside standard output. It is opened before a run, so that what a run took
-/// long to find out is not lost to a mistyped path.
+/// Destination of a result.
+///
+/// A command opens it before the run, so that a wrong path does not lose the result of a long run.
 pub(crate) struct Output {
-    /// `None`: only the table is printed.
+    /// `None` if the command prints only the table.
     document: Option<Document>,
 }
 
-/// Where the JSON document goes.
+/// Destination of the JSON document.
 enum Document {
-    /// To standard output, in the table's place.
+    /// Standard output, instead of the table.
     Standard,
     File(DocumentFile),
 }
@@ -44,13 +45,14 @@ enum Document {
 struct DocumentFile {
     path: PathBuf,
     file: File,
-    /// Whether it was made here, and nothing is in it yet.
+    /// Whether this process created the file and has written nothing to it yet.
     is_new: bool,
 }
 
 impl Output {
-    /// Opens the file of `--json`; `-` is standard output. What is in it stays until a result is
-    /// written.
+    /// Opens the file of `--json`; `-` is standard output.
+    ///
+    /// An existing file keeps its content until [`Output::print`] replaces it.
     pub(crate) fn open(json: Option<&Path>) -> Result<Self, String> {
         let document = match json {
             None => None,
@@ -60,7 +62,7 @@ impl Output {
         Ok(Self { document })
     }
 
-    /// Prints a result. Where its document cannot be written, its table is shown all the same.
+    /// Prints a result. If the document cannot be written, prints the table anyway.
     pub(crate) fn print(
         &mut self,
         result: &impl Serialize,
@@ -87,7 +89,7 @@ impl DocumentFile {
         let is_new = !path.exists();
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| {
-            format!("--json {}: {error}; name a file that can be written", path.display())
+            format!("--json {}: {error}; specify a file that is writable", path.display())
         })?;
         Ok(Self { path: path.to_owned(), file, is_new })
     }
@@ -95,13 +97,13 @@ impl DocumentFile {
     fn write(&mut self, document: &str) -> Result<(), String> {
         let written = self.replace(document);
         written.map_err(|error| {
-            format!("--json {}: the result could not be written: {error}", self.path.display())
+            format!("--json {}: cannot write the result: {error}", self.path.display())
         })
     }
 
     fn replace(&mut self, document: &str) -> io::Result<()> {
         self.is_new = false;
-        // A pipe or a device has no length.
+        // A pipe or a device has no length to truncate.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
@@ -110,10 +112,10 @@ impl DocumentFile {
 }
 
 impl Drop for DocumentFile {
-    /// Nothing came of the run: no empty file stays.
+    /// Removes the new file if the run had no result, so that no empty file remains.
     fn drop(&mut self) {
         if self.is_new {
-            // That it is gone already is as well.
+            // The file may be gone already, which is fine.
             let _ = fs::remove_file(&self.path);
         }
     }

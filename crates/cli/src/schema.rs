@@ -1,4 +1,4 @@
-//! `wirestorm schema`: the forms of the JSON that `--json` writes, and of plans.
+//! `wirestorm schema`: prints the JSON Schemas of results and plans.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub(crate) struct SchemaFlags {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Document {
-    /// The result of every run: wirestorm.result/2.
+    /// Result of every run (wirestorm.result/2)
     Result,
     /// Plan of flows (wirestorm.plan/1)
     Plan,

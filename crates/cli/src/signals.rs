@@ -1,6 +1,9 @@
-//! Signals command a run: Ctrl-C stops it and shows its result, a second one ends the program;
-//! SIGUSR1 pauses it, SIGCONT lets it go on, as in tcpreplay. Ctrl-Z pauses it before it stops the
-//! process, so that its time counts as a pause as well.
+//! Control of runs by signals.
+//!
+//! The first Ctrl-C stops the run and prints its result; the second one ends the program. As in
+//! tcpreplay, SIGUSR1 pauses the run and SIGCONT resumes it.
+//!
+//! Ctrl-Z pauses the run before it stops the process, so that the stopped time counts as a pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,25 +16,27 @@ use wirestorm_control::{Command, RunHandle};
 
 use crate::status;
 
-/// Longer than workers take to see that the run is paused, and than ports hold frames ahead of
-/// their due times.
+/// Time to wait after a pause command.
+///
+/// It exceeds the time that workers take to see the pause, and the time that ports hold frames
+/// ahead of their due times.
 const PAUSE_TIME: Duration = Duration::from_millis(60);
 
-/// The signals of this process, on a thread of their own.
+/// Signal handler of this process, which runs on its own thread.
 #[derive(Clone, Default)]
 pub(crate) struct Signals(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Whether a signal asked for the end that is not there yet: the next one ends the program.
+    /// Whether a signal has requested the end. The next such signal exits the program.
     caught: AtomicBool,
     run: Mutex<Option<RunHandle>>,
-    /// Set by signals for work that is no run.
+    /// Stop flag for commands without a [`RunHandle`].
     stop: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Catches the signals from now on.
+    /// Starts to catch the signals.
     pub(crate) fn catch() -> Self {
         let signals = Self::default();
         let own = signals.clone();
@@ -46,7 +51,7 @@ impl Signals {
         signals
     }
 
-    /// Signals command this run from now on.
+    /// Makes the signals control this run.
     pub(crate) fn command(&self, run: &RunHandle) {
         *self.run() = Some(run.clone());
         if self.0.caught.load(Ordering::Relaxed) {
@@ -54,12 +59,12 @@ impl Signals {
         }
     }
 
-    /// A flag that a signal to end sets, for work that is no run.
+    /// Returns a flag that SIGINT, SIGTERM or SIGHUP sets, for commands without a run.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0.stop)
     }
 
-    /// What an earlier signal ended is over: the next one is the first again.
+    /// Clears the stop request after a run, so that the next signal counts as the first one.
     pub(crate) fn forget(&self) {
         self.0.caught.store(false, Ordering::Relaxed);
     }
@@ -67,7 +72,7 @@ impl Signals {
     fn handle(&self, signal: i32) {
         let command = |command: Command| {
             if let Some(run) = &*self.run() {
-                // A run that is over, or has no such command, goes on as it is.
+                // Ignores the error of a run that is over or does not support the command.
                 let _ = run.command(command);
             }
         };

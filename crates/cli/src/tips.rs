@@ -1,15 +1,17 @@
-//! What an unknown flag may have meant.
+//! Suggestions for an unknown flag.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
-/// Flags that are named at most.
+/// Maximum number of suggested flags.
 const TIPS_MAX: usize = 4;
 
-/// The parser's error, with all flags that an unknown one may stand for: those that it abbreviates,
-/// else those that differ least from it. The parser names one of them, however far it is off.
+/// Replaces the parser's suggestion by all likely flags.
+///
+/// These are the flags that the unknown one abbreviates, else those with the smallest edit
+/// distance. The parser itself suggests a single flag, even at a large distance.
 pub(crate) fn with_tips(mut error: Error, command: &mut Command, arguments: &[OsString]) -> Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
@@ -38,7 +40,7 @@ pub(crate) fn with_tips(mut error: Error, command: &mut Command, arguments: &[Os
     error
 }
 
-/// Those of `names` that `unknown` may stand for.
+/// Returns the names that `unknown` abbreviates, else the nearest ones.
 fn likely<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let unknown = unknown.split('=').next().unwrap_or_default().to_lowercase().replace('_', "-");
     let names: Vec<&str> = names.collect();
@@ -47,7 +49,7 @@ fn likely<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a st
     if !abbreviated.is_empty() {
         return abbreviated.into_iter().take(TIPS_MAX).collect();
     }
-    // One slip in a short name, three in a long one.
+    // One typing error in a short name, up to three in a long one.
     let distance_max = (unknown.len() / 4).clamp(1, 3);
     let distances = names.iter().map(|name| (distance(&unknown, name), *name));
     let near: Vec<_> = distances.filter(|(distance, _)| *distance <= distance_max).collect();
@@ -56,7 +58,7 @@ fn likely<'a>(unknown: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a st
     nearest.map(|(_, name)| name).take(TIPS_MAX).collect()
 }
 
-/// Characters that are put in, left out, exchanged or replaced between two names.
+/// Returns the edit distance with transpositions (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -87,7 +89,7 @@ mod tests {
         ["intf1", "intf2", "pps", "pps-multi", "unique-ip", "unique-flows", "topspeed", "verify"];
 
     #[test]
-    fn all_flags_that_are_meant_as_likely_are_named() {
+    fn suggestions_include_all_equally_likely_flags() {
         for (unknown, expected) in [
             ("intf3", &["intf1", "intf2"][..]),
             ("intf", &["intf1", "intf2"]),

@@ -1,16 +1,16 @@
-//! Sentences on lines of at most 80 columns.
+//! Word wrap of messages to 80 columns.
 
-/// The width that every table and sentence keeps to.
+/// Maximum width of tables and messages.
 pub(crate) const COLUMNS: usize = 80;
 
-/// `text` behind `head`, wrapped between words; further lines begin below the first.
+/// Wraps `text` behind `head` to [`COLUMNS`]. Continuation lines align with the start of `text`.
 ///
-/// A word longer than a line stays whole: a command must be there to copy.
+/// A word longer than a line stays whole, so that a user can copy commands.
 pub(crate) fn wrapped(head: &str, text: &str) -> String {
     wrapped_to(COLUMNS, head, text)
 }
 
-/// The same on lines of at most so many columns.
+/// Wraps like [`wrapped`], to `columns`.
 pub(crate) fn wrapped_to(columns: usize, head: &str, text: &str) -> String {
     let indent = head.chars().count();
     let mut lines = head.to_owned();
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_keep_to_the_width_and_below_the_first() {
+    fn lines_fit_the_width_and_align_below_the_first() {
         let text = "word ".repeat(40);
         let lines = wrapped("  head  ", &text);
         assert!(lines.lines().all(|line| line.len() <= COLUMNS), "{lines}");
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_longer_than_a_line_stays_whole() {
+    fn long_word_is_not_split() {
         let long = "x".repeat(100);
         assert_eq!(wrapped("a ", &format!("b {long} c")), format!("a b\n  {long}\n  c"));
     }

@@ -1,4 +1,4 @@
-//! Runs as Python's threads see them, which wait for them without Python's lock.
+//! Background runs for Python. Threads wait for them without holding the GIL.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,19 +13,20 @@ use wirestorm_control::{
 
 use crate::errors::{run_error, value_error};
 
-/// The host of all runs of this process.
+/// Host of all runs in this process.
 pub(crate) static HOST: LazyLock<Host> = LazyLock::new(Host::new);
 
-/// A run that ends when nothing of Python's refers to it any more.
+/// A run that stops when no Python object refers to it.
 pub(crate) struct Background {
     run: RunHandle,
-    /// Its snapshots until the first one that it publishes while it sends.
+    /// Subscription until the first snapshot in the state `Running`.
     starting: Mutex<Option<Subscription>>,
 }
 
 impl Background {
-    /// Begins to prepare a run, and returns at once; `is_shared`: beside other runs on the same
-    /// interfaces. Its snapshots come from the first on.
+    /// Begins to prepare a run and returns at once. Also returns its snapshots from the first one.
+    ///
+    /// `is_shared` allows other runs on the same interfaces.
     pub(crate) fn begin(plan: Plan, is_shared: bool) -> (Self, Subscription) {
         let access = if is_shared { Access::Shared } else { Access::ByBackend };
         let options = Options { access, ..Options::default() };
@@ -35,17 +36,17 @@ impl Background {
         (Self { run, starting }, snapshots)
     }
 
-    /// Lets it start as soon as it is prepared.
+    /// Starts the run as soon as it is prepared.
     pub(crate) fn start(&self) {
         self.run.start(StartAt::Now);
     }
 
-    /// The run.
+    /// Returns the handle of the run.
     pub(crate) fn handle(&self) -> &RunHandle {
         &self.run
     }
 
-    /// Waits until it runs and has published its first counters, or is over.
+    /// Waits until the run has published its first counters, or is over.
     pub(crate) fn wait_started(&self, py: Python<'_>) {
         py.detach(|| {
             let starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -57,18 +58,18 @@ impl Background {
         });
     }
 
-    /// How far it has come; `None` before it has published its first counters.
+    /// Returns the last snapshot. `None` before the first counters.
     pub(crate) fn latest(&self) -> Option<Arc<Snapshot>> {
         self.run.latest().filter(|snapshot| has_started(snapshot))
     }
 
-    /// Waits until it is over, for so many seconds at most; returns whether it is.
+    /// Waits for the end of the run, at most `timeout_s` seconds. Returns whether it is over.
     pub(crate) fn wait_done(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
         let timeout = timeout_s.map(|it| Duration::try_from_secs_f64(it).unwrap_or_default());
         py.detach(|| self.run.wait_over(timeout))
     }
 
-    /// Commands it. What comes after its end has no effect.
+    /// Sends a command to the run. A command after the end of the run has no effect.
     pub(crate) fn command(&self, command: Command) -> PyResult<()> {
         match self.run.command(command) {
             Ok(()) | Err(CommandError::Over { .. }) => Ok(()),
@@ -76,15 +77,17 @@ impl Background {
         }
     }
 
-    /// Its result as JSON. Raises `RunError` where it has not ended, or what `not_begun` makes of why
-    /// it did not begin.
+    /// Returns the result as JSON.
+    ///
+    /// Raises `RunError` if the run has not ended. If the run did not begin, `not_begun` converts
+    /// its error.
     pub(crate) fn result(
         &self,
         py: Python<'_>,
         not_begun: impl FnOnce(Python<'_>, &Arc<RunError>) -> PyErr,
     ) -> PyResult<String> {
         match self.run.outcome() {
-            None => Err(run_error(py, "the run has not ended: wait for it, or stop it")),
+            None => Err(run_error(py, "the run has not ended; wait for it or stop it")),
             Some(Err(error)) => Err(not_begun(py, &error)),
             Some(Ok(result)) => written(py, serde_json::to_string(&*result)),
         }
@@ -97,11 +100,11 @@ impl Drop for Background {
     }
 }
 
-/// Whether a run sends, or did: what it publishes before has no counters.
+/// Returns whether a run sends or has sent. Earlier snapshots have no counters.
 fn has_started(snapshot: &Snapshot) -> bool {
     snapshot.state.is_some_and(|state| state >= RunState::Running)
 }
 
 pub(crate) fn written(py: Python<'_>, document: serde_json::Result<String>) -> PyResult<String> {
-    document.map_err(|error| run_error(py, &format!("the result is no JSON: {error}")))
+    document.map_err(|error| run_error(py, &format!("cannot write the result as JSON: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Clients and servers that are emulated in a thread of their own.
+//! Emulations of clients and servers on a background thread.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,24 +28,29 @@ use crate::errors::{plan_error, run_failure, value_error};
 use crate::read_duration;
 use crate::run::{bind, read_backend};
 
-/// A run of clients and servers. It ends when they are done, when it is stopped, or when nothing
-/// refers to it any more.
+/// A run of clients and servers.
+///
+/// It ends when its clients and servers are done, when it is stopped, or when no object refers to
+/// it.
 #[pyclass(frozen, module = "wirestorm._native")]
 pub(crate) struct Emulation {
     plan: Arc<EmulationPlan>,
-    /// Whether clients are known by addresses of IPv4 over IPv6 too, where these are their last 32
-    /// bits: those of TRex's profiles are.
+    /// Whether IPv4 addresses also identify clients over IPv6, whose last 32 bits they are.
+    ///
+    /// True for TRex profiles.
     knows_last_bits: bool,
     run: Background,
 }
 
-/// Ranges of clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
+/// Builds a command for ranges of clients, and for the same last 32 bits in each IPv6 network.
 fn client_command(ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResult<Command> {
     let mut all = Vec::with_capacity(ranges.len());
     for (first, last) in ranges {
         let (first, last) = (read_address(first)?, read_address(last)?);
         if first.is_ipv4() != last.is_ipv4() || first > last {
-            return Err(value_error(format!("clients {first} to {last}: that is no range")));
+            return Err(value_error(format!(
+                "clients {first} to {last}: expected an ascending range"
+            )));
         }
         all.push((first, last));
         all.extend(networks.iter().map(|it| (within(*it, first), within(*it, last))));
@@ -53,12 +58,14 @@ fn client_command(ranges: &[Clients], networks: &[Ipv6Addr], on: bool) -> PyResu
     Ok(Command::Clients { ranges: all, on })
 }
 
-/// The first and the last of clients.
+/// First and last address of a range of clients.
 type Clients = (String, String);
 
-/// How clients and servers work, in the words of the command line's flags. Without a `drain_timeout` what
-/// is open in the end has all the time that it takes; `drain_timeout_flag` is how the caller knows it, for
-/// the note on what did not end within it, or nothing where that is not to be told.
+/// Options of an emulation, as strings in the syntax of the command line.
+///
+/// Without `drain_timeout`, open connections have unlimited time to finish. `drain_timeout_flag` is
+/// the caller's name of that option in notes; `None` omits the note about connections that did not
+/// finish.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct EmulationHow {
@@ -79,10 +86,10 @@ pub(crate) struct EmulationHow {
     verify_checksums: bool,
 }
 
-/// Flows at once on each port, as on the command line.
+/// Maximum of `flows_max`, as on the command line.
 const FLOWS_MAX: u32 = 16_000_000;
 
-/// The shortest interval of what is told over time.
+/// Minimum interval of time series.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 impl EmulationHow {
@@ -124,8 +131,10 @@ impl EmulationHow {
 
 #[pymethods]
 impl Emulation {
-    /// Starts the clients and servers of a plan in YAML or JSON. Files that it names are found from
-    /// `folder`; `interfaces` are those of its ports by name, where they are not the plan's own.
+    /// Starts the clients and servers of a plan in YAML or JSON.
+    ///
+    /// Relative paths in the plan start at `folder`. `interfaces` overrides the interfaces of ports
+    /// by name.
     #[new]
     fn new(
         py: Python<'_>,
@@ -140,28 +149,28 @@ impl Emulation {
         Self::start(py, plan, folder, &how, false, None)
     }
 
-    /// Waits until its clients and servers work, or nothing will.
+    /// Waits until the clients and servers run, or the run is over.
     fn wait_started(&self, py: Python<'_>) {
         self.run.wait_started(py);
     }
 
-    /// Waits for the end, at most so many seconds; returns whether it has come.
+    /// Waits for the end, at most `timeout_s` seconds. Returns whether the run is over.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
         self.run.wait_done(py, timeout_s)
     }
 
-    /// Makes no more connections, as at the end of the duration; returns at once.
+    /// Stops opening connections, as at the end of the duration. Returns at once.
     fn end_load(&self) -> PyResult<()> {
         self.run.command(Command::EndLoad)
     }
 
-    /// Ends all of it, whatever is open; returns at once.
+    /// Stops the run, whatever is open. Returns at once.
     fn stop(&self) {
         self.run.handle().stop();
     }
 
-    /// Multiplies the loads that it began with: rates, numbers of flows held, throughputs.
+    /// Multiplies the initial loads: rates, numbers of concurrent flows, throughputs.
     fn set_load(&self, py: Python<'_>, factor: &str) -> PyResult<()> {
         let decimal = read_factor(factor)?;
         let mut plan = (*self.plan).clone();
@@ -170,29 +179,31 @@ impl Emulation {
         self.run.command(Command::ScaleLoad(known))
     }
 
-    /// Switches clients off, or on again, by ranges of a first and a last address: one that is off
-    /// makes no connections, and those that it has go on.
+    /// Switches ranges of clients off or on.
+    ///
+    /// A client that is off opens no connections. Its open connections continue.
     fn switch_clients(&self, ranges: Vec<Clients>, on: bool) -> PyResult<()> {
         self.run.command(client_command(&ranges, &self.networks(), on)?)
     }
 
-    /// Gives clients other tunnels than they have, on all ports that have any: the first and the last
-    /// client, the first one's identifier and what is added for each next one, both ends, and the port
-    /// of UDP, 0 for that of the packet within.
+    /// Replaces the tunnels of clients on all ports that have tunnels.
+    ///
+    /// A tunnel has the first and last client, the first TEID and its step for each next client,
+    /// both endpoints, and the UDP source port. Port 0 copies the source port of the inner packet.
     fn change_tunnels(&self, tunnels: Vec<Tunnels>) -> PyResult<()> {
         let tunnels = read_tunnels(&tunnels, &self.networks())?;
         if let Some(port) = without_room(&self.plan.ports, &tunnels) {
             return Err(value_error(format!(
-                "port {:?}: tunnels over IPv6 need 20 bytes more than those that the run began \
-                 with: begin with one over IPv6, or with none",
+                "port {:?}: tunnels over IPv6 need 20 bytes more than the run's initial tunnels; \
+                 start the run with a tunnel over IPv6 or without tunnels",
                 port.name
             )));
         }
         self.run.command(Command::Tunnels(tunnels))
     }
 
-    /// Of each address whether it is that of a client that is switched on; None where it is no
-    /// client's.
+    /// Returns for each address whether its client is on. None for an address that belongs to no
+    /// client.
     fn clients(&self, addresses: Vec<String>) -> PyResult<Vec<Option<bool>>> {
         let off = self.run.handle().clients_off();
         let (ranges, networks) = (self.ranges(), self.networks());
@@ -206,8 +217,7 @@ impl Emulation {
         addresses.iter().map(is_on).collect()
     }
 
-    /// How far it is, None before it has begun: elapsed_s, and ports by name with what they have
-    /// counted.
+    /// Returns elapsed_s and the counters of ports by name. None before the run has begun.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(progress) = self.run.latest() else { return Ok(None) };
         let told = PyDict::new(py);
@@ -228,9 +238,10 @@ impl Emulation {
         Ok(Some(told))
     }
 
-    /// What each port has counted by now: as in the result, a list of JSON. None of a run that has
-    /// not begun, or has ended. `detail`: of the `port` as such, of its `templates` too, or `all`,
-    /// which has times and series as well.
+    /// Returns the current reports of the ports, a JSON list as in the result.
+    ///
+    /// None if the run has not begun or has ended. `detail` is `port`, `templates` (also each
+    /// template), or `all` (also times and series).
     fn reports(&self, py: Python<'_>, detail: &str) -> PyResult<Option<String>> {
         let detail = match detail {
             "port" => Detail::Port,
@@ -245,15 +256,16 @@ impl Emulation {
         reports.map(|reports| written(py, serde_json::to_string(&reports))).transpose()
     }
 
-    /// The result as a document of the form wirestorm.result/2. Raises RunError where the run
-    /// did not begin or has not ended.
+    /// Returns the result as a wirestorm.result/2 document.
+    ///
+    /// Raises RunError if the run did not begin or has not ended.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         self.run.result(py, run_failure)
     }
 }
 
 impl Emulation {
-    /// Starts a plan whose ports have their interfaces; `off` switches clients off from the start.
+    /// Starts a plan whose ports have interfaces. `off` switches clients off from the start.
     fn start(
         py: Python<'_>,
         mut plan: EmulationPlan,
@@ -273,12 +285,12 @@ impl Emulation {
         Ok(Self { plan, knows_last_bits, run })
     }
 
-    /// The addresses of its clients, each once.
+    /// Returns the address ranges of the clients.
     fn ranges(&self) -> Vec<AddressRange> {
         client_ranges(&self.plan)
     }
 
-    /// The networks of clients over IPv6 that are known by their last 32 bits.
+    /// Returns the IPv6 networks whose clients are identified by their last 32 bits.
     fn networks(&self) -> Vec<Ipv6Addr> {
         if self.knows_last_bits { client_networks(&self.plan) } else { Vec::new() }
     }
@@ -306,8 +318,9 @@ fn client_networks(plan: &EmulationPlan) -> Vec<Ipv6Addr> {
     found
 }
 
-/// A port of TRex's: its interface, and of clients where their frames go, and in which VLAN, but for
-/// those that gateways are told of.
+/// A TRex port: its interface, and the next hop, VLANs and tunnels of its clients.
+///
+/// `gateways` override the next hop and VLANs for their clients.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TrexPort {
@@ -318,11 +331,11 @@ pub(crate) struct TrexPort {
     tunnels: Option<Vec<Tunnels>>,
 }
 
-/// Tunnels of clients: the first and the last one, the first one's identifier and what is added for
-/// each next one, both ends, the port of UDP.
+/// Tunnels of clients: first and last client, first TEID and its step for each next client, both
+/// endpoints, UDP source port.
 type Tunnels = (String, String, u32, u32, String, String, u16);
 
-/// Clients, by their addresses of IPv4, and what is below IP in their frames.
+/// A range of clients by IPv4 address, and the Ethernet header and VLANs of their frames.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TrexGateway {
@@ -333,9 +346,11 @@ pub(crate) struct TrexGateway {
     destination: String,
 }
 
-/// Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on, None where there is
-/// none: clients on those even ones that have their bit in `client_mask`, and servers on the odd
-/// ones. Clients that are `off` make no flows until they are switched on.
+/// Starts a stateful TRex profile on its ports, which have the numbers 0, 1 and so on; None for
+/// unused numbers.
+///
+/// Clients run on the even ports whose bit in `client_mask` is set, servers on the odd ports.
+/// Clients in `off` open no flows until they are switched on.
 #[pyfunction]
 pub(crate) fn trex_emulate(
     py: Python<'_>,
@@ -354,7 +369,7 @@ pub(crate) fn trex_emulate(
     }
     let port = |place: usize| ports.get(place).and_then(Option::as_ref);
     for template in &mut plan.templates {
-        // Flows that servers begin are those of the same pair.
+        // Flows that servers open belong to the same pair.
         let mask = |it: &Client| client_mask.checked_shr(it.transmit as u32 & !1).unwrap_or(0);
         template.client.take_if(|it| port(it.transmit).is_none() || mask(it) & 1 == 0);
         template.server.take_if(|it| port(it.transmit).is_none());
@@ -374,7 +389,7 @@ pub(crate) fn trex_emulate(
     Emulation::start(py, plan, PathBuf::new(), &how, true, off)
 }
 
-/// Lets clients' frames go where their port and its gateways say.
+/// Sets the next hop and VLANs of clients from their port and its gateways.
 fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     client.destination = port.destination.as_deref().map(read_mac).transpose()?;
     let Some(clients) = client.addresses else { return Ok(()) };
@@ -396,27 +411,30 @@ fn reach(client: &mut Client, port: &TrexPort) -> PyResult<()> {
     Ok(())
 }
 
-/// No VLAN, one, or the outer and the inner one.
+/// Converts a list of VLAN IDs: none, one, or the outer and the inner one.
 fn vlans(vlans: &[u16]) -> PyResult<Option<Vlans>> {
     match *vlans {
         [] => Ok(None),
         [one] => Ok(Some(one.into())),
         [outer, inner] => Ok(Some(Vlans { outer: Some(outer), inner })),
-        _ => Err(value_error(format!("{} VLANs: expected two at most", vlans.len()))),
+        _ => Err(value_error(format!("{} VLANs: expected at most two", vlans.len()))),
     }
 }
 
-/// The clients behind a gateway, of the family of a client: over IPv6 the last 32 bits of their
-/// addresses are those of IPv4.
+/// Returns the devices of a gateway, in the address family of `client`.
+///
+/// The last 32 bits of the IPv6 addresses are the IPv4 addresses of the gateway's clients.
 fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
     let TrexGateway { vlan, source, destination, .. } = gateway;
     let address = |text: &str| {
-        text.parse::<Ipv4Addr>().map_err(|_| value_error(format!("{text:?}: no IPv4 address")))
+        text.parse::<Ipv4Addr>()
+            .map_err(|_| value_error(format!("{text:?}: expected an IPv4 address")))
     };
     let (first, last) = (address(&gateway.first)?, address(&gateway.last)?);
     let more = last.to_bits().checked_sub(first.to_bits());
-    let more =
-        more.ok_or_else(|| value_error(format!("gateway: {first} to {last} is no range")))?;
+    let more = more.ok_or_else(|| {
+        value_error(format!("gateway: {first} to {last}: expected an ascending range"))
+    })?;
     let first = match client {
         IpAddr::V4(_) => first.into(),
         IpAddr::V6(client) => within(client, first.into()),
@@ -433,19 +451,22 @@ fn behind(gateway: &TrexGateway, client: IpAddr) -> PyResult<Devices> {
     })
 }
 
-/// The address of a network of IPv6 whose last 32 bits are one of IPv4; one of IPv6 is itself.
+/// Combines an IPv6 network with an IPv4 address as the last 32 bits. Returns IPv6 addresses
+/// unchanged.
 fn within(network: Ipv6Addr, address: IpAddr) -> IpAddr {
     let IpAddr::V4(address) = address else { return address };
     stateful::in_network(network, address).into()
 }
 
-/// Tunnels of clients, who are known by the last 32 bits of their addresses in networks of IPv6 too.
+/// Parses tunnels of clients, and adds the same last 32 bits in each IPv6 network.
 fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<ClientTunnels>> {
     let mut all = Vec::with_capacity(tunnels.len());
     for (first, last, teid, teid_step, from, to, port) in tunnels {
         let (first, last) = (read_address(first)?, read_address(last)?);
         if first.is_ipv4() != last.is_ipv4() || first > last {
-            return Err(value_error(format!("clients {first} to {last}: that is no range")));
+            return Err(value_error(format!(
+                "clients {first} to {last}: expected an ascending range"
+            )));
         }
         let (from, to) = (read_address(from)?, read_address(to)?);
         if from.is_ipv4() != to.is_ipv4() {
@@ -455,7 +476,7 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
         let one = ClientTunnels { first, last, teid, teid_step, from, to, source_port };
         if one.teid_last() > u32::MAX.into() {
             return Err(value_error(format!(
-                "teid {teid}: with steps of {teid_step} that of {last} is {}, more than {}",
+                "teid {teid}: with a step of {teid_step}, the TEID of {last} is {}, more than {}",
                 one.teid_last(),
                 u32::MAX
             )));
@@ -470,8 +491,10 @@ fn read_tunnels(tunnels: &[Tunnels], networks: &[Ipv6Addr]) -> PyResult<Vec<Clie
     Ok(all)
 }
 
-/// A port that frames would be too long at with these tunnels around them. Room is kept for the
-/// headers of those that a run begins with, or for IPv6 where it begins with none.
+/// Returns a port whose frames would exceed the MTU with these tunnels.
+///
+/// A run reserves room for the headers of its initial tunnels, or for IPv6 if it starts without
+/// tunnels.
 fn without_room<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a Port> {
     let is_over_ipv6 = |it: &ClientTunnels| it.to.is_ipv6();
     let is_over_ipv4 = |port: &&Port| {
@@ -481,7 +504,7 @@ fn without_room<'a>(ports: &'a [Port], tunnels: &[ClientTunnels]) -> Option<&'a 
     ports.iter().find(is_over_ipv4).filter(|_| tunnels.iter().any(is_over_ipv6))
 }
 
-/// Whether an address is one of a range.
+/// Returns whether a range contains an address.
 fn holds(range: &AddressRange, address: IpAddr) -> bool {
     let offset = match (range.first, address) {
         (IpAddr::V4(first), IpAddr::V4(it)) => {
@@ -494,11 +517,11 @@ fn holds(range: &AddressRange, address: IpAddr) -> bool {
 }
 
 fn read_address(text: &str) -> PyResult<IpAddr> {
-    text.parse().map_err(|_| value_error(format!("{text:?}: no IP address")))
+    text.parse().map_err(|_| value_error(format!("{text:?}: expected an IP address")))
 }
 
 fn read_mac(text: &str) -> PyResult<MacAddress> {
-    text.parse().map_err(|_| value_error(format!("{text:?}: no MAC address")))
+    text.parse().map_err(|_| value_error(format!("{text:?}: expected a MAC address")))
 }
 
 fn read_factor(text: &str) -> PyResult<Decimal> {
@@ -509,5 +532,5 @@ fn read_factor(text: &str) -> PyResult<Decimal> {
 }
 
 fn no_factor(text: &str) -> PyErr {
-    value_error(format!("factor {text:?}: expected a number more than 0, such as 2 or 0.5"))
+    value_error(format!("factor {text:?}: expected a number greater than 0, such as 2 or 0.5"))
 }

@@ -1,4 +1,4 @@
-//! Errors as the package's own exceptions, which `wirestorm.errors` defines.
+//! Conversion of errors to the exceptions of `wirestorm.errors`.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use wirestorm_control::emulation::EmulationError;
 use wirestorm_control::plan::traffic::PlanErrors;
 use wirestorm_control::traffic::{SimulateError, TrafficError};
 
-/// An argument that makes no sense.
+/// Builds a `ValueError` for an invalid argument.
 pub(crate) fn value_error(message: String) -> PyErr {
     PyValueError::new_err(message)
 }
 
-/// `PlanError` with all that is wrong: paths and messages.
+/// Builds a `PlanError` with the path and message of each error.
 pub(crate) fn plan_error(py: Python<'_>, errors: &PlanErrors) -> PyErr {
     let errors: Vec<_> =
         errors.iter().map(|error| (error.path.clone(), error.message.clone())).collect();
     exception(py, "PlanError", (errors,))
 }
 
-/// `PlanError` of something that says itself where it stands.
+/// Builds a `PlanError` from an error whose text begins with its path.
 pub(crate) fn plan_error_of(py: Python<'_>, error: &impl std::error::Error) -> PyErr {
     let text = error.to_string();
     let (path, message) = text.split_once(": ").unwrap_or(("streams", &text));
     exception(py, "PlanError", (vec![(path.to_owned(), message.to_owned())],))
 }
 
-/// `RunError` with a message.
+/// Builds a `RunError` with a message.
 pub(crate) fn run_error(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "RunError", (message,))
 }
@@ -40,12 +40,12 @@ pub(crate) fn simulate_error(py: Python<'_>, error: &SimulateError) -> PyErr {
     }
 }
 
-/// Why a run has no result.
+/// Converts the error of a run that has no result.
 pub(crate) fn run_failure(py: Python<'_>, error: &Arc<RunError>) -> PyErr {
     if let Some(TrafficError::Plan(errors)) = error.downcast_ref() {
         return plan_error(py, errors);
     }
-    // Their own words name flags of the command line.
+    // Their texts name flags of the command line, which Python does not have.
     if let Some(TrafficError::Unbound(port)) = error.downcast_ref() {
         return unbound(py, port);
     }
@@ -63,7 +63,7 @@ fn unbound(py: Python<'_>, port: &str) -> PyErr {
     run_error(py, &message)
 }
 
-/// A message whose words are flags of the command line.
+/// Replaces flags of the command line by the Python arguments.
 fn in_python(message: &str) -> String {
     message.replace("--force-interface", "force_interface=True")
 }

@@ -1,4 +1,4 @@
-//! What is known of an interface.
+//! Properties of an interface.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,8 +8,10 @@ use wirestorm_control::wire::packet::MacAddress;
 
 use crate::errors::run_error;
 
-/// What is known of an interface, such as eth1 or netns/NAME:veth0, at this moment; what its
-/// driver does not tell is None. Raises RunError where there is none of that name.
+/// Returns the current properties of an interface, such as eth1 or netns/NAME:veth0.
+///
+/// A property that the driver does not report is None. Raises RunError if the interface does not
+/// exist.
 #[pyfunction]
 pub(crate) fn interface<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
     let opened = name

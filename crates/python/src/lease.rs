@@ -1,4 +1,4 @@
-//! Interfaces that are kept from other processes.
+//! Locks that keep other processes from using interfaces.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,20 +8,21 @@ use wirestorm_control::host;
 use crate::background::HOST;
 use crate::errors::run_error;
 
-/// Keeps other processes from transmitting on an interface until it is released or forgotten.
+/// Keeps other processes from transmitting on an interface until it is released or deleted.
 #[pyclass(frozen, module = "wirestorm._native")]
 pub(crate) struct Lease(Mutex<Option<host::Lease>>);
 
 #[pymethods]
 impl Lease {
-    /// Lets others have the interface, as soon as no run of this process is there.
+    /// Unlocks the interface as soon as no run of this process uses it.
     fn release(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// Locks an interface, such as eth1 or netns/NAME:veth0. Runs of this process still start there.
-/// Raises RunError, with the process, if another process has it.
+/// Locks an interface, such as eth1 or netns/NAME:veth0. Runs of this process can still use it.
+///
+/// Raises RunError with the process if another process has locked it.
 #[pyfunction]
 pub(crate) fn lease(py: Python<'_>, interface: &str) -> PyResult<Lease> {
     let taken = HOST.reserve(interface, "");

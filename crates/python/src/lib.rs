@@ -1,7 +1,7 @@
-//! The native module of the Python package `wirestorm`, `wirestorm._native`.
+//! The native module `wirestorm._native` of the Python package `wirestorm`.
 //!
-//! It takes plans as text and gives results as JSON or plain values; `python/wirestorm` holds
-//! the objects that people use, and the stubs of what is here.
+//! It takes plans as text and returns results as JSON or plain values. The package
+//! `python/wirestorm` has the public classes, and the type stubs of this module.
 
 mod background;
 mod emulation;
@@ -27,7 +27,7 @@ use wirestorm_control::wire::layout;
 
 use errors::{plan_error, simulate_error, value_error};
 
-/// The native part of wirestorm: use the package, which is typed and documented.
+/// Native part of wirestorm. Use the package `wirestorm`, which is typed and documented.
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
@@ -53,21 +53,22 @@ mod _native {
     }
 }
 
-/// Raises PlanError where a plan in YAML or JSON makes no sense. Here and below, captures that it
-/// names are found from `folder`.
+/// Raises PlanError if a plan in YAML or JSON is invalid.
+///
+/// Here and below, relative paths in the plan start at `folder`.
 #[pyfunction]
 fn check(py: Python<'_>, plan: &str, folder: PathBuf) -> PyResult<()> {
     parse(py, plan, &folder).map(drop)
 }
 
-/// A plan in YAML or JSON as JSON, not yet understood.
+/// Converts a plan in YAML or JSON to JSON, without validation.
 #[pyfunction]
 fn document(py: Python<'_>, plan: &str) -> PyResult<String> {
     let document = traffic::read_document(plan).map_err(|error| plan_error(py, &error.into()))?;
     Ok(document.to_string())
 }
 
-/// The first frames of each flow: its name, nanoseconds since its start, bytes without FCS.
+/// Returns the first frames of each flow: flow name, time since the start in ns, bytes without FCS.
 #[pyfunction]
 fn frames<'py>(
     py: Python<'py>,
@@ -86,10 +87,9 @@ fn frames<'py>(
     Ok(previews.map_err(|errors| plan_error(py, &errors))?.into_iter().map(entry).collect())
 }
 
-/// Writes what a plan would send to capture files; for each port its name, file, frames and
-/// bytes.
+/// Writes the frames of a plan to capture files. Returns name, file, frames and bytes of each port.
 #[pyfunction]
-// One for each keyword of the function that calls it.
+// The Python function has one keyword for each argument.
 #[expect(clippy::too_many_arguments)]
 fn simulation(
     py: Python<'_>,
@@ -114,7 +114,7 @@ fn simulation(
     Ok(simulated.into_iter().map(|it| (it.port, it.file, it.packets, it.bytes)).collect())
 }
 
-/// Frames a second that a wire carries at most, with preamble and inter-packet gap.
+/// Returns the maximum frame rate of a speed, with preamble and inter-frame gap.
 #[pyfunction]
 fn line_rate(speed: &str, frame_size: u64) -> PyResult<f64> {
     let fcs = Layer::FrameWithFcs.overhead();
@@ -127,11 +127,11 @@ fn line_rate(speed: &str, frame_size: u64) -> PyResult<f64> {
     frames.map(Rate::per_second).map_err(|error| value_error(error.to_string()))
 }
 
-/// A header: name, what it is, names of its fields, and of its list of items where it has one.
+/// A header: name, description, field names, and the name of its item list if it has one.
 type HeaderWords = (&'static str, &'static str, Vec<&'static str>, Option<&'static str>);
 
-/// The headers that a packet can have: name, what it is, names of its fields, and of its list of
-/// items where it has one.
+/// Returns the headers that a packet can have: name, description, field names, and the name of the
+/// item list.
 #[pyfunction]
 fn headers() -> Vec<HeaderWords> {
     let entry = |layout: &&'static layout::Layout| {
@@ -148,7 +148,7 @@ fn parse(py: Python<'_>, plan: &str, folder: &Path) -> PyResult<TrafficPlan> {
 
 fn read_speed(text: &str) -> PyResult<Rate> {
     Rate::parse_per_second(text, 1).map_err(|error| {
-        value_error(format!("speed {text:?}: {error}; expected bits a second, such as 10G"))
+        value_error(format!("speed {text:?}: {error}; expected bits per second, such as 10G"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! A run in a thread of its own, which Python waits for, watches and ends.
+//! Runs of flows on a background thread. Python waits for them, reads progress and stops them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -19,17 +19,18 @@ use crate::background::{Background, written};
 use crate::errors::{run_error, run_failure, value_error};
 use crate::{parse, read_duration, read_multiplier};
 
-/// A run of a plan. It ends with its last frame, when it is stopped, or when nothing refers to
-/// it any more.
+/// A run of a plan.
+///
+/// It ends with its last frame, when it is stopped, or when no object refers to it.
 #[pyclass(frozen, module = "wirestorm._native")]
 pub(crate) struct Run {
-    /// The names of the plan's flows.
+    /// Names of the plan's flows.
     flows: Vec<String>,
     run: Background,
     load: Arc<Mutex<Load>>,
 }
 
-/// How a run sends, whatever it sends, in the words of the command line's flags.
+/// Options of a run, as strings in the syntax of the command line.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct How {
@@ -45,7 +46,7 @@ pub(crate) struct How {
     per_vlan: bool,
 }
 
-/// Threads that share a plan's flows, as on the command line.
+/// Maximum number of worker threads, as on the command line.
 const WORKERS_MAX: u16 = 64;
 
 impl How {
@@ -57,7 +58,7 @@ impl How {
         }
         let tolerance = self.tolerance_percent;
         if !(tolerance.is_finite() && tolerance >= 0.0) {
-            let message = format!("tolerance_percent {tolerance}: expected a number from 0 on");
+            let message = format!("tolerance_percent {tolerance}: expected 0 or more");
             return Err(value_error(message));
         }
         let policy = parse_catch_up(catch_up)
@@ -77,20 +78,20 @@ impl How {
     }
 }
 
-/// How busy the workers were.
+/// CPU load of the workers.
 #[derive(Default)]
 struct Load {
-    /// When the present second began, and the CPU time taken before it.
+    /// Start of the current second, and the CPU time until then.
     since: (Duration, Duration),
     /// Percent of a CPU in each of the last seconds, the latest first.
     history: VecDeque<f64>,
 }
 
 impl Load {
-    /// Seconds that are kept.
+    /// Number of seconds kept.
     const SECONDS: usize = 20;
 
-    /// Notes the CPU time of snapshots until the run is over.
+    /// Records the CPU time of the snapshots until the run is over.
     fn watch(load: &Mutex<Self>, snapshots: &Subscription) {
         while let Some(snapshot) = snapshots.next() {
             load.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
@@ -112,8 +113,7 @@ impl Load {
 
 #[pymethods]
 impl Run {
-    /// Starts sending a plan. `interfaces` are those of its ports by name, where they are not the
-    /// plan's own.
+    /// Starts to send a plan. `interfaces` overrides the interfaces of ports by name.
     #[new]
     fn new(
         py: Python<'_>,
@@ -127,38 +127,40 @@ impl Run {
         Self::start(py, plan, how)
     }
 
-    /// The names of its flows.
+    /// Names of the plan's flows.
     #[getter]
     fn flows(&self) -> Vec<String> {
         self.flows.clone()
     }
 
-    /// Waits until frames leave, or nothing will.
+    /// Waits until the run sends, or is over.
     fn wait_started(&self, py: Python<'_>) {
         self.run.wait_started(py);
     }
 
-    /// Waits for the end, at most so many seconds; returns whether it has come.
+    /// Waits for the end, at most `timeout_s` seconds. Returns whether the run is over.
     #[pyo3(signature = (timeout_s=None))]
     fn wait(&self, py: Python<'_>, timeout_s: Option<f64>) -> bool {
         self.run.wait_done(py, timeout_s)
     }
 
-    /// Ends sending; returns at once.
+    /// Stops the run. Returns at once.
     fn stop(&self) {
         self.run.handle().stop();
     }
 
-    /// Asks something of flows, by name: `pause`, `resume`, `start`, `stop`; `rate` with a rate
-    /// such as 1Mpps, `scale` with a factor of the plan's rate. It happens 25 ms later.
+    /// Sends a command to flows by name: `pause`, `resume`, `start` or `stop`; `rate` with a rate
+    /// such as 1Mpps; `scale` with a factor of the plan's rate. It takes effect after 25 ms.
     #[pyo3(signature = (flows, order, value=None))]
     fn give(&self, flows: Vec<String>, order: &str, value: Option<&str>) -> PyResult<()> {
         self.command(&flows, read_command(order, value.unwrap_or_default())?)
     }
 
-    /// What has been sent so far, None before the first frame: elapsed_s, packets, bytes, failed,
-    /// and flows by name with their packets, bytes, frames left out; frames received, all arrivals'
-    /// bytes, frames duplicated, reordered and their mean delay in nanoseconds.
+    /// Returns the progress, None before the first frame: elapsed_s, packets, bytes, failed, and
+    /// flows by name.
+    ///
+    /// A flow has packets, bytes and skipped frames sent; frames and bytes received; duplicated and
+    /// reordered frames; the mean delay in nanoseconds.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(progress) = self.run.latest() else { return Ok(None) };
         let told = PyDict::new(py);
@@ -178,31 +180,33 @@ impl Run {
         Ok(Some(told))
     }
 
-    /// How busy the workers were in each of the last 20 seconds, the latest first: percent of a CPU.
+    /// CPU load of the workers in each of the last 20 seconds, the latest first, in percent of a
+    /// CPU.
     #[getter]
     fn load(&self) -> Vec<f64> {
         let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
         load.history.iter().copied().collect()
     }
 
-    /// What was measured so far of a flow, by its name: as in the result, a list of JSON with an
-    /// object for each port. None of a run that has not begun or has ended; empty of flows that
-    /// are not measured.
+    /// Returns the current measurements of a flow, a JSON list with an object for each port.
+    ///
+    /// None if the run has not begun or has ended. Empty if the flow is not measured.
     fn measured(&self, py: Python<'_>, flow: &str) -> PyResult<Option<String>> {
         let place = self.place(flow)?;
         let measured = py.detach(|| self.run.handle().measured(place));
         measured.map(|measured| written(py, serde_json::to_string(&measured))).transpose()
     }
 
-    /// The result as a document of the form wirestorm.result/2. Raises RunError or PlanError where
-    /// the run did not begin, RunError where it has not ended.
+    /// Returns the result as a wirestorm.result/2 document.
+    ///
+    /// Raises RunError or PlanError if the run did not begin, RunError if it has not ended.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         self.run.result(py, run_failure)
     }
 }
 
 impl Run {
-    /// Commands flows, by name.
+    /// Sends a command to flows by name.
     pub(crate) fn command(&self, flows: &[String], command: FlowCommand) -> PyResult<()> {
         let flows = flows.iter().map(|name| self.place(name)).collect::<PyResult<Vec<_>>>()?;
         self.run.command(Command::Flows { flows, command })
@@ -213,7 +217,7 @@ impl Run {
         place.ok_or_else(|| value_error(format!("{flow:?} is none of the run's flows")))
     }
 
-    /// Starts sending a plan whose ports have their interfaces.
+    /// Starts to send a plan whose ports have interfaces.
     pub(crate) fn start(py: Python<'_>, plan: TrafficPlan, how: How) -> PyResult<Self> {
         let options = how.options(plan.ports.len())?;
         let flows = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
@@ -230,7 +234,7 @@ impl Run {
     }
 }
 
-/// Gives ports of a plan their interfaces.
+/// Sets the interfaces of a plan's ports by name.
 pub(crate) fn bind(ports: &mut [Port], interfaces: BTreeMap<String, String>) -> PyResult<()> {
     for (name, interface) in interfaces {
         let Some(port) = ports.iter_mut().find(|port| port.name == name) else {
@@ -257,7 +261,7 @@ fn read_command(name: &str, value: &str) -> PyResult<FlowCommand> {
         "rate" => match parse_rate(value) {
             Some(AskedRate::Speed(speed)) => Ok(FlowCommand::SetSpeed(speed)),
             Some(AskedRate::Percentage(_)) => Err(value_error(format!(
-                "rate {value:?}: a percentage is for plans; expected 1Mpps, 10G-l1, 10G-l2 or max"
+                "rate {value:?}: found a percentage, expected 1Mpps, 10G-l1, 10G-l2 or max"
             ))),
             None => Err(value_error(format!(
                 "rate {value:?}: expected a rate such as 1Mpps, 10G-l1, 10G-l2 or max"
@@ -267,8 +271,8 @@ fn read_command(name: &str, value: &str) -> PyResult<FlowCommand> {
             Ok(Decimal { digits: numerator @ 1.., denominator }) => {
                 Ok(FlowCommand::Scale { numerator, denominator })
             }
-            _ => Err(value_error(format!("factor {value:?}: expected a number more than 0"))),
+            _ => Err(value_error(format!("factor {value:?}: expected a number greater than 0"))),
         },
-        other => Err(value_error(format!("there is no command {other:?}"))),
+        other => Err(value_error(format!("unknown command {other:?}"))),
     }
 }

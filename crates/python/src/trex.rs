@@ -1,4 +1,4 @@
-//! TRex's streams, for the client in `python/trex`: runs of them, and how much they send.
+//! TRex streams for the client in `python/trex`: their load, and runs of them.
 
 use std::num::NonZeroU64;
 
@@ -14,12 +14,12 @@ use crate::errors::{plan_error_of, value_error};
 use crate::run::{How, Run};
 use crate::{read_multiplier, read_speed};
 
-/// The names of the two ports of a run.
+/// Names of the two ports of a run.
 const TRANSMIT: &str = "tx";
 const RECEIVE: &str = "rx";
 
-/// How TRex's streams are understood: what their rates are multiplied by, bits a second of the
-/// line, and the addresses of the port and of the one that it sends to.
+/// Parameters to convert TRex streams: rate multiplier, line speed in bit/s, source and destination
+/// MAC address.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Terms {
@@ -36,7 +36,8 @@ impl Terms {
 
     fn options(&self) -> PyResult<LowerOptions> {
         let address = |text: &str| {
-            text.parse::<MacAddress>().map_err(|_| value_error(format!("{text:?}: no MAC address")))
+            text.parse::<MacAddress>()
+                .map_err(|_| value_error(format!("{text:?}: expected a MAC address")))
         };
         Ok(LowerOptions {
             line_rate: self.line_rate()?,
@@ -55,8 +56,8 @@ impl Terms {
     }
 }
 
-/// What TRex's streams send together at most: frames a second, bits a second at layer 2 and at
-/// layer 1.
+/// Returns the maximum load of TRex streams together: frames/s, bit/s at layer 2 and bit/s at layer
+/// 1.
 #[pyfunction]
 pub(crate) fn trex_load(py: Python<'_>, streams: &str, terms: Terms) -> PyResult<(f64, f64, f64)> {
     let load = trex::load(streams, &terms.options()?);
@@ -64,8 +65,9 @@ pub(crate) fn trex_load(py: Python<'_>, streams: &str, terms: Terms) -> PyResult
     Ok((load.frames, load.bits_l2, load.bits_l1))
 }
 
-/// Starts sending TRex's streams from an interface; `receive` is where they should arrive. The
-/// run's flows have the streams' names, or numbers where they have none.
+/// Starts to send TRex streams from an interface. `receive` is the interface that receives them.
+///
+/// The flows have the names of the streams, or their numbers if they have no names.
 #[pyfunction]
 pub(crate) fn trex_start(
     py: Python<'_>,
@@ -88,8 +90,9 @@ pub(crate) fn trex_start(
     Run::start(py, plan, how)
 }
 
-/// Sends TRex's streams, some or all of a run's, at other rates from now on: those that the
-/// document has with this multiplier.
+/// Changes the rates of some or all streams of a run.
+///
+/// The new rates are those of the document with this multiplier.
 #[pyfunction]
 pub(crate) fn trex_update(py: Python<'_>, run: &Run, streams: &str, terms: Terms) -> PyResult<()> {
     for stream in terms.lower(py, streams)? {

@@ -1,7 +1,7 @@
-"""Stateful profiles, captures and programs that are tried here and with TRex's own client.
+"""Stateful profiles, captures and programs for comparison with TRex's own client.
 
-Run as a script it is the other side: it reads a list of cases from standard input and prints what
-each gives. It uses names that both have, and stands alone.
+As a script it is the other side: it reads a list of cases from standard input and prints the result
+of each. It uses only names that both clients have, and imports no other test module.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import random
 import sys
 from typing import Any
 
-# A fixed one, so that both sides draw the same where Python draws.
+# Fixed, so that both sides draw the same random values.
 _SEED = 20
 
 
 def results(cases: list[dict[str, Any]]) -> list[Any]:
-    """What each case gives: its document, or None if it is refused."""
+    """Returns the document of each case, or None if it is rejected."""
     return [_result(case) for case in cases]
 
 
@@ -32,7 +32,7 @@ def _result(case: dict[str, Any]) -> Any:
             profile = _of_capture(case["capture"], case["arguments"])
         else:
             profile = _of_programs(case["client"], case["server"], case["stream"])
-        # As text and back, which is how either side hands it on.
+        # Serialises and parses it, as both clients do.
         return json.loads(json.dumps(profile.to_json()))
     except Exception:
         return None
@@ -82,7 +82,7 @@ def _of_programs(client: list[Any], server: list[Any], stream: bool) -> Any:
 
 
 def program_cases(count: int) -> list[dict[str, Any]]:
-    """Programs drawn at random, of all commands; some name what is not there."""
+    """Returns random programs of all commands. Some use unknown names."""
     draw = random.Random(_SEED)
     cases = []
     for _ in range(count):

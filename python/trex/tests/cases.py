@@ -1,7 +1,7 @@
-"""Profiles and arguments that are tried here and with TRex's own client: JSON in, JSON out.
+"""Profiles and arguments for comparison with TRex's own client: JSON in, JSON out.
 
-Run as a script it is the other side: `cases.py` reads a list of cases from standard input and
-prints what each gives. It uses names that both have, and stands alone.
+As a script it is the other side: it reads a list of cases from standard input and prints the result
+of each. It uses only names that both clients have, and imports no other test module.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import random
 import sys
 from typing import Any
 
-# A fixed one, so that both sides draw the same where Python draws.
+# Fixed, so that both sides draw the same random values.
 _SEED = 20
 
 
 def results(cases: list[dict[str, Any]]) -> list[Any]:
-    """What each case gives: its streams, or None if it is refused."""
+    """Returns the streams of each case, or None if it is rejected."""
     return [_result(case) for case in cases]
 
 
@@ -40,7 +40,7 @@ def _result(case: dict[str, Any]) -> Any:
 
 
 def hlt_cases(count: int) -> list[dict[str, Any]]:
-    """Arguments drawn at random, many of which go together."""
+    """Returns random arguments, many of which are compatible."""
     draw = random.Random(_SEED)
     return [{"hlt": _hlt(draw)} for _ in range(count)]
 
@@ -52,7 +52,7 @@ def _hlt(draw: random.Random) -> dict[str, Any]:
         if draw.random() < chance:
             arguments[name] = draw.choice(values)
 
-    # A varying length without an IP header is left out: TRex's client stops at it.
+    # No varying length without an IP header: TRex's client fails on it.
     arguments["l3_protocol"] = draw.choice(["ipv4", "ipv4", "ipv6"])
     maybe("l4_protocol", "tcp", "udp", chance=0.8)
     maybe("direction", 0, 1)

@@ -1,8 +1,8 @@
-"""The names of clients and ports: methods with their parameters, attributes, options of lines.
+"""Names of clients and ports: methods with parameters, attributes, options of console lines.
 
-Run as a script it prints those of the classes that it reads, as JSON, from its input: pairs of a
-module and a class. It stands alone, so that TRex's own can be asked as well: `astf_names.txt` and
-the others keep what they have.
+As a script it reads pairs of a module and a class as JSON, and prints their names. It imports no
+other test module, so that it also runs with TRex's own client. `astf_names.txt` and the other files
+store the names of TRex.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-#: The file of names of each class of TRex's.
+#: File of names for each TRex class.
 KEPT = {
     ("trex.stl.trex_stl_client", "STLClient"): Path(__file__).with_name("stl_names.txt"),
     ("trex.astf.trex_astf_client", "ASTFClient"): Path(__file__).with_name("astf_names.txt"),
@@ -28,8 +28,11 @@ KEPT = {
 
 
 def told(client: type) -> list[str]:
-    """All names, sorted: `method NAME PARAMETER=DEFAULT ...`, `attribute NAME`, `line NAME COMMAND
-    OPTION ...`, the command a dash for the options before any."""
+    """Returns all names, sorted: `method NAME PARAMETER=DEFAULT ...`, `attribute NAME`, `line NAME
+    COMMAND OPTION ...`.
+
+    The command is a dash for options before any command.
+    """
     names = [*_methods(client), *(f"attribute {name}" for name in _attributes(client))]
     for line, commands in lines_of(client).items():
         for command, options in commands.items():
@@ -38,7 +41,7 @@ def told(client: type) -> list[str]:
 
 
 def parameters_of(method: Any) -> list[str]:
-    """The parameters of a method, but for the object, with defaults where they say something."""
+    """Returns the parameters of a method without self, with non-empty defaults."""
     found = []
     for parameter in list(inspect.signature(inspect.unwrap(method)).parameters.values())[1:]:
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
@@ -51,7 +54,7 @@ def parameters_of(method: Any) -> list[str]:
 
 
 def lines_of(client: type) -> dict[str, dict[str, list[str]]]:
-    """The options of each line that the console has, by the command within it."""
+    """Returns the options of each console line, by subcommand."""
     found: dict[str, dict[str, list[str]]] = {}
     for name in dir(client):
         method = getattr(client, name, None)
@@ -70,7 +73,7 @@ def _methods(client: type) -> list[str]:
 
 
 def _attributes(client: type) -> set[str]:
-    """What is set in its classes, and of its objects."""
+    """Returns the attributes of the classes and their objects."""
     found = set()
     for one in client.__mro__[:-1]:
         found |= {
@@ -86,11 +89,11 @@ def _attributes(client: type) -> set[str]:
 
 
 class _Parsed(BaseException):
-    """A line is about to be read."""
+    """Raised instead of parsing a line."""
 
 
 class _Anything:
-    """Stands in for parts of a client that a line looks at before it is read."""
+    """Stand-in for the parts of a client that a line uses before it is parsed."""
 
     def __getattr__(self, name: str) -> _Anything:
         return _Anything()
@@ -109,7 +112,7 @@ def _options(client: type, method: Any) -> dict[str, list[str]]:
     fake: Any = object.__new__(client)
     known = {"ports": {}, "is_dynamic": True, "astf_profile_state": {"_": 0}}
     for name, value in {**dict.fromkeys(("conn", "ctx", "psv"), _Anything()), **known}.items():
-        # What is told rather than kept is told without these.
+        # Properties cannot be set, and need no value.
         with contextlib.suppress(AttributeError):
             setattr(fake, name, value)
     before = argparse.ArgumentParser.parse_args
@@ -117,7 +120,7 @@ def _options(client: type, method: Any) -> dict[str, list[str]]:
     try:
         inspect.unwrap(method)(fake, "-x")
     except (_Parsed, Exception):
-        # One that takes no words does what it does.
+        # A command without arguments runs instead.
         pass
     finally:
         argparse.ArgumentParser.parse_args = before  # type: ignore[method-assign]
@@ -136,7 +139,7 @@ def _options_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Prints the names of the classes that are asked for."""
+    """Prints the names of the requested classes."""
     asked = json.load(sys.stdin)
     found = [told(getattr(importlib.import_module(module), name)) for module, name in asked]
     json.dump(found, sys.stdout)

@@ -1,4 +1,4 @@
-"""Paths and helpers that the tests share."""
+"""Paths and fixtures of the tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wirestorm_lab import Lab, ip, veth_pair
 
 from trex.stl.api import Ether, Packet, STLClient
 
-# What stands in for a module of TRex's, by its name, and holds no tests.
+# Stand-ins for TRex's modules, without tests.
 collect_ignore = ["regression"]
 
 PROFILES = Path(__file__).parent / "profiles"
@@ -25,13 +25,13 @@ PROFILES = Path(__file__).parent / "profiles"
 
 @pytest.fixture
 def profiles() -> Path:
-    """The folder of the profiles that the tests bring along."""
+    """Folder of the profiles for tests."""
     return PROFILES
 
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """Two interfaces that are connected, as ports 0 and 1."""
+    """Two connected interfaces, as ports 0 and 1."""
     pytest.importorskip("wirestorm", reason="the package wirestorm, which sends, is not installed")
     with veth_pair() as found:
         monkeypatch.setenv("WIRESTORM_TREX_PORTS", f"{found.a},{found.b}")
@@ -40,7 +40,9 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 @pytest.fixture
 def hosts(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """The same as hosts with addresses, each the other's gateway, by a trex_cfg.yaml."""
+    """The interfaces of `lab` as hosts with addresses, each the other's gateway, by a
+    trex_cfg.yaml.
+    """
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(
         f"""
@@ -57,7 +59,7 @@ def hosts(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 @pytest.fixture
 def client(lab: Lab) -> Iterator[STLClient]:
-    """A client that has both ports."""
+    """A client with both ports acquired."""
     found = STLClient()
     found.connect()
     found.reset()
@@ -66,7 +68,7 @@ def client(lab: Lab) -> Iterator[STLClient]:
 
 
 class Peer:
-    """The kernel at port 1: a host like any other, with tools of its own."""
+    """The kernel at port 1: a host with its usual tools."""
 
     def __init__(self, client: STLClient) -> None:
         interface = client.links[1].interface
@@ -74,16 +76,16 @@ class Peer:
         self.mac = client.links[1].source
 
     def command(self, *arguments: str) -> list[str]:
-        """A command there."""
+        """Returns a command that runs in the namespace of port 1."""
         return ["ip", "netns", "exec", self.namespace, *arguments]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command there."""
+        """Runs a command in the namespace of port 1."""
         command = self.command(*arguments)
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     def give(self, *addresses: str) -> None:
-        """Gives it addresses; its IPv6 is on from the first of that family."""
+        """Adds addresses. The first IPv6 address enables IPv6."""
         for address in addresses:
             is_ipv6 = ":" in address
             if is_ipv6:
@@ -93,30 +95,30 @@ class Peer:
             ip("-n", self.namespace, "addr", "add", address, "dev", self.interface, *flags)
 
     def set(self, name: str, value: int) -> None:
-        """Sets one of its kernel's parameters, below net."""
+        """Sets a kernel parameter below /proc/sys/net."""
         done = self.run("sh", "-c", f"echo {value} > /proc/sys/net/{name}")
         assert done.returncode == 0, done.stderr
 
     def pings(self, address: str) -> bool:
-        """Whether it gets an answer from an address to one of three questions."""
+        """Returns whether an address answers one of three pings."""
         command = ["ping", "-c", "3", "-i", "0.3", "-W", "1", "-I", self.interface, address]
         return self.run(*command).returncode == 0
 
     def neighbour(self, address: str) -> str | None:
-        """The Ethernet address that it knows of an address."""
+        """Returns the Ethernet address of a neighbour entry."""
         found = json.loads(ip("-n", self.namespace, "-j", "neigh", "show", "to", address))
         return found[0].get("lladdr") if found else None
 
 
 @pytest.fixture
 def peer(client: STLClient) -> Peer:
-    """The kernel at port 1, of which the client uses nothing else."""
+    """The kernel at port 1, which the client does not use otherwise."""
     return Peer(client)
 
 
 @pytest.fixture
 def dnsmasq(peer: Peer) -> Any:
-    """Runs dnsmasq at port 1, with options, in a `with` block; it is what the server logs."""
+    """Runs dnsmasq at port 1 with options, in a `with` block. Yields the server's log."""
     if shutil.which("dnsmasq") is None:
         pytest.skip("dnsmasq is not installed")
 
@@ -148,10 +150,10 @@ def dnsmasq(peer: Peer) -> Any:
 
 
 def frame(document: dict[str, Any]) -> Packet:
-    """The packet of a stream's document, dissected."""
+    """Returns the packet of a stream's document."""
     return Ether(base64.b64decode(document["packet"]["binary"]))
 
 
 def instructions(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """The instructions of a kind in a stream's document."""
+    """Returns the instructions of a type in a stream's document."""
     return [i for i in document["vm"]["instructions"] if i["type"] == kind]

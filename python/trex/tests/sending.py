@@ -1,4 +1,4 @@
-"""Streams for the tests that send, and waiting with a bound."""
+"""Streams for tests that send, and waits with a time limit."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from trex.stl.api import (
     STLTXSingleBurst,
 )
 
-# A machine that is busy with other things is late, and that is no failure of these tests.
+# Generous, because a busy machine is slow and that is no failure of these tests.
 LIMIT_S = 60
 
 
 def packet(size: int = 60, **fields: Any) -> STLPktBuilder:
-    """A packet of UDP of so many bytes."""
+    """Returns a UDP packet of `size` bytes."""
     base = Ether() / IP(src="16.0.0.1", dst="48.0.0.1", **fields) / UDP(dport=12, sport=1025)
     return STLPktBuilder(pkt=base / bytes(size - len(base)))
 
 
 def continuous(pps: float = 1000, **arguments: Any) -> STLStream:
-    """A stream without end."""
+    """Returns a continuous stream."""
     return STLStream(packet=packet(), mode=STLTXCont(pps=pps), **arguments)
 
 
 def burst(count: int, pps: float = 10_000, size: int = 60, **arguments: Any) -> STLStream:
-    """A stream of so many frames."""
+    """Returns a stream of `count` frames."""
     return STLStream(packet=packet(size), mode=STLTXSingleBurst(count, pps=pps), **arguments)
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Waits for something, with a bound."""
+    """Waits until `is_so()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
     while not is_so():
         assert time.monotonic() < deadline
@@ -46,14 +46,16 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def sent(client: STLClient, port: int = 0) -> int:
-    """The frames that left a port."""
+    """Returns the number of frames that a port has sent."""
     count: int = client.get_stats()[port]["opackets"]
     return count
 
 
 def settled(client: STLClient, port: int = 0) -> None:
-    """Waits until what is sent grows no more: for half a second, at a hundred frames a second or
-    more. Orders and counters take tenths of one."""
+    """Waits until the port has sent nothing for half a second, at 100 frames per second or more.
+
+    Commands and counters take tenths of a second.
+    """
     before, deadline = -1, time.monotonic() + LIMIT_S
     while before != sent(client, port):
         assert time.monotonic() < deadline

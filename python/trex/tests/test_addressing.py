@@ -1,4 +1,4 @@
-"""A port as a host: its addresses, its next hop, its neighbours; the kernel is at the other end."""
+"""A port as a host: addresses, next hop, neighbours. The kernel is at the other end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 from trex.stl.api import STLClient, STLError, generate_ipv6
 
 
-def test_the_next_hop_is_found_by_neighbour_discovery(client, peer):
+def test_neighbour_discovery_resolves_the_next_hop(client, peer):
     peer.give("2001:db8::2/64")
     client.set_l3_mode(0, "2001:db8::1", "2001:db8::2")
     assert client.links[0].destination == peer.mac
     assert client.get_resolved_ports() == client.get_resolvable_ports() == [0]
     info = client.get_port_attr(0)
     assert (info["layer_mode"], info["dest"], info["arp"]) == ("IPv6", "2001:db8::2", peer.mac)
-    with pytest.raises(STLError, match=r"nobody answers for 2001:db8::3 \(neighbour discovery\)"):
+    with pytest.raises(STLError, match=r"no answer for 2001:db8::3 \(neighbour discovery\)"):
         client.set_l3_mode(0, "2001:db8::1", "2001:db8::3")
     assert client.get_resolved_ports() == [] and not client.get_port(0).is_resolved()
     with pytest.raises(STLError, match="an address of IPv6, as src_ipv4 is"):
@@ -23,7 +23,7 @@ def test_the_next_hop_is_found_by_neighbour_discovery(client, peer):
         client.resolve(1)
 
 
-def test_a_ping_over_ipv6_is_answered(client, peer):
+def test_ping_over_ipv6(client, peer):
     peer.give("2001:db8::2/64")
     client.conf_ipv6(0, True, "2001:db8::1")
     first, second = client.ping_ip(0, "2001:db8::2", pkt_size=100, count=2, interval_sec=0)
@@ -33,15 +33,15 @@ def test_a_ping_over_ipv6_is_answered(client, peer):
         assert reply["formatted_string"].startswith("Reply from 2001:db8::2: bytes=100, time=")
     (lost,) = client.ping_ip(0, "2001:db8::7", count=1, timeout=0.5)
     assert lost == {"status": "timeout", "formatted_string": "Request timed out."}
-    # From the link's address where the port has none of its own.
+    # From the link-local address if the port has no other.
     client.conf_ipv6(0, False)
     (reply,) = client.ping_ip(0, "2001:db8::2", count=1)
     assert reply["status"] == "success"
 
 
-def test_who_is_unreachable_is_told(client, peer):
+def test_ping_reports_an_unreachable_host(client, peer):
     peer.give("10.9.9.2/24", "2001:db8::2/64")
-    # A router that knows no way tells so.
+    # A router without a route reports the destination as unreachable.
     peer.set("ipv4/ip_forward", 1)
     peer.set("ipv6/conf/all/forwarding", 1)
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
@@ -53,7 +53,7 @@ def test_who_is_unreachable_is_told(client, peer):
     assert reply["formatted_string"] == "Reply from 2001:db8::2: Destination host unreachable"
 
 
-def test_a_port_answers_for_its_addresses(client, peer):
+def test_port_answers_for_its_addresses(client, peer):
     peer.give("10.9.9.2/24", "2001:db8::2/64")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
     assert peer.pings("10.9.9.1") and peer.neighbour("10.9.9.1") == client.links[0].source
@@ -75,7 +75,7 @@ def test_a_port_answers_for_its_addresses(client, peer):
     assert not peer.pings("10.9.9.1")
 
 
-def test_the_address_of_the_link_follows_from_that_of_the_port(client, peer):
+def test_link_local_address_follows_the_mac_address(client, peer):
     client.conf_ipv6(0, True)
     assert client.get_port_attr(0)["ipv6"] == "auto" and client.get_port(0).has_ipv6()
     peer.give("fe80::2/64")
@@ -84,7 +84,7 @@ def test_the_address_of_the_link_follows_from_that_of_the_port(client, peer):
         client.conf_ipv6(0, True, "nowhere")
 
 
-def test_in_a_vlan_a_port_is_found_only_there(client):
+def test_port_in_a_vlan_answers_only_there(client):
     client.set_vlan([0, 1], [7, 9])
     client.conf_ipv6(0, True, "2001:db8::1")
     client.conf_ipv6(1, True, "2001:db8::2")
@@ -102,7 +102,7 @@ def test_in_a_vlan_a_port_is_found_only_there(client):
             client.set_vlan(0, wrong)
 
 
-def test_neighbours_are_searched(client, peer, capsys):
+def test_scan6_finds_neighbours(client, peer, capsys):
     assert client.scan6([0], timeout=0.3) == {0: []}
     peer.give("fe80::2/64")
     (found,) = client.scan6(0, timeout=2, verbose=True)[0]
@@ -112,7 +112,7 @@ def test_neighbours_are_searched(client, peer, capsys):
     assert client.scan6(0, timeout=2)[0] == [{**found, "type": "Router"}]
 
 
-def test_ports_find_each_other_by_a_search(client):
+def test_scan6_finds_the_other_port(client):
     client.conf_ipv6(1, True, "2001:db8::2")
     found = client.scan6([0, 1], timeout=2)
     assert [one["mac"] for one in found[0]] == [client.links[1].source]
@@ -120,7 +120,7 @@ def test_ports_find_each_other_by_a_search(client):
     client.disconnect()
 
 
-def test_ports_are_hosts_by_the_file_of_trex(lab, monkeypatch, tmp_path):
+def test_trex_cfg_makes_ports_hosts(lab, monkeypatch, tmp_path):
     file = tmp_path / "trex_cfg.yaml"
     addresses = [("10.9.9.1", "10.9.9.2"), ("10.9.9.2", "10.9.9.1")]
     ports = "".join(f"    - {{ip: {own}, default_gw: {other}}}\n" for own, other in addresses)
@@ -137,4 +137,4 @@ def test_ports_are_hosts_by_the_file_of_trex(lab, monkeypatch, tmp_path):
     with STLClient() as client:
         assert client.get_resolved_ports() == [1] and client.links[0].destination is None
         said = [event.msg for event in client.get_events()]
-        assert "port 0: nobody answers for 10.9.9.7 (ARP); resolve() asks again" in said
+        assert "port 0: no answer for 10.9.9.7 (ARP); resolve() asks again" in said

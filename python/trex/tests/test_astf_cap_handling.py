@@ -24,13 +24,13 @@ from trex.astf.cap_handling import (
 
 
 def read(path):
-    """What is in a capture."""
+    """Returns the content of a capture."""
     reader = pcap_reader(path)
     reader.analyze()
     return reader
 
 
-def test_a_connection_is_read_packet_by_packet(tmp_path, capsys):
+def test_reader_returns_a_connection_packet_by_packet(tmp_path, capsys):
     reader = read(written(tmp_path, page().packets))
     assert reader.is_tcp() and (reader.s_port, reader.d_port) == (5000, 8080)
     assert (reader.c_ip, reader.s_ip) == (socket.inet_aton(CLIENT), socket.inet_aton(SERVER))
@@ -57,7 +57,7 @@ def test_captures_are_compared(tmp_path):
     assert not one.is_tcp() and one.c_tcp_win == -1
     assert one.is_same_pkts(one) == -1 and one.is_same_pkts(other) == 1
     assert one.is_same_pkts(longer) == -2
-    # The same file is read once, until it is another one.
+    # The reader of an unchanged file comes from the cache.
     assert pcap_reader(path) is other
     written(tmp_path, datagrams(("c", 0, b"a"), ("s", 9, b"b")), "other.pcap")
     os.utime(path, ns=(1, 1))
@@ -69,7 +69,7 @@ def test_captures_are_compared(tmp_path):
     assert (CPacketData("c", b"a") + CPacketData("c", b"b")).payload == b"ab"
 
 
-def test_datagrams_are_cut(tmp_path, capsys):
+def test_datagrams_are_truncated(tmp_path, capsys):
     path = written(tmp_path, datagrams(("c", 0, b"question"), ("s", 50_000, b"yes"), ("c", 9, b"")))
     assert is_udp_pcap(path)
     out = str(tmp_path / "cut.pcap")
@@ -77,7 +77,7 @@ def test_datagrams_are_cut(tmp_path, capsys):
     assert "pkt 0 pld size is 8, exceeding by 4" in capsys.readouterr().out
     packets = rdpcap(out)
     assert [bytes(it[UDP].payload)[: it[UDP].len - 8] for it in packets] == [b"ques", b"yes", b""]
-    # Lengths and checksums are those of what is left.
+    # Lengths and checksums match the truncated data.
     assert bytes(packets[0]) == bytes(datagrams(("c", 0, b"ques"))[0])
     assert float(packets[1].time - packets[0].time) == pytest.approx(0.05)
     with pytest.raises(ASTFError, match="packet 1: it is not of UDP"):
@@ -85,7 +85,7 @@ def test_datagrams_are_cut(tmp_path, capsys):
     assert not is_udp_pcap(written(tmp_path, page().packets))
 
 
-def test_a_connection_is_moved_into_the_middle(tmp_path, capsys):
+def test_fix_timing_moves_packets_by_a_quarter_round_trip(tmp_path, capsys):
     packets = page().packets
     for number, packet in enumerate(packets):
         packet.time = 100 + 0.020 * number
@@ -103,7 +103,7 @@ def test_a_connection_is_moved_into_the_middle(tmp_path, capsys):
     assert CPktWithTime(1.5, b"x").ts == 1.5 and "1.5" in repr(CPktWithTime(1.5, b"x"))
 
 
-def test_what_cannot_be_moved_is_refused(tmp_path):
+def test_captures_with_unknown_timing_are_rejected(tmp_path):
     def refused(packets, said):
         path = written(tmp_path, packets, "refused.pcap")
         with pytest.raises(TRexError, match=said):
@@ -122,7 +122,7 @@ def test_what_cannot_be_moved_is_refused(tmp_path):
     refused(packets, "of another connection")
 
 
-def test_the_names_are_those_of_trex():
+def test_names_match_trex():
     tree = os.environ.get("TREX_CORE")
     if tree is None:
         pytest.skip("TREX_CORE names no tree of TRex to compare with")

@@ -36,7 +36,7 @@ CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 
 
 class Talk:
-    """Packets of a TCP connection, with right sequence numbers unless told otherwise."""
+    """Builds packets of a TCP connection, by default with correct sequence numbers."""
 
     def __init__(self, below=None, first_sequence=1000):
         self.below = below or (lambda source, target: Ether() / IP(src=source, dst=target))
@@ -60,7 +60,7 @@ class Talk:
 def page():
     talk = Talk()
     talk.add("c", b"GET ").add("s").add("c", b"/").add("s", b"a" * 300).add("c")
-    # Its server's numbers go round here.
+    # The server's sequence numbers wrap here.
     talk.add("s", b"b" * 400).add("c", b"bye", flags="PA").add("s", flags="FA")
     return talk.add("c", flags="FA").add("s")
 
@@ -72,7 +72,7 @@ def written(tmp_path, packets, name="talk.pcap"):
 
 
 def datagrams(*turns):
-    """UDP packets of (side, microseconds since the one before, payload)."""
+    """UDP packets of (side, microseconds since the previous one, payload)."""
     packets, usec = [], 1_700_000_000_000_000
     for side, gap, payload in turns:
         ends = (CLIENT, SERVER) if side == "c" else (SERVER, CLIENT)
@@ -96,7 +96,7 @@ def document(*captures, **arguments):
 
 
 def sides(found):
-    """What each side of the only template does: `tx` with the bytes, others by their numbers."""
+    """Returns the commands of each side of the only template; those of `tx` with bytes."""
     (template,) = found["templates"]
     programs = [
         found["program_list"][template[f"{side}_template"]["program_index"]]
@@ -118,7 +118,7 @@ PAGE_SIDES = (
 )
 
 
-def test_a_connection_becomes_the_turns_of_both_sides(tmp_path):
+def test_connection_becomes_the_turns_of_both_sides(tmp_path):
     found = document(ASTFCapInfo(file=written(tmp_path, page().packets), cps=2.5))
     assert sides(found) == PAGE_SIDES
     (template,) = found["templates"]
@@ -127,14 +127,14 @@ def test_a_connection_becomes_the_turns_of_both_sides(tmp_path):
     assert template["server_template"]["assoc"] == [{"port": 8080}]
 
 
-def test_what_a_capture_is_told_is_in_its_template(tmp_path):
+def test_template_has_the_arguments_of_the_capture(tmp_path):
     path = written(tmp_path, page().packets)
     rule = ASTFAssociationRule(port=81, ip_start="48.0.0.1", ip_end="48.0.0.4")
     found = document(
         ASTFCapInfo(file=path, port=80, limit=5, cont=True, tg_name="a"),
         ASTFCapInfo(file=path, assoc=rule),
     )
-    # The same conversation twice is there once.
+    # Equal conversations share their programs.
     assert len(found["program_list"]) == 2
     first, second = found["templates"]
     assert first["client_template"]["port"] == first["server_template"]["assoc"][0]["port"] == 80
@@ -159,7 +159,7 @@ def test_what_a_capture_is_told_is_in_its_template(tmp_path):
     ],
     ids=["vlan", "two vlans", "ipv6", "ipv6 with options", "one host"],
 )
-def test_what_is_below_tcp_does_not_matter(tmp_path, below):
+def test_headers_below_tcp_do_not_matter(tmp_path, below):
     talk = Talk(below).add("c", b"one").add("s", b"two")
     assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
         [("tx", b"one"), ("rx", 3)],
@@ -167,7 +167,7 @@ def test_what_is_below_tcp_does_not_matter(tmp_path, below):
     )
 
 
-def test_padding_is_no_payload_and_offloaded_packets_are_whole(tmp_path):
+def test_padding_is_ignored_and_offloaded_packets_are_complete(tmp_path):
     talk = Talk().add("c", b"one").add("s", b"two")
     padded = [Ether(bytes(packet) + bytes(6)) for packet in talk.packets]
     offloaded = [Ether() / IP(src=p[IP].src, dst=p[IP].dst, len=0) / p[TCP] for p in talk.packets]
@@ -185,7 +185,7 @@ def test_pcapng_is_read(tmp_path):
     assert sides(document(ASTFCapInfo(file=path))) == PAGE_SIDES
 
 
-def test_a_server_that_speaks_first_waits_for_the_client(tmp_path):
+def test_server_that_sends_first_waits_for_the_connection(tmp_path):
     talk = Talk().add("s", b"220").add("c", b"EHLO")
     assert sides(document(ASTFCapInfo(file=written(tmp_path, talk.packets)))) == (
         [("rx", 3), ("tx", b"EHLO")],
@@ -193,7 +193,7 @@ def test_a_server_that_speaks_first_waits_for_the_client(tmp_path):
     )
 
 
-def test_data_may_come_with_fin_and_syn_may_come_twice(tmp_path):
+def test_data_with_fin_and_repeated_syn_are_accepted(tmp_path):
     talk = Talk().add("c", b"one").add("s", b"two", flags="FA").add("c", flags="FA").add("s")
     packets = [talk.packets[0], *talk.packets]
     assert sides(document(ASTFCapInfo(file=written(tmp_path, packets))))[1] == [
@@ -202,7 +202,7 @@ def test_data_may_come_with_fin_and_syn_may_come_twice(tmp_path):
     ]
 
 
-def test_a_program_alone_is_of_the_side_that_was_asked_for(tmp_path):
+def test_program_is_of_the_given_side(tmp_path):
     path = written(tmp_path, page().packets)
     client, server = (ASTFProgram(file=path, side=side) for side in "cs")
     assert [c.name for c in client.commands] == ["tx", "rx", "tx"]
@@ -211,7 +211,7 @@ def test_a_program_alone_is_of_the_side_that_was_asked_for(tmp_path):
     assert (client.total_send_bytes, server.total_send_bytes) == (8, 700)
 
 
-def test_captures_lie_beside_the_profile(tmp_path, monkeypatch):
+def test_capture_path_is_relative_to_the_profile(tmp_path, monkeypatch):
     folder = tmp_path / "profiles"
     folder.mkdir()
     written(folder, page().packets, "page.pcap")
@@ -228,11 +228,11 @@ def test_captures_lie_beside_the_profile(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     assert sides(ASTFProfile.load(str(path)).to_json()) == PAGE_SIDES
-    # Without a profile that is being made, they lie where one is.
+    # Without a running profile, relative to the working directory.
     assert len(ASTFProgram(file="profiles/page.pcap").commands) == 3
 
 
-def test_datagrams_are_answers_or_come_after_a_while(tmp_path):
+def test_datagrams_are_answers_or_follow_a_delay(tmp_path):
     packets = datagrams(
         ("c", 0, b"q1"),
         ("c", 50, b"q2"),
@@ -245,7 +245,7 @@ def test_datagrams_are_answers_or_come_after_a_while(tmp_path):
     )
     found = document(ASTFCapInfo(file=written(tmp_path, packets)))
     client, server = sides(found)
-    # Microseconds of the capture are differences of seconds in floating point, cut.
+    # Like TRex, differences of seconds in floating point, truncated to microseconds.
     assert [c[0] for c in client] == ["tx_msg"] * 2 + ["delay"] + [
         "tx_msg",
         "rx_msg",
@@ -261,12 +261,12 @@ def test_datagrams_are_answers_or_come_after_a_while(tmp_path):
     assert all(p["stream"] is False for p in found["program_list"])
 
 
-def test_long_pauses_are_cut_and_keep_the_flow_alive_on_both_sides(tmp_path):
+def test_long_pauses_are_limited_and_set_keepalives(tmp_path):
     packets = datagrams(("c", 0, b"q1"), ("c", 2_000_000, b"q2"), ("s", 10, b"a"))
     client, server = sides(document(ASTFCapInfo(file=written(tmp_path, packets))))
     keepalive = ("keepalive", 1_400_000)
     pause = ("delay", 700_000)
-    # Twice on the client's side, as TRex has it: its own, and back from the server's.
+    # The client has it twice, as in TRex: its own, and a copy from the server's.
     assert client == [
         keepalive,
         keepalive,
@@ -278,14 +278,14 @@ def test_long_pauses_are_cut_and_keep_the_flow_alive_on_both_sides(tmp_path):
     assert server == [keepalive, ("rx_msg", 2), ("tx_msg", b"a")]
 
 
-def test_a_server_may_think_before_each_answer(tmp_path):
+def test_s_delay_precedes_each_answer(tmp_path):
     talk = Talk().add("c", b"1").add("s", b"2").add("c", b"3").add("s", b"4")
     path = written(tmp_path, talk.packets)
     client, server = sides(document(ASTFCapInfo(file=path, s_delay=ASTFCmdDelay(500))))
     assert client == [("tx", b"1"), ("rx", 1), ("tx", b"3"), ("rx", 2)]
     wait = ("delay", 500)
     assert server == [("rx", 1), wait, ("tx", b"2"), ("rx", 2), wait, ("tx", b"4")]
-    # The profile's is for captures that have none.
+    # The profile's delay applies to captures without their own.
     own = ASTFCapInfo(file=path, port=1, s_delay=ASTFCmdDelayRnd(1, 9))
     found = document(own, ASTFCapInfo(file=path, port=2), s_delay=ASTFCmdDelay(500))
     names = [[c["name"] for c in p["commands"]] for p in found["program_list"]]
@@ -293,7 +293,7 @@ def test_a_server_may_think_before_each_answer(tmp_path):
     assert names[2] == ["rx", "delay", "tx", "rx", "delay", "tx"]
 
 
-def test_a_slow_server_of_datagrams_is_waited_for(tmp_path):
+def test_s_delay_of_datagrams_sets_keepalives(tmp_path):
     packets = datagrams(("c", 0, b"q"), ("s", 10, b"a1"), ("s", 10, b"a2"))
     path = written(tmp_path, packets)
     for s_delay, expected in (
@@ -313,22 +313,22 @@ def test_a_slow_server_of_datagrams_is_waited_for(tmp_path):
         ]
 
 
-def test_datagrams_are_cut_to_an_mtu(tmp_path):
+def test_udp_mtu_truncates_datagrams(tmp_path):
     path = written(tmp_path, datagrams(("c", 0, b"x" * 100), ("s", 10, b"y" * 58)))
     own = ASTFCapInfo(file=path, udp_mtu=142)
     by_profile = document(ASTFCapInfo(file=path), udp_mtu=100)
     assert sides(document(own))[0] == [("tx_msg", b"x" * 100), ("rx_msg", 1)]
     assert sides(by_profile)[0] == [("tx_msg", b"x" * 58), ("rx_msg", 1)]
     assert sides(by_profile)[1] == [("rx_msg", 1), ("tx_msg", b"y" * 58)]
-    # One is not cut for what another was told.
+    # The MTU of one capture does not affect another.
     found = document(ASTFCapInfo(file=path, udp_mtu=52), ASTFCapInfo(file=path, port=54))
     assert [len(base64.b64decode(b)) for b in found["buf_list"]] == [10, 10, 100, 58]
     with pytest.raises(ASTFError, match="udp_mtu is 42, which leaves no payload"):
         document(ASTFCapInfo(file=path, udp_mtu=42))
 
 
-def test_flows_are_shared_out_by_percents_of_the_payload(tmp_path):
-    # TRex takes the sizes for the percents, whatever they are said to be.
+def test_l7_percent_divides_flows_by_payload(tmp_path):
+    # TRex uses the sizes as percents, whatever the given percents are.
     small = written(tmp_path, Talk().add("c", b"x" * 100).packets, "small.pcap")
     large = written(tmp_path, Talk().add("s", b"x" * 300).packets, "large.pcap")
     found = document(
@@ -353,14 +353,14 @@ def test_flows_are_shared_out_by_percents_of_the_payload(tmp_path):
             )
 
 
-def test_captures_without_payload_have_no_share_of_it(tmp_path):
+def test_l7_percent_requires_payload(tmp_path):
     path = written(tmp_path, datagrams(("c", 0, b""), ("s", 5, b"")))
     assert sides(document(ASTFCapInfo(file=path)))[0] == [("tx_msg", b""), ("rx_msg", 1)]
     with pytest.raises(ASTFError, match="has no payload to have l7_percent of: give it cps"):
         document(ASTFCapInfo(file=path, l7_percent=100))
 
 
-def test_a_port_is_one_captures_and_one_templates(tmp_path):
+def test_port_of_a_capture_and_of_a_template_conflict(tmp_path):
     path = written(tmp_path, page().packets)
     with pytest.raises(ASTFError, match="templates 0 and 1 both have a server at TCP port 8080"):
         document(ASTFCapInfo(file=path), ASTFCapInfo(file=path))
@@ -369,7 +369,7 @@ def test_a_port_is_one_captures_and_one_templates(tmp_path):
 
 
 def broken(name):
-    """Captures that are no complete conversation, and what is said of each."""
+    """Captures that are not a complete conversation, with the error of each."""
     whole = page().packets
     other = Ether() / IP(src=CLIENT, dst="10.0.0.3") / UDP(sport=5000, dport=53)
     elsewhere = whole[3].copy()
@@ -396,7 +396,7 @@ def broken(name):
         "short": ([*whole[:3], short], "packet 4: too short for its headers"),
         "tcp": ([*whole[:3], no_tcp_header], "packet 4: its TCP header has 16 bytes, not 20"),
         "ip": ([*whole[:3], no_ip_header], "packet 4: its IPv4 header has 16 bytes, not 20"),
-        "silent": (whole[:3], "has no data: neither side says anything"),
+        "silent": (whole[:3], "has no data: neither side sends anything"),
         "link": ([IP() / UDP()], "packet 1: its link type is 228, not 1"),
     }[name]
 
@@ -408,7 +408,7 @@ def broken(name):
         "arp", "icmp", "fragment", "short", "tcp", "ip", "silent", "link",
     ],
 )  # fmt: skip
-def test_what_is_no_conversation_is_refused_with_its_packet(tmp_path, name):
+def test_invalid_conversations_report_the_packet(tmp_path, name):
     packets, reason = broken(name)
     path = written(tmp_path, packets)
     with pytest.raises(ASTFError, match=reason) as error:
@@ -416,10 +416,10 @@ def test_what_is_no_conversation_is_refused_with_its_packet(tmp_path, name):
     assert path in str(error.value)
 
 
-def test_files_that_are_no_captures_are_refused(tmp_path):
+def test_files_that_are_not_captures_are_rejected(tmp_path):
     text = tmp_path / "a.pcap"
     text.write_text("no capture")
-    with pytest.raises(ASTFError, match=r"a\.pcap' is no capture"):
+    with pytest.raises(ASTFError, match=r"a\.pcap' is not a capture"):
         ASTFProgram(file=str(text))
-    with pytest.raises(ASTFError, match=r"there is no file '.*b\.pcap'"):
+    with pytest.raises(ASTFError, match=r"no such file: '.*b\.pcap'"):
         ASTFProgram(file=str(tmp_path / "b.pcap"))

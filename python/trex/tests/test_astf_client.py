@@ -1,4 +1,4 @@
-"""The stateful client, running profiles on a veth pair between two namespaces."""
+"""The stateful client with profiles on a veth pair between two namespaces."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from trex.client.packet_socket import PacketSocket
 from trex.services.arp import ServiceARP
 from trex.services.context import run_services
 
-# What `global` has in TRex.
+# Counters that TRex has in `global`.
 GLOBAL = (
     *("active_flows", "active_sockets", "bw_per_core", "cpu_util", "cpu_util_raw", "open_flows"),
     *("platform_factor", "rx_bps", "rx_core_pps", "rx_cpu_util", "rx_drop_bps", "rx_pps"),
@@ -60,7 +60,7 @@ POOL = ASTFIPGen(
 
 @pytest.fixture
 def client(lab):
-    """A client that has both ports."""
+    """A client with both ports acquired."""
     found = ASTFClient()
     found.connect()
     found.reset()
@@ -69,7 +69,7 @@ def client(lab):
 
 
 def template(port: int = 80, is_tcp: bool = True, delay_us: int = 0, **arguments) -> ASTFTemplate:
-    """A question and an answer, which takes a while."""
+    """A template with a request and a delayed response."""
     asks, answers = ASTFProgram(stream=is_tcp), ASTFProgram(stream=is_tcp)
     group, answer = arguments.pop("tg_name", None), arguments.pop("answer", ANSWER)
     if is_tcp:
@@ -94,11 +94,11 @@ def template(port: int = 80, is_tcp: bool = True, delay_us: int = 0, **arguments
 
 
 def profile(*templates: ASTFTemplate) -> ASTFProfile:
-    """A profile of templates."""
+    """Returns a profile of templates."""
     return ASTFProfile(POOL, templates=list(templates))
 
 
-def test_both_sides_are_counted_under_trex_names(client):
+def test_counters_of_both_sides_have_trex_names(client):
     client.load_profile(profile(template(limit=40, cps=200), template(53, False, limit=7, cps=50)))
     assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
     client.start()
@@ -126,7 +126,7 @@ def test_both_sides_are_counted_under_trex_names(client):
     )
 
 
-def test_rates_and_states_are_told_meanwhile_and_the_load_is_changed(client):
+def test_rates_and_states_are_visible_and_the_load_can_change(client):
     client.load_profile(profile(template(cps=50, delay_us=10_000)))
     client.start(mult=2)
     assert client.get_profiles_state() == {"_": "STATE_TX"} and client.get_active_ports() == [0, 1]
@@ -142,7 +142,7 @@ def test_rates_and_states_are_told_meanwhile_and_the_load_is_changed(client):
         return made / (time.monotonic() - since)
 
     client.update(20)
-    # 1000 a second; what is asked of a busy machine is more than the 100 before.
+    # 1000 per second; a busy machine must only exceed the previous 100.
     assert made_in(0.5) > 300
     client.update(0.2)
     assert made_in(0.5) < 100
@@ -161,7 +161,7 @@ def test_rates_and_states_are_told_meanwhile_and_the_load_is_changed(client):
         client.update(1)
 
 
-def test_what_is_open_in_the_end_is_waited_for_or_dropped(client):
+def test_open_flows_finish_or_are_dropped_at_the_end(client):
     client.load_profile(profile(template(cps=100, delay_us=700_000)))
     client.start(duration=0.3)
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -170,27 +170,27 @@ def test_what_is_open_in_the_end_is_waited_for_or_dropped(client):
     client.start(duration=0.5, mult=3, nc=True)
     client.wait_on_traffic(timeout=LIMIT_S)
     dropped = client.get_traffic_stats()["client"]
-    # Of this run alone.
+    # Only of this run.
     assert dropped["tcps_testdrops"] == dropped["tcps_closed"] == dropped["tcps_connattempt"]
-    # 150, or a few more or less where the machine is busy.
+    # 150, give or take on a busy machine.
     assert 100 < dropped["tcps_connattempt"] < 250
     assert dropped["m_active_flows"] == 0
 
 
-def test_the_end_of_flows_is_bounded(client):
+def test_t_duration_limits_the_end_of_flows(client):
     client.load_profile(profile(template(cps=100, delay_us=60_000_000)))
     began = time.monotonic()
     client.start(duration=0.3, t_duration=0.3)
     client.wait_on_traffic(timeout=LIMIT_S)
     assert client.get_traffic_stats()["client"]["tcps_testdrops"] > 10
-    # Without a duration it is how long all of it takes.
+    # Without a duration it is the length of the whole run.
     client.start(t_duration=0.5)
     client.wait_on_traffic(timeout=LIMIT_S)
     assert 20 < client.get_traffic_stats()["client"]["tcps_testdrops"] < 150
     assert time.monotonic() - began < 30
 
 
-def test_flows_that_are_cut_off_are_warned_of_by_what_start_takes(client):
+def test_warning_about_dropped_flows_names_t_duration(client):
     client.load_profile(profile(template(cps=100, delay_us=60_000_000)))
 
     def warned(**how) -> str:
@@ -202,13 +202,13 @@ def test_flows_that_are_cut_off_are_warned_of_by_what_start_takes(client):
     said = warned(duration=0.3, t_duration=0.3)
     assert "0.3 s after the last one could be made: t_duration of start() says" in said
     assert "--" not in said
-    # Whoever says so means it.
+    # These options request the drop, so that there is no warning.
     for how in ({"duration": 0.3, "nc": True}, {"t_duration": 0.3}):
         assert "unfinished" not in warned(**how)
         assert client.get_traffic_stats()["client"]["tcps_testdrops"] > 10
 
 
-def test_counters_are_cleared(client):
+def test_clear_stats(client):
     client.load_profile(profile(template(limit=20, cps=200)))
     client.start()
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -217,7 +217,7 @@ def test_counters_are_cleared(client):
     assert "tcps_connects" not in stats["traffic"]["client"]
     assert stats["total"]["opackets"] == 0
     assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
-    # What a profile counts begins anew with it, in the sum of all as well.
+    # A restarted profile resets its counters, also in the sum.
     client.start()
     client.wait_on_traffic(timeout=LIMIT_S)
     assert client.get_traffic_stats(is_sum=True)["server"]["tcps_connects"] == 20
@@ -225,7 +225,7 @@ def test_counters_are_cleared(client):
     assert "tcps_connects" not in client.get_traffic_stats(is_sum=True)["server"]
 
 
-def test_the_duration_is_that_of_the_engine_while_it_goes_on(client):
+def test_duration_follows_the_engine_clock(client):
     client.load_profile(profile(template(cps=100)))
     before = time.monotonic()
     client.start()
@@ -234,13 +234,13 @@ def test_the_duration_is_that_of_the_engine_while_it_goes_on(client):
         told = run._run.progress()["elapsed_s"]
         found = client.get_traffic_stats()["client"]["m_traffic_duration"]
         assert told <= found <= time.monotonic() - before
-        # The engine's next time.
+        # The next progress of the engine.
         until(lambda then=told: run._run.progress()["elapsed_s"] > then)
     client.stop()
     assert found < client.get_traffic_stats()["client"]["m_traffic_duration"]
 
 
-def test_tunables_are_a_dictionary_or_a_list(client, profiles):
+def test_tunables_can_be_a_dictionary_or_a_list(client, profiles):
     file = str(profiles / "stateful_pages.py")
     expected = r"'tunables' cannot be '--size 3'; it can be a dictionary .*, or a list of the words"
     with pytest.raises(TRexError, match=expected):
@@ -252,7 +252,7 @@ def test_tunables_are_a_dictionary_or_a_list(client, profiles):
         client.load_profile(file, tunables=tunables)
 
 
-def test_template_groups_are_counted_by_themselves(client):
+def test_template_groups_have_their_own_counters(client):
     client.load_profile(
         profile(
             template(80, limit=10, cps=100, tg_name="pages"),
@@ -280,7 +280,7 @@ def test_template_groups_are_counted_by_themselves(client):
             client.get_traffic_tg_stats(names)
 
 
-def test_an_add_on_measures_how_long_datagrams_take(client):
+def test_latency_add_on_measures_datagrams(client):
     asks, answers = (ASTFProgram(stream=False, addon="latency") for _ in range(2))
     asks.set_var("times", 3)
     asks.set_label("again:")
@@ -300,11 +300,11 @@ def test_an_add_on_measures_how_long_datagrams_take(client):
     client.load_profile(profile(measured, plain))
     client.start()
     names = ("min_time", "max_time", "total_time")
-    # It is told meanwhile, too.
+    # The measurement is visible during the run.
     until(lambda: "total_pkts" in client.get_traffic_tg_stats("latency")["latency"]["server"])
     client.wait_on_traffic(timeout=LIMIT_S)
     stats = client.get_traffic_tg_stats(["latency", "plain"])
-    # The server looks at no more than it waits for; the client is asked for by nobody.
+    # The server expects no other datagrams, and nothing expects the client's.
     for side, count, pause in (("client", 10, 5_000), ("server", 30, 0)):
         section = stats["latency"][side]
         assert (section["measure_cnt"], section["total_pkts"]) == (1, count)
@@ -345,7 +345,7 @@ def test_files_documents_and_tunables(client, profiles, tmp_path):
         ([7, 8], False, b"\x88\xa8\x00\x07\x81\x00\x00\x08\x08\x00"),
     ],
 )
-def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
+def test_traffic_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
     client.load_profile(profile(template(limit=5, cps=100)))
     client.set_vlan([0, 1], vlan)
     client.set_service_mode()
@@ -354,9 +354,9 @@ def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
     client.wait_on_traffic(timeout=LIMIT_S)
     packets: list = []
     client.stop_capture(capture["id"], packets)
-    # What hosts tell each other of where they are is beside what profiles send.
+    # Skips neighbour discovery, which is not part of the profile.
     packets = [it for it in packets if it["binary"][len(below_ip) + 10 :][:2] != b"\x08\x06"]
-    # What leaves port 0 is what arrives at port 1.
+    # Port 1 receives exactly what port 0 sends.
     seen = {
         (port, origin): sorted(it["binary"] for it in packets if (it["port"], it["origin"]) == key)
         for key in ((0, "TX"), (0, "RX"), (1, "RX"))
@@ -368,7 +368,7 @@ def test_over_ipv6_and_in_a_vlan(client, vlan, is_ipv6, below_ip):
 
 
 def captured(client, run) -> list[bytes]:
-    """What arrived at both ports meanwhile."""
+    """Returns the frames that both ports receive during `run`."""
     client.set_service_mode()
     capture = client.start_capture(rx_ports=[0, 1])
     run()
@@ -379,8 +379,9 @@ def captured(client, run) -> list[bytes]:
 
 
 def tunnels_of(frames: list[bytes], at: int) -> set[tuple[str, str, int]]:
-    """The ends and the identifiers of tunnels over IPv4, of packets from and to a client, whose
-    address's last byte is this."""
+    """Returns endpoints and TEIDs of tunnels over IPv4 whose inner packets have a client with this
+    last byte.
+    """
     found = set()
     for frame in frames:
         outer = IP(frame[14:])
@@ -409,7 +410,7 @@ def test_clients_are_in_tunnels(client, is_ipv6):
     assert client.get_traffic_stats()["server"]["tcps_accepts"] == 18
     there, back = ("1.1.1.11", "12.2.2.2"), ("12.2.2.2", "1.1.1.11")
     assert tunnels_of(frames, 5) == {(*there, 6), (*back, 6)}
-    # Behind Ethernet, IPv4, UDP and GTP-U.
+    # The offset behind Ethernet, IPv4, UDP and GTP-U.
     assert {frame[50] >> 4 for frame in frames} == {6 if is_ipv6 else 4}
     stats = client.get_dynamic_traffic_stats()
     sent = stats["client"]["m_tunnel_encapsulated"]
@@ -427,15 +428,15 @@ def test_clients_are_in_tunnels(client, is_ipv6):
     assert client.get_dynamic_traffic_stats(skip_zero=False) == {"client": {}, "server": {}}
 
 
-def test_records_of_clients_are_told_while_they_work(client):
+def test_client_records_apply_during_the_run(client):
     client.activate_tunnel(1, True, loopback=True)
     client.load_profile(profile(template(cps=200)))
 
     def told() -> None:
         client.start()
-        with pytest.raises(TRexError, match="is running: stop"):
+        with pytest.raises(TRexError, match="is running; stop"):
             client.activate_tunnel(1, False)
-        # Nobody has one yet.
+        # No client has a tunnel yet.
         drops = "m_err_tunnel_no_context"
         until(lambda: client.get_dynamic_traffic_stats()["client"].get(drops, 0))
         assert client.get_traffic_stats()["client"].get("tcps_connects", 0) == 0
@@ -444,7 +445,7 @@ def test_records_of_clients_are_told_while_they_work(client):
         ends = ("11.11.0.1", "1.1.1.11", 5000)
         records = {first + place: Tunnel(*ends, 7 + place, 4) for place in range(9)}
         client.update_tunnel_client_record(records, 1)
-        # It is each client's turn.
+        # All clients have opened flows by then.
         until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 30)
         ends = "--src_ip 11.11.0.2 --dst_ip 1.1.1.11 --sport 0"
         client.update_clients_tunnel(f"--c_start 16.0.0.5 --c_end 16.0.0.5 --teid 99 {ends}")
@@ -459,7 +460,7 @@ def test_records_of_clients_are_told_while_they_work(client):
     assert "frames were not sent, for neither sender nor receiver has a tunnel" in warned
 
 
-def test_clients_are_off_before_the_first_flow_is_made(client, monkeypatch):
+def test_inactive_clients_open_no_first_flow(client, monkeypatch):
     topology = TunnelsTopo()
     ends = (5000, 4, 1, "1.1.1.11", "12.2.2.2")
     topology.add_tunnel_ctx("16.0.0.0", "16.0.0.255", 1, 1, *ends, False)
@@ -468,7 +469,7 @@ def test_clients_are_off_before_the_first_flow_is_made(client, monkeypatch):
     client.load_profile(profile(template(cps=500)))
 
     class Late:
-        """The engine; who starts a run there comes to nothing else for a while."""
+        """The engine, with a delay after the start of a run."""
 
         @staticmethod
         def trex_emulate(*arguments):
@@ -485,7 +486,7 @@ def test_clients_are_off_before_the_first_flow_is_made(client, monkeypatch):
     client.stop()
 
 
-def test_topologies_of_tunnels_come_from_files(client, tmp_path):
+def test_tunnel_topologies_load_from_files(client, tmp_path):
     fields = {
         **{"src_start": "16.0.0.0", "src_end": "16.0.0.9", "initial_teid": 0, "teid_jump": 1},
         **{"sport": 0, "version": 6, "tunnel_type": 1, "src_ip": "fd00::1", "dst_ip": "fd00::2"},
@@ -505,7 +506,7 @@ def test_topologies_of_tunnels_come_from_files(client, tmp_path):
         assert client.tunnels_topo.get_data() == document
         client.tunnels_topo_clear()
     client.tunnels_topo_load(str(written))
-    # Its clients are off until they are switched on.
+    # The clients are off until they are switched on.
     client.load_profile(profile(template(cps=100)))
     client.start(duration=0.3, nc=True)
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -526,7 +527,7 @@ def test_topologies_of_tunnels_come_from_files(client, tmp_path):
         client.tunnels_topo_load(twice)
 
 
-def test_profiles_have_identifiers(client):
+def test_profiles_have_ids(client):
     client.load_profile(profile(template(limit=3, cps=100)), pid_input="first")
     client.load_profile(profile(template(81, limit=4, cps=100)), pid_input="second")
     assert client.get_profiles() == ["_", "first", "second"]
@@ -545,7 +546,7 @@ def test_profiles_have_identifiers(client):
     assert client.sync() == {"_": client.STATE_IDLE}
 
 
-def test_profiles_run_beside_each_other(client):
+def test_profiles_run_concurrently(client):
     pages, names = template(cps=100, delay_us=5_000), template(53, is_tcp=False, cps=50)
     client.load_profile(profile(pages), pid_input="pages")
     client.load_profile(profile(names), pid_input="names")
@@ -566,8 +567,12 @@ def test_profiles_run_beside_each_other(client):
     client.update(1, pid_input="names")
     client.stop(pid_input="names")
     assert client.get_profiles_state()["pages"] == "STATE_TX"
-    # Neither takes segments of the other's peer for its own; the stop resets what is open.
-    resets = [told(pid, "tcps_rst_sent", side) for pid in ("pages", "names") for side in ("client", "server")]
+    # Neither profile resets connections of the other. The stop resets open ones.
+    resets = [
+        told(pid, "tcps_rst_sent", side)
+        for pid in ("pages", "names")
+        for side in ("client", "server")
+    ]
     assert resets == [0, 0, 0, 0]
     client.stop(pid_input="pages")
     for pid in ("pages", "names"):
@@ -581,7 +586,7 @@ def test_profiles_run_beside_each_other(client):
     assert said.count("Moved to state: Loaded") == 1
 
 
-def test_profiles_with_long_answers_run_beside_each_other(client):
+def test_profiles_with_long_responses_run_concurrently(client):
     long = 32_000
     client.load_profile(profile(template(cps=20, answer=bytes(long))), pid_input="first")
     client.load_profile(profile(template(81, cps=20, answer=bytes(long))), pid_input="second")
@@ -599,23 +604,23 @@ def test_profiles_with_long_answers_run_beside_each_other(client):
         assert "tcps_rexmttimeo" not in clients and "tcps_rexmttimeo_syn" not in clients, clients
 
 
-def test_nothing_is_begun_at_the_stop(client):
-    # A flow is due every 10 ms, which is what the clients wait for when they are stopped.
+def test_stop_opens_no_flows(client):
+    # A flow is due every 10 ms. The clients wait for it when they are stopped.
     client.load_profile(profile(template(cps=100)))
     unfinished = []
     for _ in range(10):
         client.start()
         until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 2)
-        # They tell when they wake, as a flow begins: between that and the next one.
+        # Stops between the start of a flow and the next one.
         time.sleep(0.004)
         client.stop()
         clients = client.get_traffic_stats()["client"]
         unfinished.append(clients["tcps_connattempt"] - clients["tcps_connects"])
-    # On a busy machine a stop may come just when a flow begins.
+    # On a busy machine, a stop can coincide with a start.
     assert unfinished.count(0) >= 9, unfinished
 
 
-def test_a_load_that_is_not_reached_is_told(client):
+def test_warning_about_a_missed_load(client):
     client.load_profile(profile(template(cps=1_000)))
     client.start(mult=10_000, duration=0.5, nc=True)
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -628,7 +633,7 @@ def test_a_load_that_is_not_reached_is_told(client):
     assert any("that its load asked for were not made" in it for it in warned), warned
 
 
-def test_nothing_is_as_fast_as_it_was_when_all_has_ended(client):
+def test_rates_are_zero_after_the_end(client):
     client.load_profile(profile(template(cps=100, answer=bytes(10_000))))
     client.start(duration=0.5)
     rates = ("tx_bps", "tx_pps", "rx_bps", "rx_pps")
@@ -640,13 +645,13 @@ def test_nothing_is_as_fast_as_it_was_when_all_has_ended(client):
 
 
 @pytest.mark.parametrize("duration", [0, -1, -0.5])
-def test_no_duration_is_no_limit(client, duration):
+def test_run_without_duration_is_endless(client, duration):
     client.load_profile(profile(template(cps=100)))
     client.start(duration=duration)
     until(lambda: client.get_traffic_stats()["client"].get("tcps_closed", 0) > 10)
     assert client.get_profiles_state() == {"_": "STATE_TX"}
     client.stop()
-    # All ends after that time then.
+    # Then t_duration ends the run.
     client.start(duration=duration, t_duration=0.2)
     client.wait_on_traffic(timeout=LIMIT_S)
     assert client.get_traffic_stats()["client"]["tcps_connects"] > 10
@@ -671,14 +676,14 @@ def test_no_duration_is_no_limit(client, duration):
         ({"mult": float("nan")}, "argument 'mult' cannot be nan; it can be more than 0"),
     ],
 )
-def test_what_means_nothing_is_refused_by_its_name(client, wrong, message):
+def test_invalid_arguments_are_rejected_by_name(client, wrong, message):
     client.load_profile(profile(template(cps=100)))
     with pytest.raises(TRexError, match=message):
         client.start(**wrong)
     assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
 
 
-def test_a_load_that_cannot_be_had_is_named_as_it_was_given(client):
+def test_invalid_mult_is_reported_as_given(client):
     client.load_profile(profile(template(cps=100)))
     client.start(mult=3)
     with pytest.raises(TRexError, match=r"argument 'mult' cannot be 1e\+30; it can be more than 0"):
@@ -694,14 +699,14 @@ def test_a_load_that_cannot_be_had_is_named_as_it_was_given(client):
         client.is_traffic_stats_error({})
 
 
-def test_a_profile_that_ends_the_process_is_refused(client, tmp_path):
+def test_profile_that_exits_the_process_is_rejected(client, tmp_path):
     file = tmp_path / "ends.py"
     file.write_text("import sys\n\nsys.exit(4)\n")
-    with pytest.raises(TRexError, match="ends.py, line 3: it ends the process"):
+    with pytest.raises(TRexError, match="ends.py, line 3: it exits the process"):
         client.load_profile(str(file))
 
 
-def test_the_whole_is_told_as_trex_does(client):
+def test_global_counters_match_trex(client):
     assert set(GLOBAL) <= set(client.get_stats()["global"])
     client.load_profile(profile(template(cps=60), template(53, False, cps=40)), pid_input="both")
     client.load_profile(profile(template(81, cps=10)), pid_input="one")
@@ -719,7 +724,7 @@ def test_the_whole_is_told_as_trex_does(client):
     assert not any(told[name] for name in ("tx_cps", "tx_expected_cps", "active_sockets"))
 
 
-def test_notes_on_a_profile_are_told(client):
+def test_notes_of_a_profile_become_warnings(client):
     tunables = ASTFGlobalInfo()
     tunables.tcp.delay_ack_msec = 4_000
     asked = ASTFProfile(POOL, default_c_glob_info=tunables, templates=template(limit=1, cps=100))
@@ -729,7 +734,7 @@ def test_notes_on_a_profile_are_told(client):
     assert any("500 ms" in event.msg for event in client.get_warnings())
 
 
-def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
+def test_e_duration_stops_unanswered_clients(lab, tmp_path, monkeypatch):
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(
         f'- interfaces: ["{lab.a}", "dummy"]\n  port_info: [{{dest_mac: "02:00:00:00:00:09"}}]\n'
@@ -738,7 +743,8 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
     monkeypatch.setenv("WIRESTORM_TREX_CFG", str(file))
     with ASTFClient() as client:
         client.load_profile(profile(template(cps=20)))
-        # Until SYNs have been sent again; there is nothing to wait for then, with `nc` or without.
+        # The run lasts until SYNs have been retransmitted. Then nothing is left, with `nc` or
+        # without.
         client.start(e_duration=1.5)
         client.wait_on_traffic(timeout=LIMIT_S)
         stats = client.get_stats()
@@ -753,14 +759,14 @@ def test_clients_alone_and_nobody_who_answers(lab, tmp_path, monkeypatch):
         with pytest.raises(TRexError, match="a pair of ports"):
             client.start(latency_pps=10)
         assert client.get_profiles_state() == {"_": "STATE_ASTF_LOADED"}
-        # Datagrams need no answer.
+        # UDP flows count as established without an answer.
         client.load_profile(profile(template(53, is_tcp=False, cps=50)))
         client.start(e_duration=0.3, duration=1, nc=True)
         client.wait_on_traffic(timeout=LIMIT_S)
         assert client.get_traffic_stats()["client"]["udps_connects"] >= 40
 
 
-def test_connections_that_nobody_answers_are_warned_of(lab, tmp_path, monkeypatch):
+def test_warning_about_unanswered_connections(lab, tmp_path, monkeypatch):
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(
         f'- interfaces: ["{lab.a}", "dummy"]\n  port_info: [{{dest_mac: "02:00:00:00:00:09"}}]\n'
@@ -782,7 +788,7 @@ def test_connections_that_nobody_answers_are_warned_of(lab, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(("mask", "is_there"), [(4, True), (2, False), (3, False)])
-def test_ports_of_clients_are_chosen_by_their_numbers(lab, tmp_path, monkeypatch, mask, is_there):
+def test_client_mask_selects_ports(lab, tmp_path, monkeypatch, mask, is_there):
     file = tmp_path / "trex_cfg.yaml"
     file.write_text(f'- interfaces: ["dummy", "dummy", "{lab.a}", "{lab.b}"]\n')
     monkeypatch.delenv("WIRESTORM_TREX_PORTS")
@@ -794,7 +800,7 @@ def test_ports_of_clients_are_chosen_by_their_numbers(lab, tmp_path, monkeypatch
         assert ("tcps_connects" in client.get_traffic_stats()["client"]) == is_there
 
 
-def test_others_on_the_same_ports_are_left_alone(client):
+def test_ignored_hosts_get_no_resets(client):
     ips, macs = ["16.0.0.77", "17.0.0.1"], ["24:8a:07:a2:f3:80"]
     client.set_ignored_macs_ips(mac_list=macs, ip_list=ips)
     assert client.get_ignored_macs_ips() == {"ips": ips, "macs": macs}
@@ -814,7 +820,7 @@ def test_others_on_the_same_ports_are_left_alone(client):
         until(lambda: client.get_traffic_stats()["server"]["tcps_accepts"] > before + 3)
         with pytest.raises(TRexError, match="profile _ is running"):
             client.set_ignored_macs_ips()
-        # At the stop, open connections are reset as well.
+        # The stop also resets open connections.
         sent = client.get_traffic_stats()["server"].get("tcps_rst_sent", 0)
         client.stop()
         return sent
@@ -825,7 +831,7 @@ def test_others_on_the_same_ports_are_left_alone(client):
     assert resets() == 1
 
 
-def test_a_topology_says_where_frames_of_clients_go(hosts):
+def test_topology_sets_the_next_hop_of_clients(hosts):
     own, gateway, other = "02:11:00:00:00:01", "02:22:00:00:00:07", "02:33:00:00:00:03"
     with ASTFClient() as client:
         first, second = client.links[0], client.links[1]
@@ -846,7 +852,7 @@ def test_a_topology_says_where_frames_of_clients_go(hosts):
             return question.get_record().dst_mac
 
         def went() -> dict[str, tuple[str, str, int]]:
-            """Of each client where its frames came from, where they went, in which VLAN."""
+            """Returns source MAC, destination MAC and VLAN of each client's frames."""
             client.set_service_mode()
             capture = client.start_capture(rx_ports=[1])
             client.load_profile(profile(template(cps=200, limit=18)))
@@ -865,7 +871,7 @@ def test_a_topology_says_where_frames_of_clients_go(hosts):
 
         usual = (first.source, second.source, 0)
         clients = [f"16.0.0.{number}" for number in range(1, 10)]
-        # Nothing goes by it before it is resolved.
+        # The topology has no effect before it is resolved.
         assert went() == dict.fromkeys(clients, usual) and asked() is None
         client.topo_resolve()
         assert asked() == own
@@ -877,7 +883,7 @@ def test_a_topology_says_where_frames_of_clients_go(hosts):
         assert went() == dict.fromkeys(clients, usual) and asked() is None
         for wrong, message in (
             (TopoGW("0", "16.0.0.1", "16.0.0.2", "1.1.1.99"), "do not answer: 1.1.1.99"),
-            (TopoGW("0", "16.0.0.1", "16.0.0.2", "::1"), "no IPv6 address to ask from"),
+            (TopoGW("0", "16.0.0.1", "16.0.0.2", "::1"), "no IPv6 address for its requests"),
             (TopoGW("2", "16.0.0.1", "16.0.0.2", other), "there is no such port"),
         ):
             with pytest.raises(TRexError, match=message):
@@ -886,14 +892,14 @@ def test_a_topology_says_where_frames_of_clients_go(hosts):
             client.topo_clear()
 
 
-def test_lines_of_the_console_do_what_their_methods_do(client, profiles, capsys, tmp_path):
+def test_console_lines_call_their_methods(client, profiles, capsys, tmp_path):
     path = profiles / "stateful_pages.py"
     assert client.start_line(f"-f {path} -m 2 -d 5m --nc -t --pages 1 --page-size 700")
     client.wait_for_profile_state("_", client.STATE_TX, timeout=LIMIT_S)
     assert client.state == client.wait_for_steady() == client.STATE_TX
     until(lambda: client.get_traffic_stats()["client"].get("tcps_rcvbyte", 0) >= 700)
     client.update_line("-m 200 --pid _")
-    # Within the limit that would be a few hundred.
+    # The limit would be a few hundred.
     until(lambda: client.get_traffic_stats()["client"].get("udps_connects", 0) > 300)
     client.latency_line("start -m 100 --src 16.0.0.1 --dst 48.0.0.1")
     until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] > 5)
@@ -933,12 +939,12 @@ def test_lines_of_the_console_do_what_their_methods_do(client, profiles, capsys,
     for line, message in (
         (lambda: client.start_line("-m 2"), "required: -f"),
         (lambda: client.start_line(f"-f {path} --clients 1"), "--clients 1: there is no such port"),
-        (lambda: client.start_line(f"-f {path} -d 10s"), "'10s' is no time"),
+        (lambda: client.start_line(f"-f {path} -d 10s"), "'10s' is not a time"),
         (lambda: client.start_line("-f 'x"), "No closing quotation"),
         (lambda: client.latency_line("start --src 1.1.1"), "'1.1.1' is no IPv4 address"),
         (lambda: client.stop_line("--pid nobody"), "there is no profile nobody"),
-        (lambda: client.black_list_line("remove --ipv4 9.9.9.9"), "9.9.9.9 is not in the list"),
-        (lambda: client.tunnels_topo_line("load -f x.yaml"), "there is no file 'x.yaml'"),
+        (lambda: client.black_list_line("remove --ipv4 9.9.9.9"), "9.9.9.9 is not listed"),
+        (lambda: client.tunnels_topo_line("load -f x.yaml"), "no such file: 'x.yaml'"),
         (lambda: client.activate_tunnel_line("--type vxlan"), "'vxlan' is no type of tunnels"),
         (lambda: client.update_clients_tunnel("--c_start 16.0.0.1"), "required: --c_end"),
     ):
@@ -946,7 +952,7 @@ def test_lines_of_the_console_do_what_their_methods_do(client, profiles, capsys,
             line()
 
 
-def test_lines_of_the_console_about_streams(client, profiles, capsys):
+def test_console_lines_for_streams(client, profiles, capsys):
     client.start_stl_line(f"-f {profiles / 'udp_sizes.py'} -p 0 -m 100pps")
     assert client.get_active_ports() == [0]
     client.update_stl_line("-p 0 -m 200pps")
@@ -956,7 +962,7 @@ def test_lines_of_the_console_about_streams(client, profiles, capsys):
     assert client.get_active_ports() == []
 
 
-def test_single_flows_are_told(client):
+def test_flow_info_of_single_flows(client):
     assert client.get_flow_info() == {} and client.get_flow_info(index=3) == {"next_index": 3}
     client.load_profile(profile(template(cps=10, limit=1, delay_us=60_000_000)))
     client.start(dump_interval=0.1)
@@ -964,7 +970,7 @@ def test_single_flows_are_told(client):
     by_side = {info["origin"]: (ends, info) for ends, (info,) in client.get_flow_info().items()}
     ends, info = by_side["client"]
     assert ends.startswith("16.0.0.1:") and ends.endswith("-48.0.0.1:80")
-    # Established, with nothing under way.
+    # Established, with no data in flight.
     assert info["state"] == 4 and info["snd_nxt"] == len(REQUEST) + 1 and info["rcv_nxt"] == 1
     assert info["options"] == "/timestamps/sack/wscale" and info["snd_wscale"] >= 0
     assert info["rcv_space"] >= 32_768 >> 1 and info["rcv_mss"] == info["snd_mss"]
@@ -982,8 +988,8 @@ def test_single_flows_are_told(client):
     client.stop()
 
 
-def test_a_limit_that_goes_on_is_how_many_there_are_at_once(client):
-    # 200 a second for 200 ms each would be 40 at once.
+def test_limit_with_cont_bounds_concurrent_flows(client):
+    # 200 per second for 200 ms each would be 40 concurrent flows.
     client.load_profile(profile(template(cps=200, limit=5, cont=True, delay_us=200_000)))
     client.start(duration=2)
     active = []
@@ -991,13 +997,13 @@ def test_a_limit_that_goes_on_is_how_many_there_are_at_once(client):
         active.append(client.get_traffic_stats()["client"]["m_active_flows"])
     client.wait_on_traffic(timeout=LIMIT_S)
     stats = client.get_traffic_stats()["client"]
-    # 25 a second, and those that remember that they are over.
+    # 25 per second, and connections in TIME-WAIT.
     assert max(active) >= 5 and 20 < stats["tcps_connects"] <= 55, stats
     assert stats["flows_skipped"] + stats["tcps_connects"] == pytest.approx(400, abs=60)
     assert client.is_traffic_stats_error(client.get_traffic_stats())[0] is False
 
 
-def test_single_clients_are_switched_off_and_on(client):
+def test_clients_switch_off_and_on(client):
     client.load_profile(profile(template(cps=300), template(53, False, cps=300)))
     assert client.set_client_enable(["16.0.0.1"], False)
     assert "there are no clients to switch" in str([it.msg for it in client.get_warnings()])
@@ -1010,10 +1016,10 @@ def test_single_clients_are_switched_off_and_on(client):
         return [told[str(number)].get("state", "none") for number in numbers]
 
     assert states(first, first + 8, first + 9) == ["Active", "Active", "none"]
-    # All but two.
+    # All but two clients.
     assert client.set_client_enable_range(first, first + 6, False)
     assert states(first, first + 6, first + 7) == ["Inactive", "Inactive", "Active"]
-    # Workers look every 20 ms, and what is on its way is over soon.
+    # Workers check every 20 ms, and open flows end soon.
     until(lambda: sources_in(client, 0.2) == {"16.0.0.8", "16.0.0.9"})
     assert client.set_client_enable([first + 7, "16.0.0.9"], False)
     until(lambda: client.get_traffic_stats()["client"].get("flows_skipped", 0) > 10)
@@ -1027,7 +1033,7 @@ def test_single_clients_are_switched_off_and_on(client):
     assert states(first) == ["none"]
 
 
-def test_clients_over_ipv6_are_told_by_the_last_32_bits(client):
+def test_last_32_bits_identify_clients_over_ipv6(client):
     client.load_profile(profile(template(cps=300)))
     client.start(ipv6=True)
     until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
@@ -1039,7 +1045,7 @@ def test_clients_over_ipv6_are_told_by_the_last_32_bits(client):
 
 
 def sources_in(client: ASTFClient, seconds: float) -> set[str]:
-    """Who makes connections for so long."""
+    """Returns the clients that open connections within `seconds`."""
     capture = client.start_capture(tx_ports=0)
     time.sleep(seconds)
     packets: list = []
@@ -1048,14 +1054,14 @@ def sources_in(client: ASTFClient, seconds: float) -> set[str]:
     return {it[IP].src for it in asked if TCP in it and it[TCP].flags == "S"}
 
 
-def test_latency_traffic_goes_with_a_profile_or_alone(client):
+def test_latency_traffic_runs_with_a_profile_or_alone(client):
     client.load_profile(profile(template(cps=200)))
     client.start(duration=1.5, latency_pps=200)
     until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 50)
-    with pytest.raises(TRexError, match="latency traffic is sent already"):
+    with pytest.raises(TRexError, match="latency traffic is running"):
         client.start_latency()
     client.load_profile(profile(template(81, cps=1)), pid_input="beside")
-    with pytest.raises(TRexError, match="latency traffic is sent already"):
+    with pytest.raises(TRexError, match="latency traffic is running"):
         client.start(pid_input="beside", latency_pps=1)
     assert client.get_profiles_state()["beside"] == "STATE_ASTF_LOADED"
     client.wait_on_traffic(timeout=LIMIT_S, profile_id="_")
@@ -1076,7 +1082,7 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
     client.set_vlan([0, 1], 9)
     client.start_latency(mult=20)
     until(lambda: client.get_latency_stats()[0]["stats"]["m_pkt_ok"] >= 1)
-    # A packet that comes again is none that was due.
+    # A duplicate packet does not count as received.
     client.set_service_mode()
     capture = client.start_capture(rx_ports=1)
     until(lambda: client.get_capture_status()[capture["id"]]["count"] > 0)
@@ -1099,7 +1105,7 @@ def test_latency_traffic_goes_with_a_profile_or_alone(client):
 
 
 @pytest.mark.parametrize("sender", [0, 1])
-def test_latency_traffic_of_one_port_is_measured_at_the_other(client, sender):
+def test_other_port_measures_latency_traffic(client, sender):
     client.start_latency(mult=100, ports_mask=1 << sender)
     until(lambda: client.get_latency_stats()[1 - sender]["stats"]["m_pkt_ok"] > 5)
     client.stop_latency()
@@ -1109,7 +1115,7 @@ def test_latency_traffic_of_one_port_is_measured_at_the_other(client, sender):
     assert stats[0]["m_pkt_ok"] == stats[1]["m_tx_pkt_ok"] == 0
 
 
-def test_latency_traffic_that_an_interface_ends_is_told_of(client):
+def test_warning_about_failed_latency_traffic(client):
     client.start_latency(mult=50)
     until(lambda: client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3)
     namespace, _, interface = client.links[1].interface.removeprefix("netns/").partition(":")
@@ -1119,7 +1125,7 @@ def test_latency_traffic_that_an_interface_ends_is_told_of(client):
     assert client.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 3
 
 
-def test_an_interface_that_was_down_is_told_of(client):
+def test_warning_about_a_link_outage(client):
     client.load_profile(profile(template(cps=200)))
     client.start()
     until(lambda: client.get_traffic_stats()["client"].get("tcps_connects", 0) > 5)
@@ -1137,7 +1143,7 @@ def test_an_interface_that_was_down_is_told_of(client):
     assert sum("frames were not sent" in it for it in said) == 1
 
 
-def test_what_goes_wrong_is_said(client):
+def test_errors_and_warnings_of_runs(client):
     document = profile(template()).to_json()
     document["templates"][0]["client_template"]["port"] = 70_000
     client.load_profile(document)
@@ -1175,7 +1181,7 @@ def test_what_goes_wrong_is_said(client):
         client.start()
 
 
-def test_streams_and_profiles_take_turns(client):
+def test_streams_and_profiles_exclude_each_other(client):
     assert client.get_mode() == "ASTF" and client.get_server_version()["mode"] == "ASTF"
     client.load_profile(profile(template(cps=100)))
     client.add_streams(burst(200), ports=0)
@@ -1191,7 +1197,7 @@ def test_streams_and_profiles_take_turns(client):
     with pytest.raises(TRexError, match="streams are sent there, and counted"):
         client.start_capture(rx_ports=0)
     client.stop_stl(ports=1)
-    # What is started after a capture is seen, in no service mode too.
+    # A capture sees traffic that starts later, also without service mode.
     capture = client.start_capture(rx_ports=0)
     client.start_stl(ports=1)
     until(lambda: client.get_capture_status()[capture["id"]]["matched"] > 10)
@@ -1218,14 +1224,14 @@ def test_streams_and_profiles_take_turns(client):
         ),
     ],
 )
-def test_the_examples_of_trex_run_as_they_are(lab, example, said):
+def test_trex_examples_run_unmodified(lab, example, said):
     if "TREX_CORE" not in os.environ:
         pytest.skip("TREX_CORE names no tree of trex-core")
     scripts = Path(os.environ["TREX_CORE"]).absolute() / "scripts"
     tree = scripts / "automation/trex_control_plane/interactive"
     name, *options = example.split()
     command = [sys.executable, str(tree / "trex/examples/astf" / name), *options]
-    # The tree comes last: it is where examples find others.
+    # The tree comes last; examples import each other from it.
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(tree)])}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=LIMIT_S, cwd=scripts, env=paths

@@ -1,4 +1,4 @@
-"""What commands of the console say of themselves, and how they show numbers. Nothing is sent."""
+"""Help and number formats of console commands. Sends nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trex.lines import tables
 
 COMMANDS = [method.__name__ for method in ASTFClient().get_console_methods().values()]
 OPTION = re.compile(r"^  (-\S.*)$")
-# With what an option does behind it, or on the next line.
+# An option with its help on the same line or on the next one.
 TOLD = re.compile(r"^  -\S.*?  +\S|^ {10,}\S")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_explained(command, capsys):
+def test_every_option_has_help(command, capsys):
     method = getattr(ASTFClient(), command)
     lines = []
     for part in ("", *SUBCOMMANDS.get(command, ())):
@@ -40,7 +40,7 @@ SUBCOMMANDS = {
 }
 
 
-def test_numbers_are_shown_in_one_way():
+def test_number_format():
     shown = {"bits": 9_837_290.0, "frames": 201_093, "share": 0.12345, "none": 0.0, "is": True}
     told = [line.split()[-1] for line in tables.values("port 0", shown).splitlines()[1:]]
     assert told == ["9,837,290", "201,093", "0.123", "0", "True"]

@@ -1,4 +1,4 @@
-"""What counters become under TRex's names. Nothing is sent."""
+"""Conversion of counters to TRex's names. Sends nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trex.astf.counters import ERRORS, counts_of, section_of
 from trex.client.counters import Rates
 
 
-def test_shares_of_rates_are_those_of_one_time(monkeypatch):
+def test_rates_of_a_section_share_one_time(monkeypatch):
     times = iter(range(1, 1_000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(times)))
     counts, rates = counts_of([], False), Rates()
@@ -19,9 +19,10 @@ def test_shares_of_rates_are_those_of_one_time(monkeypatch):
         assert section["m_tx_ratio"] == section["m_avg_size"] == 100.0
 
 
-def test_what_a_stop_cuts_off_is_no_failure_of_connections():
+def test_connections_dropped_by_stop_are_no_errors():
     names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
-    # Ten were begun: two are closed, one has failed; three are open, two in TIME-WAIT, and two ask.
+    # Of ten flows two are closed, one has failed, three are open, two in TIME-WAIT, two in
+    # SYN-SENT.
     flows = {**dict.fromkeys((*names, "late"), 0), "active": 7, "time_wait": 2}
     tcp = {"connattempt": 10, "connects": 7, "conndrops": 1, "closed": 3}
     port = {"side": "client", "flows": flows, "tcp": tcp, "udp": {}, "counters": {}}
@@ -32,18 +33,18 @@ def test_what_a_stop_cuts_off_is_no_failure_of_connections():
     assert (ended["tcps_closed"], ended["tcps_testdrops"]) == (10, 5)
     assert (ended["tcps_drops"], ended["tcps_conndrops"]) == (0, 1)
     assert not {"tcps_drops", "tcps_testdrops"} & set(ERRORS)
-    # Templates tell of TIME-WAIT by another name.
+    # Reports of templates have another name for TIME-WAIT.
     flows["waiting"] = flows.pop("time_wait")
     assert counts_of([port], is_over=True) == ended
 
 
-def test_what_an_add_on_has_measured_is_told_of_those_who_have_it():
+def test_latency_counters_exist_only_with_the_add_on():
     names = ("flows_total", "flows_other", "skipped", "switched_off", "overflow", "tuple_in_use")
     flows = dict.fromkeys((*names, "late", "active", "waiting"), 0)
     counted = {"name": "0", "side": "client", "flows": flows, "tcp": {}, "udp": {}, "counters": {}}
 
     def told(*times):
-        """Of templates whose datagrams took so long."""
+        """Returns the counters of templates with these times of datagrams."""
         stamped = [
             {
                 "datagrams": len(it),

@@ -1,4 +1,4 @@
-"""Lines of the stateful client's console about ports, streams and packet groups, on a veth pair."""
+"""Console lines of the stateful client for ports, streams and packet groups, on a veth pair."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROFILE = str(Path(__file__).parent / "profiles/stateful_pages.py")
 
 @pytest.fixture
 def client(lab):
-    """A client that has both ports."""
+    """A client with both ports acquired."""
     found = ASTFClient()
     found.connect()
     found.reset()
@@ -46,14 +46,14 @@ def host(hosts):
 
 
 def out_of(capsys, line) -> str:
-    """What a line prints."""
+    """Returns the output of a line."""
     capsys.readouterr()
     line()
     printed: str = capsys.readouterr().out
     return printed
 
 
-def test_the_session_is_opened_and_ended(lab, capsys):
+def test_connect_and_disconnect_lines(lab, capsys):
     client = ASTFClient()
     client.connect_line("-r")
     assert client.is_connected() and client.get_acquired_ports() == []
@@ -84,7 +84,7 @@ def test_the_session_is_opened_and_ended(lab, capsys):
     assert not client.is_connected()
 
 
-def test_attributes_of_ports_are_set_and_shown(client, capsys):
+def test_portattr_sets_and_prints_attributes(client, capsys):
     client.set_port_attr_line("-p 0 --prom on --mult on")
     assert client.links[0].is_prom_enabled() and not client.links[1].is_prom_enabled()
     client.set_port_attr_line("-p 0 --prom off")
@@ -98,7 +98,7 @@ def test_attributes_of_ports_are_set_and_shown(client, capsys):
         client.set_port_attr_line("--fc none")
 
 
-def test_ports_get_addresses_and_vlans(client):
+def test_address_and_vlan_lines(client):
     client.set_l2_mode_line("-p 0 --dst 00:00:00:00:00:09")
     assert client.links[0].destination == "00:00:00:00:00:09"
     client.set_vlan_line("-p 0 -p 1 --vlan 7 8")
@@ -125,7 +125,7 @@ def test_ports_get_addresses_and_vlans(client):
             line()
 
 
-def test_ports_ask_and_ping(host, capsys):
+def test_arp_and_ping_lines(host, capsys):
     told = out_of(capsys, lambda: host.resolve_line("-p 0 -r 2"))
     assert f"1.1.1.2 is {host.links[1].source}" in told
     told = out_of(capsys, lambda: host.ping_line(f"-p 0 -d 1.1.1.2 -n 2 -s {PING}"))
@@ -134,15 +134,15 @@ def test_ports_ask_and_ping(host, capsys):
     assert host.links[0].layer.resolved == host.links[1].source
     host.conf_ipv6_line("-p 1 -s 2001:db8::7")
     assert "IPv6 neighbours" in out_of(capsys, lambda: host.scan6_line("-p 0 -t 1"))
-    with pytest.raises(TRexError, match="nobody answers for 1.1.1.99"):
+    with pytest.raises(TRexError, match="no answer for 1.1.1.99"):
         host.set_l3_mode_line("-p 0 --src 1.1.1.7 --dst 1.1.1.99")
-    # Who did not answer is asked once more where it is needed.
+    # A next hop without an answer is resolved again when it is needed.
     host.load_profile(PROFILE)
-    with pytest.raises(TRexError, match="nobody answers for 1.1.1.99"):
+    with pytest.raises(TRexError, match="no answer for 1.1.1.99"):
         host.start(duration=1)
 
 
-def test_packets_are_written_as_scapy_has_them(client, capsys):
+def test_pkt_line_takes_a_scapy_expression(client, capsys):
     client.set_service_mode()
     capture = client.start_capture(rx_ports=[1])
     client.pkt_line('-p 0 -s Ether(dst="00:00:00:00:00:09")/IP(ttl=3)/UDP(dport=9)')
@@ -156,11 +156,11 @@ def test_packets_are_written_as_scapy_has_them(client, capsys):
     assert "size: 34" in told and "dry run" in told and sent(client) == before
     assert "DHCP" in out_of(capsys, lambda: client.pkt_line("--layers"))
     for wrong in ("Ether(", "__import__('os')", "3"):
-        with pytest.raises(TRexError, match="is no packet of scapy's"):
+        with pytest.raises(TRexError, match="is not a scapy packet"):
             client.pkt_line(f"-s {wrong}")
 
 
-def test_nodes_are_made_shown_and_taken_away(client, capsys):
+def test_ns_line_adds_shows_and_removes_nodes(client, capsys):
     one, other = "00:00:00:01:00:07", "00:00:00:01:00:08"
     client.ns_line(f"add -p 0 --mac {one} --src 1.1.1.7 --dst 1.1.1.2 --vlan 5 --tpid 0x88A8")
     shared = client.set_namespace(0, "add_shared_ns")["result"]
@@ -186,7 +186,7 @@ def test_nodes_are_made_shown_and_taken_away(client, capsys):
             client.ns_line(line)
 
 
-def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
+def test_lines_show_pause_and_update_streams(client, profiles, capsys, tmp_path):
     path = profiles / "udp_sizes.py"
     told = out_of(capsys, lambda: client.start_stl_line(f"-f {path} -n -t --sizes 90"))
     assert "dry run" in told and client.get_active_ports() == []
@@ -217,10 +217,10 @@ def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
     client.streams_line(f"-a --code {tmp_path / 'both.py'}")
     assert sorted(it.name for it in tmp_path.glob("both*")) == ["both_port0.py", "both_port1.py"]
     for line, said in (
-        (lambda: client.streams_line(f"-p 0 --code {written}"), "is there already"),
-        (lambda: client.streams_line("-p 0 --code streams.txt"), "ends in .py"),
-        (lambda: client.resume_line(""), "none of these is held"),
-        (lambda: client.pause_line("-i 1"), "-i names streams of one port"),
+        (lambda: client.streams_line(f"-p 0 --code {written}"), "exists already"),
+        (lambda: client.streams_line("-p 0 --code streams.txt"), "ends with .py"),
+        (lambda: client.resume_line(""), "none of these is paused"),
+        (lambda: client.pause_line("-i 1"), "-i selects streams of a single port"),
         (lambda: client.pause_line("-p zero"), "'zero' is no port"),
         (lambda: client.start_stl_line(f"-f {path} -p 0"), "is sending"),
     ):
@@ -228,11 +228,11 @@ def test_streams_are_shown_held_and_changed(client, profiles, capsys, tmp_path):
             line()
     client.stop_stl_line("-a --remove")
     assert client.get_active_ports() == [] and not client.links[0].streams
-    with pytest.raises(TRexError, match="no port is sending"):
+    with pytest.raises(TRexError, match="no port is transmitting"):
         client.pause_line("")
 
 
-def test_captures_are_pushed(client, tmp_path):
+def test_push_line_sends_a_capture(client, tmp_path):
     capture = tmp_path / "capture.pcap"
     frame = Ether() / IP(src="16.0.0.1", dst="48.0.0.1") / UDP(dport=9) / bytes(30)
     wrpcap(str(capture), [frame] * 4)
@@ -241,11 +241,11 @@ def test_captures_are_pushed(client, tmp_path):
         client.push_line(f"-f {capture} -p 0 -i 1000 --count 3 {option}")
         client.wait_on_traffic_stl([0], timeout=LIMIT_S)
         until(lambda before=before: sent(client) == before + 12)
-    with pytest.raises(TRexError, match="there is no file"):
+    with pytest.raises(TRexError, match="no such file"):
         client.push_line("-f nowhere.pcap -p 0")
 
 
-def test_packet_groups_are_shown(client, capsys):
+def test_stats_line_shows_packet_groups(client, capsys):
     measured = burst(20, flow_stats=STLFlowLatencyStats(pg_id=7))
     client.add_streams(measured, ports=[0])
     client.start_stl([0])
@@ -310,7 +310,7 @@ def test_tagged_packet_groups_by_lines(client, capsys, tmp_path):
     for line, said in (
         (lambda: client.tpg_update("--type Dot1Q --tag_id 1"), "Dot1Q has one VLAN"),
         (lambda: client.tpg_update("--type QinQ --value 1 --tag_id 1"), "QinQ has two VLANs"),
-        (lambda: client.tpg_enable("--num-tpgids 2 --tags nowhere.txt"), "a .py or a .json file"),
+        (lambda: client.tpg_enable("--num-tpgids 2 --tags nowhere.txt"), "a .py or .json file"),
         (lambda: client.show_tpg_stats("-p 1 --tpgid 9 --max-tag 1"), "tpgid"),
         (lambda: client.tpg_clear_stats("-p 1 --tpgid 1"), "either max_tag or tag_list"),
     ):

@@ -1,4 +1,4 @@
-"""Stateful profiles, and what their documents say."""
+"""Stateful profiles and their documents."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def test_a_profile_becomes_the_document_that_a_server_reads(profiles):
+def test_profile_becomes_the_document_of_trex(profiles):
     profile = ASTFProfile.load(str(profiles / "stateful_pages.py"), tunables=["--pages", "7"])
     clients = {"index": 0}
     servers = {"index": 1}
@@ -154,7 +154,7 @@ def test_a_profile_becomes_the_document_that_a_server_reads(profiles):
     }
 
 
-def test_a_document_is_the_same_each_time_and_as_text(profiles):
+def test_document_is_reproducible_and_matches_its_text(profiles):
     profile = ASTFProfile.load(str(profiles / "stateful_pages.py"))
     first = profile.to_json()
     assert profile.to_json() == first
@@ -169,7 +169,7 @@ def test_keyword_arguments_become_tunables(profiles):
     assert ASTFProfile.load(path).meta == {"type": "python", "tunables": {}}
 
 
-def test_json_is_loaded_as_it_is(profiles, tmp_path):
+def test_json_loads_unchanged(profiles, tmp_path):
     path = tmp_path / "pages.json"
     profile = ASTFProfile.load(str(profiles / "stateful_pages.py"))
     path.write_text(profile.to_json_str())
@@ -178,17 +178,17 @@ def test_json_is_loaded_as_it_is(profiles, tmp_path):
     assert loaded.to_json() == json.loads(loaded.to_json_str()) == profile.to_json()
 
 
-def test_a_profile_that_prints_its_help_is_none(profiles, capsys):
+def test_profile_that_prints_its_help_is_none(profiles, capsys):
     assert ASTFProfile.load(str(profiles / "stateful_pages.py"), tunables=["--help"]) is None
     assert "--page-size" in capsys.readouterr().out
 
 
-def test_what_is_no_profile_is_refused(profiles, tmp_path):
+def test_invalid_profiles_are_rejected(profiles, tmp_path):
     for name, text, reason in (
-        ("a.txt", "", "ends neither in .py nor in .json"),
+        ("a.txt", "", "expected a name that ends with .py or .json"),
         ("a.json", "{", "is no JSON file"),
         ("b.json", "[]", "a profile is a JSON object, not list"),
-        ("a.py", "", r"a\.py.*there is no function register\(\)"),
+        ("a.py", "", r"a\.py.*the profile has no function register\(\)"),
         (
             "b.py",
             "class P:\n  def get_profile(self, tunables): return 5\nregister = P\n",
@@ -203,13 +203,13 @@ def test_what_is_no_profile_is_refused(profiles, tmp_path):
         (
             "d.py",
             "class P:\n  def get_profile(self, tunables): pass\nregister = P\n",
-            r"d\.py: get_profile\(\) returned None: let it return an ASTFProfile",
+            r"d\.py: get_profile\(\) returned None, expected an ASTFProfile",
         ),
         (
             "e.py",
             "import sys\nclass P:\n  def get_profile(self, tunables): sys.exit('no captures')\n"
             "register = P\n",
-            r"e\.py: get_profile\(\) ends the process: no captures",
+            r"e\.py: get_profile\(\) exits the process: no captures",
         ),
         ("f.py", "import sys\nsys.exit('no key')\n", r"f\.py, line 2: .*the process: no key"),
     ):
@@ -218,13 +218,13 @@ def test_what_is_no_profile_is_refused(profiles, tmp_path):
             ASTFProfile.load(str(tmp_path / name))
     with pytest.raises(TRexError, match=r"has no get_profile\(\), which stateful profiles have"):
         ASTFProfile.load(str(profiles / "udp_sizes.py"))
-    with pytest.raises(TRexError, match="no file"):
+    with pytest.raises(TRexError, match="no such file"):
         ASTFProfile.load(str(tmp_path / "absent.py"))
-    with pytest.raises(TRexError, match=r"refuses its tunables: --colour red"):
+    with pytest.raises(TRexError, match=r"rejects its tunables: --colour red"):
         ASTFProfile.load(str(profiles / "stateful_pages.py"), tunables=["--colour", "red"])
 
 
-def test_what_templates_share_is_there_once():
+def test_templates_share_programs_and_pools():
     found = document(
         template(rule=ASTFAssociationRule(port=80)),
         template(rule=ASTFAssociationRule(port=81), port=81),
@@ -241,7 +241,7 @@ def test_what_templates_share_is_there_once():
     ]
 
 
-def test_the_same_in_another_way_of_writing_is_not_shared():
+def test_values_of_other_types_are_not_shared():
     def program(usec):
         made = ASTFProgram()
         made.delay(usec)
@@ -256,7 +256,7 @@ def test_the_same_in_another_way_of_writing_is_not_shared():
     assert list(map(repr, delays)) == ["1", "1.0"]
 
 
-def test_groups_are_numbered_from_1_in_the_order_of_their_templates():
+def test_groups_have_numbers_in_template_order():
     caller = ASTFProgram()
     caller.set_next_template("b")
     caller.exec_template()
@@ -275,7 +275,7 @@ def test_groups_are_numbered_from_1_in_the_order_of_their_templates():
     assert "cps" not in found["templates"][2]["client_template"]
 
 
-def test_one_program_may_be_in_two_profiles_with_other_groups():
+def test_program_can_be_in_two_profiles_with_different_groups():
     caller = ASTFProgram()
     caller.set_next_template("last")
     for groups in (["last"], ["first", "last"]):
@@ -287,31 +287,31 @@ def test_one_program_may_be_in_two_profiles_with_other_groups():
         assert commands == [{"name": "set_template", "tg_id": len(groups)}]
 
 
-def test_a_group_that_is_not_there_is_named_with_those_that_are():
+def test_unknown_group_error_lists_the_known_ones():
     caller = ASTFProgram()
     caller.connect()
     caller.set_next_template("absent")
     with pytest.raises(
         ASTFError,
         match=r"template 0: program of the client, command 1 \(set_template\): no template has "
-        r"tg_name='absent'; groups are 'there'",
+        r"tg_name='absent'; known groups: 'there'",
     ):
         document(template(client=caller, tg_name="there"))
 
 
 @pytest.mark.parametrize("name", ["", "x" * 21])
-def test_names_of_groups_have_1_to_20_characters(name):
+def test_group_names_have_1_to_20_characters(name):
     with pytest.raises(ASTFError, match=f"has {len(name)} characters"):
         template(tg_name=name)
     with pytest.raises(ASTFError, match=f"has {len(name)} characters"):
         ASTFCapInfo(file="a.pcap", tg_name=name)
 
 
-def test_pools_of_clients_are_the_same_or_apart():
+def test_client_pools_must_be_equal_or_disjoint():
     first = template(rule=ASTFAssociationRule(port=1))
     for clients, servers in (
         (("16.0.0.9", "16.0.0.20"), ("48.0.0.1", "48.0.0.9")),
-        # Clients among the servers of another template.
+        # Clients within the servers of another template.
         (("48.0.0.9", "48.0.0.20"), ("50.0.0.1", "50.0.0.9")),
     ):
         overlapping = template(addresses(clients, servers), rule=ASTFAssociationRule(port=2))
@@ -321,8 +321,8 @@ def test_pools_of_clients_are_the_same_or_apart():
     assert document(first, template(servers_alone, rule=ASTFAssociationRule(port=2)))
 
 
-def test_a_port_has_one_server_of_each_protocol():
-    # TRex refuses TCP and UDP at the same port; nothing is ambiguous about them.
+def test_port_has_one_server_of_each_protocol():
+    # TRex rejects TCP and UDP at the same port, although they are not ambiguous.
     assert document(template(), template(stream=False))
     with pytest.raises(ASTFError, match="templates 0 and 2 both have a server at TCP port 80"):
         document(template(), template(stream=False), template())
@@ -336,8 +336,8 @@ def test_a_port_has_one_server_of_each_protocol():
     ]
 
 
-def test_the_first_core_of_few_flows_is_told():
-    # TRex takes `core_base` and leaves it out.
+def test_core_base_is_in_the_document():
+    # TRex accepts `core_base` and omits it.
     (found,) = document(template(limit=1, core_base=0))["templates"]
     assert found["client_template"]["core_base"] == 0
     (found,) = document(template(core_base=3))["templates"]
@@ -372,7 +372,7 @@ def test_associations():
         ({"l7_map": 5}, "neither a list of offsets nor a dict"),
     ],
 )
-def test_associations_that_mean_nothing_are_refused(arguments, reason):
+def test_invalid_associations_are_rejected(arguments, reason):
     with pytest.raises(ASTFError, match=reason):
         ASTFAssociationRule(**arguments)
 
@@ -401,15 +401,17 @@ def test_pools():
         ("1.0.0.2", "a range is a first and a last"),
     ],
 )
-def test_ranges_that_are_none_are_refused(ip_range, reason):
+def test_invalid_ranges_are_rejected(ip_range, reason):
     with pytest.raises(ASTFErrorBadIpRange, match=reason):
         ASTFIPGenDist(ip_range)
 
 
-def test_a_topology_is_no_profile(tmp_path):
+def test_topology_is_not_a_profile(tmp_path):
     file = tmp_path / "udp_topo.py"
     file.write_text("def get_topo():\n    return None\n")
-    with pytest.raises(TRexError, match=r"no profile but a topology.*: topo_load\(\) or tunnels"):
+    with pytest.raises(
+        TRexError, match=r"a topology, not a profile.*; load it with topo_load\(\) or tunnels"
+    ):
         ASTFProfile.load(str(file))
 
 
@@ -495,7 +497,7 @@ def test_tunables_are_checked_when_they_are_set():
         _ = of_template.scheduler
 
 
-def test_tcp_options_and_clusters_say_what_they_were_told():
+def test_tcp_options_and_clusters_keep_their_values():
     options = ASTFTCPOptions([("MSS", 1400), ("WS", 7)])
     assert options.mss == 1400
     options.mss = 900
@@ -505,12 +507,12 @@ def test_tcp_options_and_clusters_say_what_they_were_told():
     assert ASTFCluster().to_json() == {}
 
 
-def test_statistics_are_those_of_what_is_sent(profiles, capsys):
+def test_statistics_of_templates(profiles, capsys):
     ASTFProfile.load(str(profiles / "stateful_pages.py")).print_stats()
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines]
-    # Of a page's flow 18 + 32,000 bytes, of a name's 2 x 7; 2.5 and 1 a second.
+    # A page's flow has 18 + 32,000 bytes, a name's 2 x 7; 2.5 and 1 per second.
     assert rows[1:4] == [
         ["0", "pages", "80/tcp", "32,018", "2.500", "640,360"],
         ["1", "80/udp", "14", "1.000", "112"],
@@ -519,7 +521,7 @@ def test_statistics_are_those_of_what_is_sent(profiles, capsys):
     assert lines[4] == "4 programs, 3 buffers, 2 address pools"
 
 
-def test_a_template_that_others_execute_has_statistics_too(capsys):
+def test_executed_templates_have_statistics(capsys):
     ASTFProfile(addresses(), templates=template(cps=0)).print_stats()
     assert capsys.readouterr().out.splitlines()[1].split() == ["0", "80/tcp", "0", "0.000", "0"]
 
@@ -535,7 +537,7 @@ def dump(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("tunables", [["--pages", "7"], ["pages=7"]])
-def test_the_command_prints_the_document(profiles, tunables):
+def test_dump_prints_the_document(profiles, tunables):
     path = profiles / "stateful_pages.py"
     found = dump(str(path), "-t", *tunables)
     assert found.returncode == 0, found.stderr
@@ -543,16 +545,16 @@ def test_the_command_prints_the_document(profiles, tunables):
     assert json.loads(found.stdout) == expected
 
 
-def test_the_command_prints_statistics_and_errors(profiles, tmp_path):
+def test_dump_prints_statistics_and_errors(profiles, tmp_path):
     stat = dump("--stat", str(profiles / "stateful_pages.py"))
     assert stat.stdout.startswith("template ")
     absent = dump(str(tmp_path / "absent.py"))
     assert absent.returncode == 1
     assert absent.stdout == ""
-    assert absent.stderr.startswith("error: there is no file")
+    assert absent.stderr.startswith("error: no such file")
 
 
-def test_the_star_import_brings_what_profiles_use():
+def test_star_import_has_the_names_of_profiles():
     names: dict = {}
     exec("from trex_astf_lib.api import *", names)
     for name in (
@@ -563,7 +565,7 @@ def test_the_star_import_brings_what_profiles_use():
         "ASTFError ASTFErrorOverlapIP TRexError os sys json random struct ip2int int2ip listify"
     ).split():
         assert name in names, name
-    # Both modes may be in one script.
+    # A script can use both modes.
     exec("from trex.stl.api import *", names)
     assert "STLStream" in names
 
@@ -571,7 +573,7 @@ def test_the_star_import_brings_what_profiles_use():
 @pytest.mark.parametrize(
     "module", ["trex_astf_profile", "trex_astf_global_info", "trex_astf_exceptions"]
 )
-def test_older_places_have_the_same_names(module):
+def test_older_locations_have_the_same_names(module):
     place = importlib.import_module(f"trex.astf.{module}")
     assert place.ASTFProfile is ASTFProfile
     assert place.ASTFGlobalInfo is ASTFGlobalInfo

@@ -1,4 +1,4 @@
-"""The commands of stateful programs."""
+"""Commands of stateful programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trex.astf.api import (
 
 
 def document(program):
-    """The program's document and the profile's buffers."""
+    """Returns the program's document and the profile's buffers."""
     addresses = ASTFIPGen(
         ASTFIPGenDist(["16.0.0.1", "16.0.0.9"]), ASTFIPGenDist(["48.0.0.1", "48.0.0.9"])
     )
@@ -94,14 +94,14 @@ def test_commands_of_datagrams(call, expected):
     assert commands(call, stream=False) == [expected]
 
 
-def test_what_is_waited_for_is_counted_until_it_is_cleared():
+def test_receive_counters_add_up_until_cleared():
     found = commands(("recv", 10), ("recv", 5), ("recv", 1, True), ("recv", 4))
     assert [c["min_bytes"] for c in found] == [10, 15, 16, 4]
     found = commands(("recv_msg", 1), ("recv_msg", 2, True), ("recv_msg", 3), stream=False)
     assert [c["min_pkts"] for c in found] == [1, 3, 3]
 
 
-def test_variables_are_numbered_as_they_are_set_and_times_apart():
+def test_variables_and_time_variables_have_separate_numbers():
     assert commands(
         ("set_tick_var", "start"),
         ("set_var", "a", 1),
@@ -123,7 +123,7 @@ def test_variables_are_numbered_as_they_are_set_and_times_apart():
     ]
 
 
-def test_jumps_lead_to_labels_before_and_behind_them():
+def test_jumps_work_in_both_directions():
     assert commands(
         ("set_var", "n", 5),
         ("set_tick_var", "t"),
@@ -151,7 +151,7 @@ def test_jumps_lead_to_labels_before_and_behind_them():
     ]
 
 
-def test_buffers_are_bytes_or_ascii_and_may_be_filled():
+def test_buffers_are_bytes_or_ascii_with_optional_fill():
     program = ASTFProgram()
     program.send(b"\xff\x00")
     program.send("text")
@@ -172,7 +172,7 @@ def test_buffers_are_bytes_or_ascii_and_may_be_filled():
     assert program.total_send_bytes == 2 + 4 + 4 + 9 + 9 + 9
 
 
-def test_chunks_are_sent_with_a_delay_behind_each():
+def test_delay_follows_each_chunk():
     program = ASTFProgram()
     program.send_chunk("abcde", 2, 10)
     found, buffers = document(program)
@@ -183,7 +183,7 @@ def test_chunks_are_sent_with_a_delay_behind_each():
     assert [c.name for c in at_once.commands] == ["tx", "tx"]
 
 
-def test_programs_say_when_they_are_of_datagrams_and_measured():
+def test_document_marks_udp_and_measured_programs():
     assert document(ASTFProgram(stream=False, addon="latency"))[0] == {
         "commands": [],
         "stream": False,
@@ -191,7 +191,7 @@ def test_programs_say_when_they_are_of_datagrams_and_measured():
     }
 
 
-def test_commands_may_be_made_by_themselves():
+def test_command_objects():
     program = ASTFProgram(
         commands=[
             ASTFCmdConnect(),
@@ -240,7 +240,7 @@ def test_commands_may_be_made_by_themselves():
         ([("recv", -1)], "'bytes' of ASTFProgram.recv is -1, not 0 or more"),
     ],
 )
-def test_what_means_nothing_is_refused(calls, reason):
+def test_invalid_programs_are_rejected(calls, reason):
     with pytest.raises(ASTFError, match=reason):
         commands(*calls)
 
@@ -255,12 +255,12 @@ def test_what_means_nothing_is_refused(calls, reason):
         (("set_send_blocking", 1), "'block' .* is of type int, has to be of type bool"),
     ],
 )
-def test_arguments_of_other_types_are_refused(call, reason):
+def test_arguments_of_wrong_types_are_rejected(call, reason):
     with pytest.raises(ASTFErrorWrongType, match=reason):
         commands(call)
 
 
-def test_arguments_that_are_none_or_of_no_side_are_refused():
+def test_missing_arguments_and_invalid_sides_are_rejected():
     with pytest.raises(ASTFErrorMissingParam, match=r"ASTFProgram.send needs 'buf'"):
         ASTFProgram().send(None)
     with pytest.raises(ASTFError, match="'side' of ASTFProgram is 'x', not 'c' or 's'"):

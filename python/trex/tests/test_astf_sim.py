@@ -1,7 +1,6 @@
-"""`wirestorm sim` runs stateful profiles, and all their flows end as they should.
+"""`wirestorm sim` runs stateful profiles, and all their flows end as expected.
 
-`WIRESTORM_BINARY` names the command; where `TREX_CORE` names a tree of TRex, all of its profiles
-are run.
+`WIRESTORM_BINARY` is the command. If `TREX_CORE` is a TRex tree, all its profiles run.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ pytestmark = pytest.mark.skipif(
 PAGES = Path(__file__).parent / "profiles/stateful_pages.py"
 SCRIPTS = Path(TREX_CORE or ".").absolute() / "scripts"
 
-# Those of tunnels and topologies, those that are meant to be refused, one without its capture, one
-# whose capture repeats itself, and one of which two templates want the same flows.
+# Profiles of tunnels and topologies, invalid ones, one without its capture, one whose capture
+# repeats itself, and one with two templates for the same flows.
 REFUSED = {
     "gtpu_topo",
     "gtpu_topo_latency",
@@ -39,7 +38,7 @@ REFUSED = {
 
 
 def simulated(profile: Path, *options: str, cwd: Path | None = None) -> dict | None:
-    """The result of a second of a profile; None if it is refused."""
+    """Returns the result of one second of a profile; None if it is rejected."""
     run = subprocess.run(
         [BINARY or "", "sim", str(profile), "--full", "-d", "1", "--json", "-", *options],
         capture_output=True,
@@ -55,24 +54,24 @@ def simulated(profile: Path, *options: str, cwd: Path | None = None) -> dict | N
 
 
 def failed(result: dict) -> int:
-    """Flows that did not end by being closed, or were not made, on all ports."""
+    """Returns the flows on all ports that failed or were not opened."""
     names = ("failed", "overflow", "tuple_in_use", "no_flow", "no_template", "damaged")
     return sum(flows[name] for flows in flows_of(result) for name in names)
 
 
 def flows_of(result: dict) -> list[dict[str, int]]:
-    """What became of the flows of each port."""
+    """Returns the flow counters of each port."""
     return [port["connections"]["flows"] for port in result["ports"]]
 
 
-def test_a_profile_of_both_transports_runs() -> None:
+def test_profile_with_tcp_and_udp_runs() -> None:
     result = simulated(PAGES, "-m", "4", "-t", "--pages", "2", "--page-size", "1000")
     assert result is not None
     clients, servers = (port["connections"] for port in result["ports"])
     assert failed(result) == 0
     assert clients["tcp"]["connects"] == servers["tcp"]["accepts"] > 0
     assert clients["tcp"]["rcvbyte"] == 2 * 1000 * clients["tcp"]["connects"]
-    # One a second, times four.
+    # One per second, times four.
     assert clients["udp"]["sndpkt"] == servers["udp"]["rcvpkt"] == 4
     assert clients["udp"]["rcvbyte"] == 4 * len(b"\x12\x34 who?")
 

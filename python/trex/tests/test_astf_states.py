@@ -1,4 +1,4 @@
-"""What profiles are doing, and what is counted of all of them, on a veth pair."""
+"""States of profiles, and counters of all of them, on a veth pair."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FOREVER_US = 60_000_000
 
 @pytest.fixture
 def loaded(client):  # noqa: F811
-    """A client with a profile whose flows go on."""
+    """A client with a profile whose flows do not end."""
     client.load_profile(profile(template(cps=100, delay_us=FOREVER_US, tg_name="pages")))
     return client
 
 
-def test_states_are_waited_for(loaded):
+def test_wait_for_states(loaded):
     assert loaded.apply_port_states() == 5 and loaded.state == loaded.STATE_ASTF_LOADED
     loaded.check_states([loaded.STATE_ASTF_LOADED])
     loaded.start()
@@ -40,7 +40,7 @@ def test_states_are_waited_for(loaded):
     assert not waiting.is_alive()
 
 
-def test_states_that_never_come_are_not_waited_for(loaded):
+def test_wait_for_impossible_states_raises(loaded):
     between = loaded.transient_states
     for wait, said in (
         (lambda: loaded.wait_for_transient(), r"wait_for_profile_state\(\)"),
@@ -66,7 +66,7 @@ def test_epochs_are_counted(lab):
     client.disconnect()
 
 
-def test_identifiers_name_one_profile(loaded):
+def test_ids_select_one_profile(loaded):
     loaded.load_profile(profile(template(81)), pid_input="other")
     for command in (
         lambda: loaded.get_flow_info("*"),
@@ -87,7 +87,7 @@ def test_identifiers_name_one_profile(loaded):
         loaded.get_flow_info(duration="long")
 
 
-def test_all_that_run_are_updated(loaded):
+def test_update_of_all_running_profiles(loaded):
     with pytest.raises(TRexError, match="no profile is running"):
         loaded.update(2, pid_input="*")
     loaded.load_profile(profile(template(81, cps=10)), pid_input="one")
@@ -98,18 +98,18 @@ def test_all_that_run_are_updated(loaded):
         loaded.update(3, pid_input="_ one")
 
 
-def test_flows_of_the_whole_are_those_of_all_profiles(loaded):
+def test_global_flows_are_the_sum_of_profiles(loaded):
     loaded.load_profile(profile(template(81, cps=100, delay_us=FOREVER_US)), pid_input="one")
     loaded.start(pid_input="one", duration=60)
     until(lambda: loaded.get_stats()["global"]["active_flows"] > 10)
     loaded.clear_stats(pid_input="*")
     told = loaded.get_stats()["global"]
     assert told["open_flows"] >= told["active_flows"] == told["active_sockets"] > 10
-    # Of the profile that is told by default nothing is on its way.
+    # The default profile has no active flows.
     assert loaded.get_stats()["traffic"]["client"]["m_active_flows"] == 0
 
 
-def test_rates_of_all_begin_with_what_is_started(client):  # noqa: F811
+def test_global_rates_restart_with_a_profile(client):  # noqa: F811
     client.load_profile(profile(template(cps=1_000, limit=600)))
     client.start()
     client.wait_on_traffic(timeout=LIMIT_S)
@@ -124,11 +124,11 @@ def test_rates_of_all_begin_with_what_is_started(client):  # noqa: F811
         fastest[1] = max(fastest[1], told["m_tx_pps_r"])
         time.sleep(0.02)
     client.stop(pid_input="*")
-    # 50 flows a second of some packets each, whatever there was before.
+    # 50 flows per second of some packets each, whatever happened before.
     assert 0 < fastest[0] < 300 and 0 < fastest[1] < 2_000
 
 
-def test_what_was_told_before_slows_no_rate(client):  # noqa: F811
+def test_earlier_counters_do_not_lower_rates(client):  # noqa: F811
     client.load_profile(profile(template(cps=100)))
     client.start()
     until(lambda: client.get_stats()["global"]["tx_cps"] > 10)
@@ -136,19 +136,19 @@ def test_what_was_told_before_slows_no_rate(client):  # noqa: F811
     time.sleep(2)
     client.start(mult=10)
     time.sleep(0.5)
-    # Over the seconds since then it would be some 200.
+    # Averaged over the seconds since then it would be about 200.
     assert client.get_stats()["global"]["tx_cps"] > 500
     client.stop()
 
 
-def test_a_restart_that_is_refused_ends_nothing(loaded):
+def test_rejected_restart_stops_nothing(loaded):
     loaded.start()
     with pytest.raises(TRexError, match="restart"):
         loaded.reset(restart=True)
     assert loaded.state == loaded.STATE_TX
 
 
-def test_latency_that_cannot_be_is_refused_before_the_start(loaded):
+def test_impossible_latency_traffic_is_rejected_before_the_start(loaded):
     document = profile(template()).to_json()
     for pool in document["ip_gen_dist_list"]:
         pool.pop("ip_start")
@@ -160,7 +160,7 @@ def test_latency_that_cannot_be_is_refused_before_the_start(loaded):
         loaded.start_latency(ports_mask=0)
 
 
-def test_counters_are_parts_of_the_client(loaded):
+def test_statistics_objects_of_the_client(loaded):
     loaded.start(latency_pps=100)
     until(lambda: loaded.get_latency_stats()[1]["stats"]["m_pkt_ok"] > 5)
     traffic, latency = loaded.traffic_stats, loaded.latency_stats
@@ -189,7 +189,7 @@ def test_counters_are_parts_of_the_client(loaded):
     latency.reset()
 
 
-def test_why_a_run_has_failed_is_kept(loaded):
+def test_client_keeps_the_error_of_a_failed_run(loaded):
     loaded.start()
     until(lambda: loaded.get_traffic_stats()["client"].get("tcps_connects", 0) > 0)
     assert loaded.last_error == "" and loaded.last_profile_error == {}
@@ -200,13 +200,13 @@ def test_why_a_run_has_failed_is_kept(loaded):
     warned = [event.msg for event in loaded.get_warnings()]
     assert f"{interface} is gone" in loaded.last_error
     assert loaded.last_profile_error == {"_": loaded.last_error}
-    # Of each end of the pair once, whichever thread has met it first.
+    # Once for each end of the pair, whichever thread reports it first.
     told = [f"profile _: {it}" for it in loaded.last_error.split("; ")]
     assert len(told) == 2
     assert [it for it in warned if "is gone" in it] == told
 
 
-def test_switches_of_the_older_tunables():
+def test_booleans_of_older_tunables():
     assert keywords_of(["fast=on,slow=False,name=one,size=0x10"]) == {
         "fast": True,
         "slow": False,

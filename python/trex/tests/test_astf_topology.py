@@ -1,4 +1,4 @@
-"""Topologies: as files, and what is wrong with them."""
+"""Topologies: files and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAC, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def topology() -> ASTFTopology:
-    """Two virtual interfaces and three gateways."""
+    """Returns a topology with two virtual interfaces and three gateways."""
     return ASTFTopology(
         [TopoVIF("0.1", MAC, "5.5.5.5", vlan=30), TopoVIF("0.2", OTHER, "", "2001:db8::1")],
         [
@@ -31,13 +31,13 @@ def topology() -> ASTFTopology:
         ("yaml", lambda it: it.to_yaml()),
     ],
 )
-def test_what_is_written_is_read_again(tmp_path, suffix, text):
+def test_saved_topology_loads_again(tmp_path, suffix, text):
     file = tmp_path / f"topology.{suffix}"
     file.write_text(text(topology()))
     assert topo.load(str(file)).get_data() == topology().get_data()
 
 
-def test_a_file_in_python_has_tunables_and_a_folder(tmp_path):
+def test_python_topology_has_tunables_and_a_folder(tmp_path):
     (tmp_path / "addresses_of_it.py").write_text(f"GATEWAY = {OTHER!r}\n")
     file = tmp_path / "made.topology.py"
     file.write_text(
@@ -55,7 +55,7 @@ def test_a_file_in_python_has_tunables_and_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("nowhere.py", None, "there is no file"),
+        ("nowhere.py", None, "no such file"),
         ("topology", "", "ends in none of .py, .json, .yaml"),
         ("no.py", "pass", "there is no function get_topo"),
         ("other.py", "def get_topo(): return 7", "returned int, which is no ASTFTopology"),
@@ -66,7 +66,7 @@ def test_a_file_in_python_has_tunables_and_a_folder(tmp_path):
         ("field.yaml", "vifs: [{port_id: '0.1', mac: 1}]", "mac"),
     ],
 )
-def test_files_that_are_none(tmp_path, name, text, message):
+def test_invalid_files_are_rejected(tmp_path, name, text, message):
     file = tmp_path / name
     if text is not None:
         file.write_text(text)
@@ -88,7 +88,7 @@ def test_files_that_are_none(tmp_path, name, text, message):
         (lambda: TopoGW("0", "1.0.0.0", "1.0.0.1", MAC, OTHER), "dst_mac another one"),
     ],
 )
-def test_parts_that_are_wrong(make, message):
+def test_invalid_parts_are_rejected(make, message):
     with pytest.raises(TRexError, match=message):
         make()
 
@@ -103,7 +103,7 @@ def test_parts_that_are_wrong(make, message):
         ([], [("0.1", "1.0.0.1", "1.0.0.2", MAC)], "there is no virtual interface 0.1"),
     ],
 )
-def test_parts_that_do_not_fit_together(vifs, gws, message):
+def test_inconsistent_topologies_are_rejected(vifs, gws, message):
     found = ASTFTopology([TopoVIF(*it) for it in vifs], [TopoGW(*it) for it in gws])
     with pytest.raises(TRexError, match=message):
         found.check()

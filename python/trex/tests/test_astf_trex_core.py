@@ -1,6 +1,6 @@
-"""Every stateful profile of a TRex tree gives the JSON that TRex's own client makes of it.
+"""Every stateful profile of a TRex tree yields the same JSON as with TRex's own client.
 
-`TREX_CORE` names the tree.
+`TREX_CORE` is the tree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trex_tree import SCRIPTS, in_the_tree, needs_tree, of_trex  # noqa: F401
 
 pytestmark = needs_tree
 
-# What TRex refuses: topologies, which are no profiles, and examples that are wrong.
+# Files that TRex rejects: topologies and invalid examples.
 REFUSED = {
     "astf/gtpu_topo.py",
     "astf/gtpu_topo_latency.py",
@@ -49,13 +49,13 @@ VARIANTS: list[dict[str, Any]] = [
     {"cps": 3, "limit": 7, "cont": True, "tg_name": "group"},
     {"port": 4000, "s_delay": [500]},
     {"s_delay": [1000, 2_000_000]},
-    # Last: TRex keeps what it has cut for what comes after.
+    # Last, because TRex keeps truncated data for later cases.
     {"udp_mtu": 100},
 ]
 
 
 def compare(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Asserts that both sides say the same of each case that TRex takes; returns those."""
+    """Asserts that both sides agree on each case that TRex accepts. Returns these cases."""
     compared = []
     for case, ours, theirs in zip(cases, runner.results(cases), of_trex(runner, cases)):
         if theirs is not None:
@@ -82,11 +82,11 @@ def test_every_capture():
     )
     assert files
     cases = [{"capture": file, "arguments": variant} for file in files for variant in VARIANTS]
-    # The rest has several flows, or packets that are missing, and is refused.
+    # The others have several flows or missing packets, and are rejected.
     assert len(compare(cases)) > len(cases) / 2
 
 
-def test_programs_drawn_at_random():
+def test_random_programs():
     cases = runner.program_cases(500)
-    # The rest names what is not there, and is refused by both.
+    # The others use unknown names, and both clients reject them.
     assert len(compare(cases)) > len(cases) / 3

@@ -1,4 +1,4 @@
-"""Tunnels of clients: what is refused, and how much work and memory it takes. Nothing is sent."""
+"""Tunnels of clients: errors, time and memory. Sends nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDS = ("1.1.1.11", "12.2.2.2", 5000)
 
 
 class Going:
-    """A run that goes on, of which all addresses are clients."""
+    """A running profile in which every address is a client."""
 
     def is_done(self) -> bool:
         return False
@@ -31,7 +31,7 @@ class Going:
 
 @pytest.fixture
 def client(monkeypatch) -> ASTFClient:
-    """A client with a session, without ports, whose tunnels are on."""
+    """A client with a session but without ports, with tunnels on."""
     found = ASTFClient()
     found._is_connected = True
     found.activate_tunnel(1, True)
@@ -40,18 +40,18 @@ def client(monkeypatch) -> ASTFClient:
 
 
 def context(first: int, last: int) -> TopoTunnelCtx:
-    """Tunnels of clients by their places."""
+    """Returns tunnels of clients by index."""
     ends = (int2ip(FIRST + first), int2ip(FIRST + last))
     return TopoTunnelCtx(*ends, 1, 1, ENDS[2], 4, 1, ENDS[0], ENDS[1], True)
 
 
 def of_tunnels(client: ASTFClient, *places: int) -> list[bool]:
-    """Whether clients are told to have tunnels."""
+    """Returns whether clients have tunnels."""
     told = client.get_clients_info([FIRST + place for place in places]).data()
     return ["tunnel_type" in told[str(FIRST + place)] for place in places]
 
 
-def test_the_limit_of_records_is_looked_at_before_they_are_made(client, monkeypatch):
+def test_record_limit_is_checked_first(client, monkeypatch):
     def made(*arguments: object) -> None:
         pytest.fail("a record was made")
 
@@ -62,7 +62,7 @@ def test_the_limit_of_records_is_looked_at_before_they_are_made(client, monkeypa
             client.update_clients_tunnel(f"--c_start 0.0.0.0 --c_end {last} {ends}")
 
 
-def test_clients_that_have_a_record_count_once(client, monkeypatch):
+def test_replaced_records_count_once(client, monkeypatch):
     monkeypatch.setattr(tunnelling, "RECORDS_MAX", 3)
     records = {FIRST + place: Tunnel(*ENDS, 7 + place, 4) for place in range(4)}
     with pytest.raises(TRexError, match="more than 3 clients"):
@@ -75,10 +75,10 @@ def test_clients_that_have_a_record_count_once(client, monkeypatch):
     assert of_tunnels(client, 2, 3) == [True, False]
 
 
-def test_one_record_more_takes_no_memory_for_those_that_there_are(client):
+def test_new_record_does_not_copy_the_others(client):
     tunnel = Tunnel(*ENDS, 7, 4)
     client._records = dict.fromkeys(range(FIRST, FIRST + 100_000), tunnel)
-    # Its place among the others is there.
+    # The dictionary has its final size.
     changed = {FIRST: tunnel}
     tracemalloc.start()
     try:
@@ -89,9 +89,9 @@ def test_one_record_more_takes_no_memory_for_those_that_there_are(client):
     assert most < 100_000
 
 
-def test_who_has_a_tunnel_is_known_by_topologies_and_records(client):
+def test_tunnels_come_from_topologies_and_records(client):
     client.tunnels_topo.add_tunnel_ctx_obj(context(20, 29))
-    # Which `tunnels_topo_load` would refuse.
+    # `tunnels_topo_load` would reject these.
     for first, last in ((4, 5), (2, 8)):
         client.tunnels_topo.add_tunnel_ctx_obj(context(first, last))
     client.update_tunnel_client_record({FIRST + 40: Tunnel(*ENDS, 7, 4)}, 1)
@@ -101,7 +101,7 @@ def test_who_has_a_tunnel_is_known_by_topologies_and_records(client):
     assert of_tunnels(client, 2, 40) == [False, False]
 
 
-def test_each_range_is_looked_at_once_for_all_clients(client, monkeypatch):
+def test_each_range_is_checked_once_for_all_clients(client, monkeypatch):
     for place in range(500):
         client.tunnels_topo.add_tunnel_ctx_obj(context(2 * place, 2 * place))
     looks = []
@@ -131,7 +131,7 @@ def test_each_range_is_looked_at_once_for_all_clients(client, monkeypatch):
         ({"activate": 1}, "'activate' is of type int"),
     ],
 )
-def test_what_is_no_field_of_tunnels_is_refused(change, message):
+def test_invalid_tunnel_fields_are_rejected(change, message):
     with pytest.raises(TRexError, match=message):
         TopoTunnelCtx(**{**context(0, 1).get_data(), **change})
 
@@ -146,7 +146,7 @@ def test_what_is_no_field_of_tunnels_is_refused(change, message):
         ((0, "16.0.0.1", 48), "server_ip 48 is no IPv4 address"),
     ],
 )
-def test_what_is_no_field_of_latency_packets_is_refused(fields, message):
+def test_invalid_latency_fields_are_rejected(fields, message):
     with pytest.raises(TRexError, match=message):
         TopoTunnelLatency(*fields)
     kept = TopoTunnelLatency(0, "16.0.0.1", "48.0.0.1")

@@ -1,4 +1,4 @@
-"""What a client does without a port."""
+"""The client without ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trex.client.counters import _histogram
 from trex.client.multiplier import Multiplier
 from trex.stl.api import STLClient, STLError
 
-# The methods of TRex's client.
+# Methods of TRex's client.
 METHODS = """
 acquire add_profile add_streams any_port clear_events clear_pgid_stats clear_stats
 clear_stl_profiles clear_tpg_stats clear_tpg_tx_stats clear_tpg_unknown_tags clear_vlan conf_ipv6
@@ -78,7 +78,7 @@ def test_ports_are_named_in_the_environment(no_environment, monkeypatch):
     assert {n: it.interface for n, it in configuration.load().ports.items()} == {2: "veth2"}
     for nothing in (" , ", "dummy,dummy"):
         monkeypatch.setenv(configuration.PORTS, nothing)
-        with pytest.raises(STLError, match="names no interface"):
+        with pytest.raises(STLError, match="has no interface"):
             configuration.load()
 
 
@@ -171,12 +171,12 @@ def test_a_multiplier_can_change_what_is_now():
     assert Multiplier.parse("3").shared(2).value == 3
 
 
-def test_delays_are_counted_in_ranges_of_trex():
+def test_delay_histogram_has_trex_ranges():
     buckets = [(-5, 1), (9_999, 1), (10_000, 2), (19_000, 1), (100_000, 1), (250_000, 4)]
     assert _histogram(buckets) == {0: 2, 10: 3, 100: 1, 200: 4}
 
 
-def test_sending_needs_the_engine(monkeypatch):
+def test_sending_requires_the_engine(monkeypatch):
     import sys
 
     for name in [name for name in sys.modules if name.partition(".")[0] == "wirestorm"]:
@@ -187,9 +187,9 @@ def test_sending_needs_the_engine(monkeypatch):
         STLClient().connect()
 
 
-def test_a_capture_ends_though_frames_go_on_arriving(monkeypatch):
+def test_capture_ends_while_frames_arrive(monkeypatch):
     class Busy:
-        """A socket at which frames arrive all the time."""
+        """A socket that always has a frame."""
 
         def __init__(self, *arguments, **named):
             pass

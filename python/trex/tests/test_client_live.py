@@ -1,4 +1,4 @@
-"""What a client tells while frames are under way, on a veth pair between two namespaces."""
+"""Reports during a run, on a veth pair between two namespaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trex.client.packet_socket import PacketSocket
 from trex.stl.api import STLError, STLFlowLatencyStats, STLFlowStats, rdpcap
 
 
-def test_delays_are_told_while_frames_arrive(client):
+def test_delays_are_visible_during_the_run(client):
     stream = continuous(2000, flow_stats=STLFlowLatencyStats(pg_id=7))
     client.add_streams(stream, ports=[0])
     client.start([0])
@@ -33,7 +33,7 @@ def test_delays_are_told_while_frames_arrive(client):
     assert sum(latency()["latency"]["histogram"].values()) == counted["rx_pkts"][1]
 
 
-def test_frames_that_come_twice_are_told_while_others_arrive(client):
+def test_duplicates_are_visible_during_the_run(client):
     client.set_service_mode([0])
     capture = client.start_capture(tx_ports=[0], limit=5)["id"]
     client.add_streams(continuous(2000, flow_stats=STLFlowLatencyStats(pg_id=3)), ports=[0])
@@ -57,7 +57,7 @@ def test_frames_that_come_twice_are_told_while_others_arrive(client):
     assert set(errors().values()) == {0}
 
 
-def test_rates_of_packet_groups_are_those_of_the_time_between_two_looks(client):
+def test_packet_group_rates_cover_the_time_between_two_calls(client):
     client.add_streams(continuous(2000, flow_stats=STLFlowStats(pg_id=1)), ports=[0])
     client.start([0])
 
@@ -70,14 +70,14 @@ def test_rates_of_packet_groups_are_those_of_the_time_between_two_looks(client):
     after, took_s = counted(), time.monotonic() - began
     for way, port in (("tx", 0), ("rx", 1)):
         rate = (after[f"{way}_pkts"][port] - before[f"{way}_pkts"][port]) / took_s
-        # Counters are up to a tenth of a second old.
+        # Counters are at most 100 ms old.
         assert after[f"{way}_pps"][port] == pytest.approx(rate, rel=0.3)
         assert after[f"{way}_bps"][port] == pytest.approx(after[f"{way}_pps"][port] * 64 * 8)
     assert after["rx_bytes"][1] == 64 * after["rx_pkts"][1]
     client.stop()
 
 
-def test_how_busy_a_port_is_is_told(client):
+def test_util_stats_report_cpu_load(client):
     idle = client.get_util_stats()
     assert idle == {"cpu": [{"ports": [-1, -1], "history": [0.0] * 20}], "mbuf_stats": {}}
     client.add_streams(continuous(5000), ports=[0])
@@ -90,7 +90,7 @@ def test_how_busy_a_port_is_is_told(client):
     assert client.get_util_stats() == idle
 
 
-def test_what_leaves_is_captured(client, tmp_path):
+def test_capture_of_sent_frames(client, tmp_path):
     client.set_service_mode([0, 1])
     leaving = client.start_capture(tx_ports=[0], limit=50)["id"]
     both = client.start_capture(tx_ports=0, rx_ports=1, bpf_filter="udp dst port 12")["id"]
@@ -118,11 +118,11 @@ def test_what_leaves_is_captured(client, tmp_path):
     assert nothing == []
 
 
-def test_what_is_on_its_way_past_the_taps_is_not_captured(client):
+def test_capture_rejects_ports_that_bypass_the_taps(client):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
     client.links[0].is_service = True
-    with pytest.raises(STLError, match="port 0 is sending past the kernel's taps"):
+    with pytest.raises(STLError, match="port 0 sends past the kernel's taps"):
         client.start_capture(tx_ports=[0])
     client.stop()
     assert client.get_capture_status() == {}

@@ -1,6 +1,7 @@
-"""Clients and ports have all that TRex's have: methods, parameters, attributes, lines.
+"""Clients and ports have all names of TRex's: methods, parameters, attributes, lines.
 
-`astf_names.txt` and the others list it. With `TREX_CORE`, the lists are held against that tree.
+`astf_names.txt` and the other files list them. With `TREX_CORE`, the lists are compared with that
+tree.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ KEPT = {
 
 
 def kept(kind: str) -> list[tuple[str, list[str]]]:
-    """The entries of a kind, without it, each with the class that has it."""
+    """Returns the entries of a kind, each with its class."""
     split = sorted((owner, entry.split()) for owner, entry in KEPT)
     return [(owner, words[1:]) for owner, words in split if words[0] == kind]
 
 
 def found(owner: str) -> type:
-    """The class of this name."""
+    """Returns the class with this name."""
     module = {name: module for module, name in client_names.KEPT}[owner]
     return getattr(__import__(module, fromlist=[owner]), owner)
 
@@ -38,23 +39,23 @@ def found(owner: str) -> type:
 @pytest.mark.parametrize(
     ("owner", "name", "parameters"), [(owner, it[0], it[1:]) for owner, it in kept("method")]
 )
-def test_every_method_is_there_with_its_parameters(owner, name, parameters):
+def test_every_method_exists_with_its_parameters(owner, name, parameters):
     method = getattr(found(owner), name)
     assert callable(method)
     if any(parameter.startswith("*") for parameter in parameters):
-        # It is wrapped, which hides its parameters.
+        # The wrapper hides its parameters.
         return
     ours = client_names.parameters_of(method)
     if ours == ["*arguments", "**named"]:
-        # It raises, whatever it is given.
+        # It raises for any arguments.
         return
-    # Some have more of their own behind these.
+    # Some methods have additional parameters behind these.
     assert ours[: len(parameters)] == parameters
     assert all("=" in parameter for parameter in ours[len(parameters) :])
 
 
 @pytest.mark.parametrize(("owner", "name"), [(owner, it[0]) for owner, it in kept("attribute")])
-def test_every_attribute_is_there_or_says_what_to_use(owner, name):
+def test_every_attribute_exists_or_names_a_replacement(owner, name):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     if isinstance(inspect.getattr_static(client, name), Absent):
@@ -72,7 +73,7 @@ def test_every_attribute_is_there_or_says_what_to_use(owner, name):
 
 
 @pytest.mark.parametrize("owner", ["STLClient", "ASTFClient"])
-def test_every_option_of_a_line_is_there(owner):
+def test_every_option_of_a_line_exists(owner):
     ours = client_names.lines_of(found(owner))
     missing = {}
     for line, command, *options in [it for of, it in kept("line") if of == owner]:
@@ -83,7 +84,7 @@ def test_every_option_of_a_line_is_there(owner):
 
 
 @pytest.mark.parametrize("owner", ["STLClient", "ASTFClient", "STLPort"])
-def test_what_an_absent_part_is_for_is_there(owner):
+def test_replacements_of_absent_parts_exist(owner):
     one = found(owner)
     client = one(STLClient(), 0) if issubclass(one, Port) else one()
     static = {name: inspect.getattr_static(one, name) for name in dir(one)}
@@ -105,12 +106,12 @@ def test_commands_have_the_names_of_the_console(owner):
     assert len(commands) == len(set(client_names.lines_of(found(owner))))
 
 
-def test_neither_client_is_the_other():
+def test_clients_are_separate_classes():
     assert not issubclass(ASTFClient, STLClient) and not issubclass(STLClient, ASTFClient)
 
 
 @needs_tree
-def test_the_lists_are_those_of_trex():
+def test_lists_match_trex():
     lists = of_trex(client_names, [list(place) for place in client_names.KEPT])
     files = client_names.KEPT.values()
     assert lists == [file.read_text().splitlines() for file in files]

@@ -1,4 +1,4 @@
-"""Several profiles on a port at a time, on a veth pair between two namespaces."""
+"""Several concurrent profiles on a port, on a veth pair between two namespaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def group(client, number):
     return client.get_pgid_stats([number])["flow_stats"][number]
 
 
-def test_profiles_of_a_port_are_sent_beside_each_other(client):
+def test_profiles_of_a_port_run_concurrently(client):
     client.clear_stats()
     client.add_streams(continuous(1000, flow_stats=STLFlowStats(pg_id=1)), ports="0.first")
     client.start("0.first")
@@ -30,7 +30,7 @@ def test_profiles_of_a_port_are_sent_beside_each_other(client):
     latency = client.get_stats()["latency"][2]
     assert set(latency["err_cntrs"].values()) == {0}
     assert sum(latency["latency"]["histogram"].values()) == 300
-    # Once more, while the first one goes on.
+    # Once more, while the first one is running.
     before = group(client, 1)["rx_pkts"][1]
     client.start("0.second")
     client.wait_on_traffic("0.second", timeout=LIMIT_S)
@@ -46,7 +46,7 @@ def test_profiles_of_a_port_are_sent_beside_each_other(client):
 
 
 @pytest.mark.parametrize("is_measured", [(False, True), (True, False), (False, False)])
-def test_profiles_with_and_without_packet_groups_go_together(client, is_measured):
+def test_profiles_with_and_without_packet_groups_run_together(client, is_measured):
     client.clear_stats()
     for number, measured in enumerate(is_measured):
         statistics = STLFlowStats(pg_id=number) if measured else None
@@ -60,7 +60,7 @@ def test_profiles_with_and_without_packet_groups_go_together(client, is_measured
             assert stats["flow_stats"][number]["rx_pkts"][1] == 2000
 
 
-def test_profiles_are_held_and_changed_one_by_one(client):
+def test_profiles_pause_and_change_separately(client):
     for name, number in (("a", 1), ("b", 2)):
         client.add_streams(continuous(500, flow_stats=STLFlowStats(pg_id=number)), f"0.{name}")
     client.start(["0.a", "0.b"])
@@ -68,7 +68,7 @@ def test_profiles_are_held_and_changed_one_by_one(client):
     client.pause("0.a")
     assert client.get_profiles_with_state("paused") == ["0.a"]
     assert client.get_port_info(0)[0]["status"] == "TRANSMITTING"
-    # What left ahead of its time is counted by then.
+    # The counters include frames queued ahead of their time.
     goes_on = group(client, 2)["tx_pkts"][0]
     until(lambda: group(client, 2)["tx_pkts"][0] > goes_on + 250)
     held, goes_on = (group(client, number)["tx_pkts"][0] for number in (1, 2))
@@ -95,7 +95,7 @@ def test_profiles_are_held_and_changed_one_by_one(client):
     assert client.get_active_ports() == []
 
 
-def test_profiles_that_do_not_go_together_are_refused(client, monkeypatch):
+def test_conflicting_profiles_are_rejected(client, monkeypatch):
     client.add_streams(continuous(flow_stats=STLFlowStats(pg_id=5)), "0.a")
     client.add_streams(continuous(flow_stats=STLFlowStats(pg_id=5)), "0.b")
     client.start("0.a")
@@ -106,7 +106,7 @@ def test_profiles_that_do_not_go_together_are_refused(client, monkeypatch):
     client.start("0.a", force=True)
     monkeypatch.setattr(client.links[0], "_speed", "1M")
     client.add_streams(continuous(1200), "0.c")
-    # Of a megabit each has more than half.
+    # Each takes more than half of a megabit.
     with pytest.raises(STLError, match="smaller mult"):
         client.start("0.c")
     client.stop("0.a")
@@ -114,7 +114,7 @@ def test_profiles_that_do_not_go_together_are_refused(client, monkeypatch):
     client.stop("0.c")
 
 
-def test_both_ports_send_several_profiles_to_each_other(client):
+def test_both_ports_send_several_profiles(client):
     names = ["0.a", "0.b", "1.a", "1.b"]
     for number, name in enumerate(names):
         client.add_streams(burst(500, 2000, flow_stats=STLFlowStats(pg_id=number)), name)

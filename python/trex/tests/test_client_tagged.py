@@ -58,7 +58,7 @@ def sends(client, *streams):
     client.wait_on_traffic([0], timeout=LIMIT_S)
 
 
-def test_groups_are_counted_by_the_tags_that_they_arrive_with(client):
+def test_groups_are_counted_by_received_tag(client):
     client.enable_tpg(5, [qinq(1, 100), dot1q(1), dot1q(2), dot1q(3)], rx_ports=[1])
     status = client.get_tpg_status(port=0)
     assert status["enabled"] and status["data"]["rx_ports"] == [1]
@@ -80,7 +80,7 @@ def test_groups_are_counted_by_the_tags_that_they_arrive_with(client):
     assert unknown == {"1": {"4": {"0-3": NOTHING, "unknown_tag": of_unknown}}}
     assert client.get_tpg_unknown_tags(1) == {"1": [{"tag": dot1q(9), "tpgid": 4}]}
     assert client.get_tpg_tx_stats(0, 1) == {"0": {"1": {"pkts": 20, "bytes": one["bytes"]}}}
-    # They are no flow statistics.
+    # They are not part of the flow statistics.
     assert set(client.get_pgid_stats()["flow_stats"]) == {"global"}
     assert client.get_active_pgids() == {"flow_stats": [], "latency": []}
 
@@ -89,7 +89,7 @@ def test_groups_are_counted_by_the_tags_that_they_arrive_with(client):
     client.clear_tpg_unknown_tags(1)
     assert client.get_tpg_stats(1, 2, 0, 4)[0] == {"1": {"2": {"0-3": NOTHING}}}
     assert client.get_tpg_unknown_tags(1) == {"1": []}
-    # What is sent anew is added, and is no gap.
+    # A repeated transmission adds up, and is no gap.
     sends(client, *streams)
     assert client.get_tpg_stats(1, 2, 2, 3)[0] == {"1": {"2": {"2": one}}}
     assert client.get_tpg_stats(1, 1, 1, 2)[0] == {"1": {"1": {"1": counted(40, 1)}}}
@@ -99,13 +99,13 @@ def test_groups_are_counted_by_the_tags_that_they_arrive_with(client):
     assert not client.get_tpg_status()["enabled"]
 
 
-def test_frames_of_a_group_under_other_tags_are_missing_under_each(client):
+def test_frames_with_other_tags_count_as_gaps(client):
     vlan = STLVmFlowVar(name="vlan", min_value=1, max_value=4, size=2, op="inc")
     written = STLVmWrFlowVar(fv_name="vlan", pkt_offset="Dot1Q.vlan")
     client.enable_tpg(1, [dot1q(number) for number in range(1, 5)], rx_ports=[1])
     sends(client, tagged(0, 1, vm=[vlan, written], mode=STLTXSingleBurst(40, pps=10_000)))
     stats = client.get_tpg_stats(1, 0, 0, 4)[0]["1"]["0"]
-    # Number 0 is under VLAN 1, and every fourth from there.
+    # Sequence number 0 and every fourth one have VLAN 1.
     assert stats == {
         "0": counted(10, 1, seq_err=27, seq_err_too_big=9),
         "1": counted(10, 1, seq_err=28, seq_err_too_big=10),
@@ -114,7 +114,7 @@ def test_frames_of_a_group_under_other_tags_are_missing_under_each(client):
     }
 
 
-def test_tags_are_changed_while_their_frames_arrive(client):
+def test_tags_change_during_the_run(client):
     client.enable_tpg(1, [dot1q(7), dot1q(8)], rx_ports=[1])
     client.add_streams(tagged(0, 7, mode=STLTXCont(pps=2000)), ports=[0])
     client.start([0])
@@ -135,7 +135,7 @@ def test_tags_are_changed_while_their_frames_arrive(client):
     client.stop([0])
     total = client.get_tpg_tx_stats(0, 0)["0"]["0"]["pkts"]
     assert before + arrived(1) == total
-    # Only what was counted while they are enabled is theirs.
+    # Only frames received while enabled count.
     client.disable_tpg()
     client.enable_tpg(1, [dot1q(7)], rx_ports=[1])
     assert arrived(0) == 0
@@ -159,7 +159,7 @@ def test_tags_are_changed_while_their_frames_arrive(client):
         (lambda c: c.get_tpg_status(username="me", port=0), "either username or port"),
     ],
 )
-def test_what_makes_no_sense_of_tagged_groups_is_refused(client, call, said):
+def test_invalid_calls_for_tagged_groups_are_rejected(client, call, said):
     client.enable_tpg(3, [dot1q(1), dot1q(2)], rx_ports=[1])
     with pytest.raises(STLError, match=said):
         call(client)
@@ -169,13 +169,13 @@ def test_what_makes_no_sense_of_tagged_groups_is_refused(client, call, said):
 @pytest.mark.parametrize(
     "tags", [[dot1q(0)], [dot1q(4095)], [{"type": "Dot1Q"}], [qinq(1, "2")], [{"type": None}], [3]]
 )
-def test_tags_that_are_none_are_refused(client, tags):
+def test_invalid_tags_are_rejected(client, tags):
     with pytest.raises(STLError, match="expected"):
         client.enable_tpg(1, tags)
     assert not client.get_tpg_status()["enabled"]
 
 
-def test_without_being_enabled_nothing_is_counted(client):
+def test_groups_must_be_enabled(client):
     for call in (client.disable_tpg, client.get_tpg_tags):
         with pytest.raises(STLError, match="not enabled"):
             call()

@@ -1,4 +1,4 @@
-"""Streams as Python, and the command that prints a profile."""
+"""Streams as Python code, and the command that prints a profile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trex.stl.api import (
     STLTaggedPktGroup,
 )
 
-# The length field says less than there is: no header of scapy's makes this frame.
+# The length field is too small, so that no scapy header builds this frame.
 ODD = bytes(Ether() / IP() / UDP() / b"data") + b"beyond"
 
 
@@ -43,21 +43,21 @@ ODD = bytes(Ether() / IP() / UDP() / b"data") + b"beyond"
         ),
     ],
 )
-def test_the_code_makes_the_same_streams(profiles, tmp_path, profile):
+def test_code_creates_equal_streams(profiles, tmp_path, profile):
     streams = profile(profiles)
     path = tmp_path / "again.py"
     streams.dump_to_code(str(path))
     assert STLProfile.load(str(path)).to_json() == streams.to_json()
 
 
-def test_the_code_names_fields_and_addresses(profiles):
+def test_code_has_names_of_fields_and_addresses(profiles):
     code = STLProfile.load(str(profiles / "clients.py")).dump_to_code()
     assert "pkt_offset='IP.src'" in code
     assert "'16.0.1.1'" in code
     assert "vm.fix_chksum_hw(l3_offset='IP', l4_offset='UDP', l4_type=11)" in code
 
 
-def test_a_stream_tells_of_itself():
+def test_descriptions_of_a_stream():
     stream = STLStream(packet=STLPktBuilder(pkt=Ether() / Dot1Q() / IP()))
     assert stream.get_pkt_type() == "Ethernet:802.1Q:IP"
     assert stream.get_rate() == "1 pps"
@@ -65,14 +65,14 @@ def test_a_stream_tells_of_itself():
     assert STLStream(dummy_stream=True).get_mode() == "delay"
 
 
-def test_the_packet_of_each_stream_is_printed(profiles, capsys):
+def test_dump_as_pkt_prints_every_packet(profiles, capsys):
     STLProfile.load(str(profiles / "clients.py")).dump_as_pkt()
     printed = capsys.readouterr().out
     assert "Stream Name: few" in printed
     assert "###[ UDP ]###" in printed
 
 
-def test_the_command_prints_the_document_alone(profiles, tmp_path):
+def test_dump_prints_only_the_document(profiles, tmp_path):
     profile = tmp_path / "talks.py"
     profile.write_text("print('hello')\n" + (profiles / "udp_sizes.py").read_text())
     source = Path(trex.__file__).parents[1]
@@ -89,16 +89,16 @@ def test_the_command_prints_the_document_alone(profiles, tmp_path):
     assert "hello" in run.stderr
 
 
-def test_the_older_form_of_tunables_is_understood(profiles, capsys):
+def test_older_form_of_tunables(profiles, capsys):
     assert dump.main([str(profiles / "udp_sizes.py"), "-t", "sizes=80"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 1
-    # With the flag before each of them, the last value of a name counts.
+    # With the flag before each tunable, the last value of a name counts.
     assert dump.main([str(profiles / "udp_sizes.py"), "-t", "sizes=80", "-t", "sizes=70"]) == 0
     [stream] = json.loads(capsys.readouterr().out)
     assert len(base64.b64decode(stream["packet"]["binary"])) == 70
 
 
-def test_the_command_fails_with_the_reason(profiles, capsys):
+def test_dump_fails_with_the_reason(profiles, capsys):
     assert dump.main([str(profiles / "broken.py")]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

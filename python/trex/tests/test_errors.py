@@ -1,4 +1,4 @@
-"""What errors tell."""
+"""Texts of errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from trex.errors import TRexError
 
 
-def test_errors_tell_of_the_way_to_where_they_were_raised():
+def test_errors_have_their_traceback():
     assert TRexError("wrong").get_tb() == ""
 
     def fails():

@@ -1,4 +1,4 @@
-"""Files that cannot be read or written are errors of TRex's, and captures are written as named."""
+"""File errors are TRex errors, and the name determines the format of a capture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOWHERE = "no/such/folder"
 
 
 def erf(frame: bytes, time: int, interface: int = 0, kept: int | None = None) -> bytes:
-    """A record of Ethernet; of the frame so many bytes are kept."""
+    """Returns an Ethernet record with `kept` bytes of the frame."""
     stored = (frame + b"\xfc" * 4)[:kept]
     header = struct.pack("<Q", time) + struct.pack(
         ">BBHHH", 2, 4 | interface, 18 + len(stored), 0, len(frame) + 4
@@ -54,7 +54,7 @@ def captured(client):
     return client, number
 
 
-def test_a_capture_that_cannot_be_written_goes_on(captured, tmp_path):
+def test_unwritable_output_keeps_the_capture_running(captured, tmp_path):
     client, number = captured
     missing = tmp_path / NOWHERE / "it.pcap"
     for write in (client.stop_capture, client.fetch_capture_packets):
@@ -70,7 +70,7 @@ def test_a_capture_that_cannot_be_written_goes_on(captured, tmp_path):
     assert [len(one["binary"]) for one in kept] == [one["wirelen"] for one in kept] == [60]
 
 
-def test_a_name_that_ends_so_is_of_a_pcapng(captured, tmp_path):
+def test_suffix_pcapng_selects_pcapng(captured, tmp_path):
     client, number = captured
     file = tmp_path / "it.pcapng"
     client.fetch_capture_packets(number, str(file), snaplen=20)
@@ -88,7 +88,7 @@ def test_a_name_that_ends_so_is_of_a_pcapng(captured, tmp_path):
     assert bytes(rdpcap(str(other))[0])[12:] == FRAME[12:]
 
 
-def test_what_cannot_be_written_is_told(tmp_path):
+def test_write_errors_are_reported(tmp_path):
     missing = str(tmp_path / NOWHERE / "it")
     for write in (
         STLProfile([continuous()]).dump_to_code,
@@ -99,7 +99,7 @@ def test_what_cannot_be_written_is_told(tmp_path):
             write(missing)
 
 
-def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
+def test_read_errors_are_reported(tmp_path, monkeypatch):
     binary = tmp_path / "profile.json"
     binary.write_bytes(b"\xff\xfe")
     for load in (STLProfile.load_json, ASTFProfile.load_json):
@@ -122,7 +122,7 @@ def test_an_erf_file_is_read(tmp_path):
     assert (cut.data, cut.time_usec, cut.interface) == (FRAME[:30], 5.5e6, 1)
 
 
-def test_an_erf_file_that_is_damaged_is_told(tmp_path):
+def test_damaged_erf_file_is_rejected(tmp_path):
     file = tmp_path / "it.erf"
     ten = b"".join(erf(FRAME, number << 32) for number in range(10))
     for data, said in (
@@ -133,7 +133,7 @@ def test_an_erf_file_that_is_damaged_is_told(tmp_path):
         with pytest.raises(STLError, match=said):
             read(str(file))
     file.write_bytes(b"neither of them, and long enough for a header")
-    with pytest.raises(STLError, match="expected a pcap, a pcapng or an ERF file"):
+    with pytest.raises(STLError, match="expected a pcap, pcapng or ERF file"):
         read(str(file))
 
 
@@ -147,7 +147,7 @@ def test_an_erf_file_of_trex_is_read():
     )
 
 
-def test_both_sides_of_an_erf_file_are_sent_from_two_ports(client, tmp_path):
+def test_two_ports_send_the_sides_of_an_erf_file(client, tmp_path):
     file = tmp_path / "it.erf"
     step = (1 << 32) // 1000
     file.write_bytes(b"".join(erf(FRAME, number * step, number % 3 % 2) for number in range(9)))
@@ -157,7 +157,7 @@ def test_both_sides_of_an_erf_file_are_sent_from_two_ports(client, tmp_path):
     assert (stats[0]["opackets"], stats[1]["opackets"]) == (6, 3)
 
 
-def test_a_capture_that_is_pushed_catches_up_with_its_time(client, tmp_path):
+def test_pushed_capture_catches_up_with_its_schedule(client, tmp_path):
     file = tmp_path / "it.pcap"
     packet = Ether(FRAME)
     wrpcap(str(file), [packet] * 10)
@@ -165,5 +165,5 @@ def test_a_capture_that_is_pushed_catches_up_with_its_time(client, tmp_path):
     client.wait_on_traffic(timeout=LIMIT_S)
     (transmission,) = client.links[0].transmissions()
     sent = transmission.report()["ports"][0]["tx"]
-    # Whatever the machine does meanwhile, no lateness moves what is behind it.
+    # Late frames never move the schedule, however busy the machine is.
     assert (sent["packets"], sent["departures"]["shifted_ns"]) == (2000, 0)

@@ -1,4 +1,4 @@
-"""Expressions of tcpdump's, on frames with VLAN tags and without."""
+"""tcpdump expressions on frames with and without VLAN tags."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ CASES = {
 
 
 def given(frames):
-    """What the frames are called."""
+    """Returns the names of frames."""
     names = {frame: name for name, frame in FRAMES.items()}
     return {names.get(bytes(frame), bytes(frame).hex()) for frame in frames}
 
 
 @pytest.mark.parametrize(("expression", "matching"), CASES.items())
-def test_whole_frames_are_matched(expression, matching):
+def test_filter_matches_whole_frames(expression, matching):
     chosen = FrameFilter(expression)
     assert {name for name, frame in FRAMES.items() if chosen.matches(frame)} == matching
 
 
-def test_what_is_no_expression_is_refused():
+def test_invalid_expressions_are_rejected():
     with pytest.raises(TRexError, match="filter 'udq'"):
         FrameFilter("udq")
 
 
 @pytest.mark.parametrize(("expression", "matching"), CASES.items())
-def test_sockets_match_frames_whose_tags_the_kernel_takes_out(lab, expression, matching):
-    # The last frame of each says that all others before it have arrived.
+def test_sockets_match_frames_with_removed_tags(lab, expression, matching):
+    # The last frame shows that all earlier ones have arrived.
     last = bytes(ADDRESSES / IP(src="10.0.0.1", dst="10.0.0.2") / ICMP())
     with PacketSocket(lab.a) as source, PacketSocket(lab.b) as found, PacketSocket(lab.b) as all_:
         found.filter(expression)
@@ -76,7 +76,7 @@ def test_sockets_match_frames_whose_tags_the_kernel_takes_out(lab, expression, m
         assert given(frame for frame in found.received() if frame != last) == matching
 
 
-def test_outer_tags_are_passed_over_where_that_is_wanted(lab):
+def test_filter_bare_ignores_the_outer_tag(lab):
     with PacketSocket(lab.a) as source, PacketSocket(lab.b) as found:
         found.filter("vlan 31")
         found.filter_bare("udp port 6")
@@ -93,7 +93,7 @@ def test_outer_tags_are_passed_over_where_that_is_wanted(lab):
         assert given(frames) == {"bare", "vlan 30", "vlan 31", "vlan 0"}
 
 
-def test_captures_take_what_matches_both_ways(client):
+def test_captures_filter_both_directions(client):
     client.set_service_mode([0, 1])
     captures = {
         expression: client.start_capture(tx_ports=0, rx_ports=1, bpf_filter=expression)["id"]
@@ -112,7 +112,7 @@ def test_captures_take_what_matches_both_ways(client):
             assert given(frames) == matching and len(frames) == len(matching), expression
 
 
-def test_captures_of_the_stateful_client_do_too(monkeypatch):
+def test_captures_of_the_stateful_client_filter_too(monkeypatch):
     with veth_pair() as lab, PacketSocket(lab.a) as source:
         monkeypatch.setenv("WIRESTORM_TREX_PORTS", f"{lab.a},{lab.b}")
         client = ASTFClient()

@@ -11,13 +11,13 @@ from sending import LIMIT_S, burst
 from trex.client import hdr_histogram
 from trex.stl.api import STLFlowLatencyStats
 
-# What hdrh.histogram of the package hdrhistogram 0.10.3 makes of 0, 5 (3 times), 2048, 999000 (7)
-# and 10000000 (twice) in HdrHistogram(1, 10000000, 3).
+# hdrh.histogram of the package hdrhistogram 0.10.3 encodes 0, 5 (3 times), 2048, 999000 (7) and
+# 10000000 (twice) in HdrHistogram(1, 10000000, 3) as this text.
 KNOWN = "HISTFAAAACx4nJNpmSzMwMDAywABzFCaEUzOmNZg/wEiwMTO9lmeaXcfI99xExYAmh8Hrw=="
 
 
 def decoded(text: str) -> tuple[tuple[int, int, int], dict[int, int]]:
-    """The digits, the lowest and the highest value, and the counts by their places."""
+    """Returns the digits, the lowest and highest value, and the counts by index."""
     outer = base64.b64decode(text)
     cookie, length = struct.unpack(">ii", outer[:8])
     assert cookie == 0x1C849314 and length == len(outer) - 8
@@ -41,18 +41,18 @@ def decoded(text: str) -> tuple[tuple[int, int, int], dict[int, int]]:
     return (digits, low, high), counts
 
 
-def test_the_text_is_that_of_other_encoders():
+def test_encoding_matches_other_encoders():
     values = [(5_999, 3), (2_048_000, 1), (999_000_000, 7), (10_000_000_000, 2), (-4, 1)]
     assert hdr_histogram.encoded(values) == KNOWN
     beyond = [*values, (10_000_001_000, 5)]
     assert hdr_histogram.encoded(beyond) == KNOWN, "longer than 10 s"
 
 
-def test_nothing_is_a_histogram_of_nothing():
+def test_empty_histogram():
     assert decoded(hdr_histogram.encoded([])) == ((3, 1, 10_000_000), {})
 
 
-def test_delays_of_streams_are_in_it(client):
+def test_stream_delays_are_encoded(client):
     client.add_streams(burst(200, flow_stats=STLFlowLatencyStats(pg_id=3), size=80), ports=[0])
     client.start([0])
     client.wait_on_traffic(timeout=LIMIT_S)

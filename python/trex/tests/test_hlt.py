@@ -1,4 +1,4 @@
-"""Streams of named arguments."""
+"""Streams from named arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def stream(**arguments):
     return STLHltStream(**arguments).to_json()
 
 
-def test_nothing_said_is_a_frame_at_a_tenth_of_the_line():
+def test_default_stream_has_a_tenth_of_the_line_rate():
     document = stream()
     assert document["mode"]["rate"] == {"type": "percentage", "value": 10.0}
     assert len(frame(document)) == 60
@@ -21,7 +21,7 @@ def test_nothing_said_is_a_frame_at_a_tenth_of_the_line():
     assert document["flags"] == 0b011
 
 
-def test_headers_are_what_the_arguments_say(profiles):
+def test_headers_match_the_arguments(profiles):
     (document,) = STLProfile.load(str(profiles / "ranges_hlt.py")).to_json()
     packet = frame(document)
     assert len(packet) == 96
@@ -30,7 +30,7 @@ def test_headers_are_what_the_arguments_say(profiles):
     assert document["mode"]["rate"] == {"type": "pps", "value": 10.0}
 
 
-def test_fields_count_from_where_they_start(profiles):
+def test_fields_count_from_their_first_value(profiles):
     (document,) = STLProfile.load(str(profiles / "ranges_hlt.py")).to_json()
     variables = {v["name"]: v for v in instructions(document, "flow_var")}
     source, port = instructions(document, "write_flow_var")
@@ -42,7 +42,7 @@ def test_fields_count_from_where_they_start(profiles):
     assert instructions(document, "fix_checksum_ipv4")
 
 
-def test_the_other_direction_changes_ends():
+def test_direction_exchanges_the_addresses():
     ends = {"ip_src_addr": "1.0.0.1", "ip_dst_addr": "2.0.0.1", "mac_src2": "00:00:00:00:00:22"}
     packet = frame(stream(l3_protocol="ipv4", direction=1, **ends))
     assert (packet[IP].src, packet[IP].dst, packet.src) == (
@@ -55,18 +55,18 @@ def test_the_other_direction_changes_ends():
 @pytest.mark.parametrize(
     "mac", ["00:11:22:aa:bb:cc", "00-11-22-AA-BB-CC", "0011.22aa.bbcc", "{0 11 22 aa bb cc}"]
 )
-def test_mac_addresses_are_read_in_all_their_notations(mac):
+def test_mac_address_notations(mac):
     assert frame(stream(mac_src=mac)).src == "00:11:22:aa:bb:cc"
 
 
-def test_imix_shares_the_rate_by_frames():
+def test_imix_divides_the_rate_by_frames():
     rates = {"l3_imix1_ratio": 3, "l3_imix2_ratio": 1, "l3_imix3_ratio": 0}
     streams = STLHltStream(length_mode="imix", rate_pps=100, **rates)
     assert [s.get_pkt_len() for s in streams] == [64, 570]
     assert [s.to_json()["mode"]["rate"]["value"] for s in streams] == [75, 25]
 
 
-def test_lengths_vary_with_the_length_fields():
+def test_length_fields_follow_the_frame_length():
     document = stream(
         l3_protocol="ipv4",
         l4_protocol="udp",
@@ -113,7 +113,7 @@ def test_ipv6_counts_in_its_low_bytes():
     assert frame(document)[IPv6].dst == "2001:db8::5"
 
 
-def test_the_type_of_service_is_told_in_one_way():
+def test_type_of_service_has_one_interpretation():
     def tos(**arguments):
         return frame(stream(l3_protocol="ipv4", **arguments))[IP].tos
 
@@ -126,7 +126,7 @@ def test_the_type_of_service_is_told_in_one_way():
             tos(**mixed)
 
 
-def test_statistics_need_an_ip_header():
+def test_statistics_require_an_ip_header():
     assert stream(flow_stats_id=5)["flow_stats"] == {"enabled": False}
     assert stream(flow_stats_id=5, l3_protocol="ipv4")["flow_stats"]["stream_id"] == 5
 
@@ -146,11 +146,11 @@ def test_statistics_need_an_ip_header():
         {"mac_src_mode": "increment", "mac_src_count": 0},
     ],
 )
-def test_arguments_that_contradict_each_other_are_refused(arguments):
+def test_contradicting_arguments_are_rejected(arguments):
     with pytest.raises(STLError):
         stream(**arguments)
 
 
-def test_an_argument_that_is_not_known_is_told():
+def test_unknown_argument_causes_a_warning():
     with pytest.warns(UserWarning, match="colour"):
         assert frame(stream(colour="red", l3_protocol="ipv4", l4_protocol="udp"))[UDP].dport == 80

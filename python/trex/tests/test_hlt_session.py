@@ -37,7 +37,7 @@ def burst(count, **arguments):
     return {**UDP_STREAM, "transmit_mode": "single_burst", "pkts_per_burst": count, **arguments}
 
 
-def test_streams_both_ways_are_made_sent_and_counted(session, capsys):
+def test_bidirectional_streams(session, capsys):
     arguments = burst(300, ip_src_mode="increment", ip_src_count=9, split_by_cores="single")
     result = session.traffic_config(
         **arguments,
@@ -80,7 +80,7 @@ def test_streams_both_ways_are_made_sent_and_counted(session, capsys):
     assert capsys.readouterr().out.splitlines()[1].split() == ["TX:", "300", "300"]
 
 
-def test_streams_are_changed_disabled_and_removed(session):
+def test_modify_disable_and_remove_streams(session):
     for expected in (1, 2):
         result = check_res(session.traffic_config(**burst(100), port_handle=0))
         assert result["stream_id"] == expected
@@ -104,7 +104,7 @@ def test_streams_are_changed_disabled_and_removed(session):
     assert "no streams" in session.traffic_control(action="run", port_handle=0)["log"]
 
 
-def test_traffic_goes_on_until_it_is_stopped(session, profiles):
+def test_traffic_runs_until_stop(session, profiles):
     imix = {"length_mode": "imix", "rate_pps": 700, "l3_imix3_size": 200, "l3_imix2_size": 100}
     check_res(session.traffic_config(**{**UDP_STREAM, **imix}, port_handle=0))
     loaded = {"mode": "create", "load_profile": str(profiles / "udp_sizes.py")}
@@ -115,7 +115,7 @@ def test_traffic_goes_on_until_it_is_stopped(session, profiles):
         return session.traffic_stats(port_handle=port)[port]["aggregate"]["rx"]["total_pkts"]
 
     until(lambda: arrived(0) > 0 and arrived(1) > 100)
-    # Each size has the counters of the stream.
+    # The counters of the stream cover each size.
     assert session.traffic_stats(mode="streams", port_handle=1)[1]["stream"][1]["rx"]["total_pkts"]
     assert session.wait_on_traffic(0, timeout=0.1)["status"] == 0
     assert check_res(session.traffic_control(action="stop"))["stopped"]
@@ -147,12 +147,12 @@ def test_small_frames_are_counted_by_their_headers(session):
         (lambda s: s.interface_config(7), "ports"),
     ],
 )
-def test_what_makes_no_sense_is_told_in_the_result(session, call, said):
+def test_invalid_calls_return_error_results(session, call, said):
     result = call(session)
     assert result["status"] == 0 and result["log"].startswith("[ERR] ") and said in result["log"]
 
 
-def test_a_session_ends(session):
+def test_cleanup_session(session):
     check_res(session.interface_config(0))
     check_res(session.traffic_config(**burst(5), port_handle=0))
     check_res(session.interface_config(0, mode="destroy"))
@@ -161,11 +161,11 @@ def test_a_session_ends(session):
     assert session.trex_client is None
 
 
-def test_before_a_session_each_call_says_so(monkeypatch):
+def test_calls_require_a_session(monkeypatch):
     session = CTRexHltApi()
     for call in (session.traffic_control, session.traffic_stats, session.cleanup_session):
         assert "not connected" in call()["log"]
     monkeypatch.setenv("WIRESTORM_TREX_PORTS", " ")
-    assert "names no interface" in session.connect()["log"]
+    assert "has no interface" in session.connect()["log"]
     with pytest.raises(SystemExit, match="not connected"):
         check_res(session.traffic_stats())

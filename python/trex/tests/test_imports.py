@@ -1,4 +1,4 @@
-"""No module imports another one that imports it in the end, types alone included."""
+"""No import cycles between modules, including imports for types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGES = Path(__file__).parents[2]
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """The files below a folder, by the names of their modules."""
+    """Returns the files below a folder by module name."""
     named = {
         ".".join(file.relative_to(root).with_suffix("").parts): file for file in root.rglob("*.py")
     }
@@ -21,25 +21,25 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imported(file: Path, known: dict[str, Path]) -> Iterator[str]:
-    """The modules of a package that a file imports, wherever in it."""
+    """Yields the modules of a package that a file imports anywhere."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             yield from inner & set(known)
-            # What is compiled is no file of these, and needs nothing of its parent.
+            # Compiled modules are not files, and need nothing from their parent.
             if any(one not in known and not one.endswith("._native") for one in inner):
                 yield node.module
 
 
 @pytest.mark.parametrize("package", ["trex/src", "wirestorm/src"])
-def test_imports_have_one_direction(package):
+def test_imports_have_no_cycles(package):
     known = modules(PACKAGES / package)
     assert known
     graph = {
         name: {one for one in imported(file, known) if one in known and one != name}
         for name, file in known.items()
     }
-    # A circle raises, and names its modules.
+    # A cycle raises an exception with its modules.
     TopologicalSorter(graph).prepare()

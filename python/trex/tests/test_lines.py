@@ -1,4 +1,4 @@
-"""Lines of the stateless client's console, on a veth pair."""
+"""Console lines of the stateless client, on a veth pair."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PROFILE = str(Path(__file__).parent / "profiles/udp_sizes.py")
 
 
 def out_of(capsys, line) -> str:
-    """What a line prints."""
+    """Returns the output of a line."""
     capsys.readouterr()
     line()
     printed: str = capsys.readouterr().out
     return printed
 
 
-def test_streams_are_started_changed_and_stopped(client, capsys):
+def test_start_update_and_stop_lines(client, capsys):
     client.start_line(f"-f {PROFILE} -p 0 -m 100pps -t size=100")
     until(lambda: sent(client) > 0)
     assert "0" in out_of(capsys, lambda: client.profiles_line("-p 0"))
@@ -37,7 +37,7 @@ def test_streams_are_started_changed_and_stopped(client, capsys):
         client.update_line("-m 2")
 
 
-def test_ports_are_taken_and_given_back(client):
+def test_acquire_and_release_lines(client):
     client.release_line("-p 1")
     assert client.get_acquired_ports() == [0]
     with pytest.raises(TRexError, match=r"acquire: ports \[0\] are acquired already"):
@@ -53,6 +53,6 @@ def test_ports_are_taken_and_given_back(client):
         client.release_line("-a")
 
 
-def test_a_line_that_makes_no_sense_says_how_it_is_used(lab):
+def test_invalid_line_prints_its_usage(lab):
     with pytest.raises(TRexError, match="usage: start"):
         STLClient().start_line("--nonsense")

@@ -1,4 +1,4 @@
-"""What clients say, through loggers of scripts."""
+"""Messages of clients through loggers of scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trex.stl.api import STLClient
 
 
 class Kept(Logger):
-    """Keeps what is said."""
+    """Logger that keeps its messages."""
 
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
@@ -23,7 +23,7 @@ class Kept(Logger):
         self.said.append("flushed")
 
 
-def test_what_matters_enough_is_said():
+def test_level_filters_messages():
     logger = Kept()
     assert (logger.get_verbose(), logger.level) == ("error", 2)
     for level in ("critical", "error", "warning", "info", "debug"):
@@ -43,7 +43,7 @@ def test_what_matters_enough_is_said():
         logger.set_verbose("loud")
 
 
-def test_commands_are_said_and_may_be_suppressed():
+def test_commands_are_logged_and_can_be_suppressed():
     logger = Kept("info")
     with logger.suppress():
         logger.log_cmd("Resetting")
@@ -59,7 +59,7 @@ def test_commands_are_said_and_may_be_suppressed():
     assert "[FAILED]" in after
 
 
-def test_a_screen_logger_prints(capsys):
+def test_screen_logger_prints(capsys):
     logger = ScreenLogger("info")
     logger.info("one, ", newline=False)
     logger.info("two", flush=True)
@@ -67,12 +67,12 @@ def test_a_screen_logger_prints(capsys):
     assert capsys.readouterr().out == "one, two\n"
 
 
-def test_what_writes_nothing_is_no_logger():
+def test_logger_requires_a_write_method():
     with pytest.raises(NotImplementedError):
         Logger().error("said")
 
 
-def test_clients_say_what_happens_through_a_logger(lab, capsys):
+def test_clients_log_events(lab, capsys):
     logger = Kept("debug")
     client = STLClient(logger=logger)
     assert client.logger is logger and client.get_verbose() == logger.get_verbose() == "error"

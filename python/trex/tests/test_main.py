@@ -1,4 +1,4 @@
-"""`python -m trex SCRIPT`, with a small tree that stands for TRex's."""
+"""`python -m trex SCRIPT`, with a small stand-in for a TRex tree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ sys.exit(3)
 
 @pytest.fixture
 def tree(tmp_path):
-    """Its folder of scripts. Of what is here as well all modules fail."""
+    """Returns its folder of scripts. Modules that this package also has fail in the tree."""
     fails = "raise Exception('this is of the tree')"
     client = f"{INTERACTIVE}/trex"
     files = {
@@ -60,7 +60,7 @@ def tree(tmp_path):
 
 
 def run(*words, cwd):
-    """What came of `python -m trex`."""
+    """Returns the result of `python -m trex`."""
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "trex", *map(str, words)]
     return subprocess.run(
@@ -68,7 +68,7 @@ def run(*words, cwd):
     )
 
 
-def test_a_script_finds_this_package_before_the_tree_that_it_puts_first(tree, tmp_path_factory):
+def test_script_imports_this_package_before_its_tree(tree, tmp_path_factory):
     done = run(tree / "script.py", "-m", "5", cwd=tmp_path_factory.mktemp("elsewhere"))
     assert done.returncode == 3, done.stdout + done.stderr
     first, second = done.stdout.splitlines()
@@ -76,20 +76,20 @@ def test_a_script_finds_this_package_before_the_tree_that_it_puts_first(tree, tm
     assert second == "No module named 'trex.stl.only_there'"
 
 
-def test_a_script_within_a_tree_finds_what_is_beside_it(tree):
+def test_script_in_a_tree_imports_its_neighbours(tree):
     done = run(f"{INTERACTIVE}/trex/examples/other.py", cwd=tree)
     assert (done.returncode, done.stdout) == (0, "shown\n"), done.stderr
 
 
-def test_without_a_script_it_is_told_how_it_is_called(tmp_path):
+def test_missing_script_prints_usage(tmp_path):
     done = run(cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.startswith("usage: python -m trex SCRIPT")
     assert run("--help", cwd=tmp_path).stdout == done.stderr
     done = run("nothing.py", cwd=tmp_path)
-    assert done.returncode == 2 and "there is no file 'nothing.py'" in done.stderr
+    assert done.returncode == 2 and "no such file: 'nothing.py'" in done.stderr
 
 
-def test_scripts_of_trex_that_put_their_tree_first_run(lab):
+def test_trex_scripts_with_their_own_path_run(lab):
     if "TREX_CORE" not in os.environ:
         pytest.skip("TREX_CORE names no tree of trex-core")
     scripts = Path(os.environ["TREX_CORE"]).absolute() / "scripts"

@@ -1,4 +1,4 @@
-"""Addresses and the other helpers of the star import."""
+"""Addresses and other helpers of the star import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def api():
     return names
 
 
-def test_the_star_import_brings_what_profiles_use(api):
+def test_star_import_has_the_names_of_profiles(api):
     for name in (
         "STLStream STLPktBuilder STLVM STLProfile STLError Ether IP UDP TCP IPv6 Dot1Q IPOption "
         "ARP DNS ICMPv6ND_NS bind_layers fragment ThreeBytesField FlagsField os sys json yaml "
@@ -42,7 +42,7 @@ def test_addresses_and_numbers(api):
         api["is_valid_ipv4_ret"]("10.0.0.256")
 
 
-def test_lists_and_numbers_for_people(api):
+def test_lists_and_number_formats(api):
     assert api["bitfield_to_list"](0b1010) == [1, 3]
     assert api["list_remove_dup"]([2, 1, 2]) == [2, 1]
     assert api["calc_bps_L1"](640, 1) == 800
@@ -59,5 +59,5 @@ def test_lists_and_numbers_for_people(api):
         ("trex.common.trex_exceptions", "TRexError"),
     ],
 )
-def test_older_places_have_the_same_names(api, module, name):
+def test_older_locations_have_the_same_names(api, module, name):
     assert getattr(importlib.import_module(module), name) is api[name]

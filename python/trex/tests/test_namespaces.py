@@ -1,4 +1,4 @@
-"""Nodes on a port; the kernel at the other end looks for them."""
+"""Nodes on a port. The kernel is at the other end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT_S = 60
 
 
 def until(is_so):
-    """Waits for something, with a bound."""
+    """Waits until `is_so()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
     while not is_so():
         assert time.monotonic() < deadline
@@ -45,7 +45,7 @@ def counters(client, port=0):
     return stats.get_values_stats()
 
 
-def test_a_node_is_a_host_of_its_own(client, peer):
+def test_node_is_a_host(client, peer):
     peer.give("1.1.1.2/24", "2001:db8::2/64")
     commands = NSCmds()
     commands.clear_counters()
@@ -55,7 +55,7 @@ def test_a_node_is_a_host_of_its_own(client, peer):
     commands.get_nodes()
     *done, nodes = run(client, commands)
     assert done == [None] * 4 and nodes == {"result": {"nodes": [MAC]}}
-    # It says where it is when it comes.
+    # It announces its addresses when it is added.
     assert counters(client)["tx_broadcast_pkts"] >= 1 and counters(client)["tx_multicast_pkts"] >= 1
     for address in ("1.1.1.3", "2001:db8::3", "fe80::200:ff:fe01:7"):
         if address.startswith("fe80"):
@@ -87,7 +87,7 @@ def test_a_node_is_a_host_of_its_own(client, peer):
     assert len(zeros) == 12 and set(zeros.values()) == {0}
 
 
-def test_a_port_pings_nodes_of_another_within_vlans(client):
+def test_port_pings_nodes_in_vlans(client):
     commands = NSCmds()
     commands.add_node(MAC)
     commands.set_ipv4(MAC, "1.1.1.3", "1.1.1.2")
@@ -95,7 +95,7 @@ def test_a_port_pings_nodes_of_another_within_vlans(client):
     commands.get_nodes_info([MAC])
     *_, info = run(client, commands)
     assert info["result"]["nodes"][0]["vlan"] == {"tags": [22, 23], "tpids": [0x8100, 0x8100]}
-    with pytest.raises(STLError, match="nobody answers for 1.1.1.3"):
+    with pytest.raises(STLError, match="no answer for 1.1.1.3"):
         client.set_l3_mode(1, "1.1.1.2", "1.1.1.3")
     client.set_namespace(0, "set_vlan", mac=MAC, vlans=[22, 23])
     client.set_l3_mode(1, "1.1.1.2", "1.1.1.3", vlan=[22, 23])
@@ -105,7 +105,7 @@ def test_a_port_pings_nodes_of_another_within_vlans(client):
     client.set_l3_mode(1, "1.1.1.2", "1.1.1.3", vlan=[])
 
 
-def test_many_nodes_answer_side_by_side(client, peer):
+def test_many_nodes_answer(client, peer):
     peer.give("1.1.0.1/16")
     commands = NSCmds()
     for number in range(1, 201):
@@ -131,7 +131,7 @@ def test_many_nodes_answer_side_by_side(client, peer):
     assert not peer.pings("1.1.1.100") and client.links[0].hosts.counters()["tx_unicast_pkts"]
 
 
-def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
+def test_node_takes_an_advertised_address(client, peer, dnsmasq):
     peer.give("fe80::1/64", "2001:db8::1/64")
     client.set_vlan(0, 5)
     client.conf_ipv6(0, True)
@@ -144,7 +144,7 @@ def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
         given = "2001:db8::200:ff:fe01:7"
         until(lambda: peer.pings(given))
     assert peer.neighbour(given) == MAC
-    # What is told to all is for those without an address only.
+    # Advertisements apply only to nodes without an address.
     peer.give("2001:db8:7::1/64")
     told = ICMPv6NDOptPrefixInfo(prefix="2001:db8:7::", prefixlen=64, A=1)
     to_all = Ether(dst="33:33:00:00:00:01") / IPv6(src="fe80::1", dst="ff02::1", hlim=255)
@@ -156,7 +156,7 @@ def test_who_has_no_address_takes_one_of_a_router(client, peer, dnsmasq):
     assert not peer.pings(generate_ipv6(client.links[0].source, prefix="2001:db8"))
 
 
-def test_nodes_share_a_namespace(client, peer):
+def test_shared_namespace(client, peer):
     peer.give("1.1.1.2/24")
     name = client.set_namespace(0, "add_shared_ns")["result"]
     commands = NSCmds()
@@ -178,7 +178,7 @@ def test_nodes_share_a_namespace(client, peer):
     assert not peer.pings("1.1.1.3")
 
 
-def test_what_fails_is_told_and_the_rest_is_done(client):
+def test_failed_command_does_not_stop_the_others(client):
     commands = NSCmds()
     commands.add_node(MAC)
     commands.add_node(MAC)
@@ -188,7 +188,7 @@ def test_what_fails_is_told_and_the_rest_is_done(client):
     with pytest.raises(STLError, match="add_node: there is a node .* set_mtu: node .* is in no"):
         client.wait_for_async_results(0)
     assert len(client.set_namespace(0, "get_nodes")["result"]["nodes"]) == 2
-    with pytest.raises(STLError, match="no commands are under way"):
+    with pytest.raises(STLError, match="no commands were executed"):
         client.wait_for_async_results(0)
     assert not client.is_async_results_ready(0)
     for call, said in (
@@ -198,7 +198,7 @@ def test_what_fails_is_told_and_the_rest_is_done(client):
         (lambda: client.set_namespace(0, "set_dg", shared_ns="x", dg="1.1.1.1"), "namespace 'x'"),
         (lambda: client.set_namespace(0, "set_filter", mac=MAC, bpf_filter="udp"), "set_filter"),
         (lambda: client.set_namespace_start(0, "add_node"), "'ns_cmds' is of type str"),
-        (lambda: client.set_bird_node(0, "00:00:00:01:00:0a"), "BIRD is not there"),
+        (lambda: client.set_bird_node(0, "00:00:00:01:00:0a"), "BIRD is not supported"),
         (lambda: NSCmds().add_node("01:00:00:00:00:01"), "the address of one node"),
         (lambda: NSCmds().set_ipv4(MAC, "1.1.1.3"), "needs dg"),
         (lambda: NSCmds().set_ipv4(MAC, "1.1.1.3", shared_ns=True), "needs a subnet"),

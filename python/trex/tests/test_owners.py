@@ -1,4 +1,4 @@
-"""Two clients of one process, which open the same ports."""
+"""Two clients of one process that open the same ports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def profile(profiles):
     return ASTFProfile.load(str(profiles / "stateful_pages.py"))
 
 
-def test_ports_of_another_client_are_refused(client, other):
+def test_acquire_rejects_ports_of_another_client(client, other):
     client.release([1])
     with pytest.raises(TRexError, match=r"another client of this process has port 0 \(netns/"):
         other.acquire()
@@ -38,14 +38,14 @@ def test_ports_of_another_client_are_refused(client, other):
     other.acquire([1])
     with pytest.raises(TRexError, match="has port 1"):
         client.acquire()
-    # Its own are no other's.
+    # Acquiring its own ports again is fine.
     client.acquire([0])
     client.disconnect()
     other.acquire()
     assert other.get_acquired_ports() == [0, 1]
 
 
-def test_ports_are_taken_from_another_client_by_force(client, other):
+def test_force_takes_ports_from_another_client(client, other):
     client.add_streams(continuous(), ports=[0])
     client.start([0])
     until(lambda: client.get_stats()[0]["opackets"] > 0)
@@ -58,7 +58,7 @@ def test_ports_are_taken_from_another_client_by_force(client, other):
     assert (client.get_acquired_ports(), other.get_acquired_ports()) == ([0, 1], [])
 
 
-def test_a_client_that_is_forgotten_has_nothing(client):
+def test_deleted_client_owns_nothing(client):
     client.disconnect()
     forgotten = STLClient()
     forgotten.connect()
@@ -70,7 +70,7 @@ def test_a_client_that_is_forgotten_has_nothing(client):
     assert client.get_acquired_ports() == [0, 1]
 
 
-def test_stateful_profiles_end_with_the_ports(client, profile):
+def test_loss_of_ports_stops_stateful_profiles(client, profile):
     first, second = ASTFClient(), ASTFClient()
     for one in (first, second):
         one.connect()
@@ -90,7 +90,7 @@ def test_stateful_profiles_end_with_the_ports(client, profile):
             one.disconnect()
 
 
-def test_a_start_does_not_call_the_script_another_wirestorm(client, profile):
+def test_start_conflict_names_this_process(client, profile):
     first, second = ASTFClient(), ASTFClient()
     first.connect()
     first.reset()
@@ -102,7 +102,7 @@ def test_a_start_does_not_call_the_script_another_wirestorm(client, profile):
         second.connect()
         second.acquire()
         second.load_profile(profile)
-        with pytest.raises(TRexError, match="is in use by this process itself: stop") as caught:
+        with pytest.raises(TRexError, match="is in use by this process: stop") as caught:
             second.start()
         assert f"process {os.getpid()}" not in str(caught.value)
         assert "another Wirestorm" not in str(caught.value) and "kill" not in str(caught.value)
@@ -129,7 +129,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def process(client):
-    """Another process with a client of its own: it carries out an expression, and answers."""
+    """Another process with its own client. It evaluates an expression and answers."""
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", OTHER]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": paths}
@@ -145,7 +145,7 @@ def process(client):
         found.stdin.close()
 
 
-def test_ports_of_another_process_are_refused_when_they_are_acquired(client, process):
+def test_acquire_rejects_ports_of_another_process(client, process):
     told = process("client.acquire()")
     assert f"port 0: interface {client.links[0].interface} is in use" in told
     assert f"process {os.getpid()};" in told

@@ -43,7 +43,7 @@ def streams(profile):
     return profile.to_json()
 
 
-def test_packets_follow_each_other_as_captured(capture):
+def test_packets_keep_the_captured_order_and_gaps(capture):
     profile = STLProfile.load_pcap(capture, loop_count=3)
     assert [s["name"] for s in streams(profile)] == [1, 2, 3, 4]
     assert [s["next"] for s in streams(profile)] == [2, 3, 4, 1]
@@ -54,7 +54,7 @@ def test_packets_follow_each_other_as_captured(capture):
     assert [s.get_pkt() for s in profile.get_streams()] == [bytes(p) for p in packets()]
 
 
-def test_gaps_can_be_told_divided_and_bounded(capture):
+def test_gaps_can_be_set_divided_and_limited(capture):
     def gaps(**arguments):
         return [s["isg"] for s in streams(STLProfile.load_pcap(capture, **arguments))]
 
@@ -77,19 +77,19 @@ def test_mac_addresses_and_bytes_of_the_capture(capture):
 
 
 @pytest.mark.parametrize("mode", ["MAC", "IP"])
-def test_a_capture_parts_into_its_directions(capture, mode):
+def test_capture_splits_by_direction(capture, mode):
     there, back = STLProfile.load_pcap(capture, split_mode=mode, loop_count=2)
     assert [s.get_pkt() for s in there.get_streams() if not s.is_dummy()] == [
         bytes(p) for p in packets()[::2]
     ]
-    # There it ends 3 ms before the whole, and waits so long before it begins again.
+    # This side ends 3 ms before the whole, and waits that long before it restarts.
     first, wait, last = there.to_json()
     assert (first["isg"], last["isg"], wait["isg"]) == pytest.approx((1000, 1000, 3000))
     assert (last["next"], wait["next"], wait["action_count"]) == ("delay_stream", 1, 2)
     assert [s["isg"] for s in back.to_json()] == pytest.approx([1250, 3750])
 
 
-def test_a_side_that_talks_within_itself_has_no_directions():
+def test_capture_without_two_sides_is_rejected():
     graph = Graph()
     graph.add(4, 3)
     graph.add(1, 2)
@@ -122,7 +122,7 @@ def write_pcapng(path):
     writer.close()
 
 
-def test_what_cannot_be_replayed_is_refused(tmp_path, capture):
+def test_invalid_captures_are_rejected(tmp_path, capture):
     text = tmp_path / "text.pcap"
     text.write_text("no capture")
     with pytest.raises(STLError):
@@ -138,6 +138,6 @@ def test_what_cannot_be_replayed_is_refused(tmp_path, capture):
         STLProfile.load_pcap(one_way, split_mode="MAC")
 
 
-def test_a_packet_builder_takes_the_first_packet_of_a_capture(capture):
+def test_packet_builder_takes_the_first_packet_of_a_capture(capture):
     builder = STLPktBuilder(pkt=capture)
     assert builder.dump_pkt(encode=False)["binary"] == bytes(packets()[0])

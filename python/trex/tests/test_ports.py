@@ -8,7 +8,7 @@ from sending import LIMIT_S, burst, continuous, until
 from trex.astf.api import ASTFClient
 from trex.stl.api import STLClient, STLError, STLFlowStats
 
-# What `get_port_info` of TRex's client has of a port.
+# Fields of `get_port_info` in TRex's client.
 INFO = """
 arp cores description dest driver fc fc_supported grat_arp hw_mac index ipv6 is_fc_supported
 is_ieee1588_supported is_led_supported is_link_supported is_prom_supported is_virtual
@@ -27,7 +27,7 @@ def test_all_that_trex_tells_of_a_port_is_told(client):
     assert client.ports[0].get_formatted_info() == info
 
 
-def test_a_port_tells_what_it_is_doing(client):
+def test_state_of_a_port(client):
     port = client.ports[0]
     assert (port.port_id, client.get_port(0).port_id, client.any_port.port_id) == (0, 0, 0)
     assert client.get_port(7) is None
@@ -54,9 +54,11 @@ def test_a_port_tells_what_it_is_doing(client):
     assert port.remove_streams([number]) and port.streams == {}
 
 
-def test_what_is_refused_is_an_answer(client):
+def test_errors_are_results(client):
     port = client.ports[0]
-    assert port.start("1", -1, False, None).err() == "port 0 has no streams: add_streams() first"
+    assert (
+        port.start("1", -1, False, None).err() == "port 0 has no streams; call add_streams() first"
+    )
     assert not port.pause() and "not sending" in port.pause().err()
     port.add_streams([continuous(1000)])
     too_much = {"type": "percentage", "value": 200, "op": "abs"}
@@ -76,7 +78,7 @@ def test_what_is_refused_is_an_answer(client):
     assert port.acquire() and port.is_acquired()
 
 
-def test_a_next_hop_that_is_known_is_not_asked_for(client):
+def test_known_next_hop_needs_no_resolution(client):
     port = client.ports[0]
     assert port.set_l3_mode("1.1.1.1", "1.1.1.2", "02:00:00:00:00:09")
     assert port.is_l3_mode() and port.is_resolved()
@@ -85,15 +87,17 @@ def test_a_next_hop_that_is_known_is_not_asked_for(client):
     assert not port.set_l3_mode("1.1.1.1", "nowhere", "02:00:00:00:00:09")
 
 
-def test_what_only_a_server_sends_is_refused(client):
+def test_messages_of_a_server_are_rejected(client):
     port = client.ports[0]
     for name in dir(port):
         if name.startswith("async_event_") or name in ("sync_shared", "state_from_name"):
-            with pytest.raises(STLError, match=rf"port 0: {name}\(\) takes what TRex's server"):
+            with pytest.raises(
+                STLError, match=rf"port 0: {name}\(\) takes messages of TRex's server"
+            ):
                 getattr(port, name)("anything")
 
 
-def test_a_port_of_a_session_that_has_ended_says_so(lab):
+def test_port_of_an_ended_session_raises(lab):
     client = STLClient()
     client.connect()
     port = client.ports[0]
@@ -112,7 +116,7 @@ def test_ports_of_the_stateful_client_have_sides(lab):
         client.disconnect()
 
 
-def test_the_end_of_a_profile_is_told_in_the_words_of_trex(client):
+def test_events_have_the_wording_of_trex(client):
     client.add_streams(burst(10), ports=["0.first"])
     client.add_streams(continuous(), ports=["0.second"])
     client.clear_events()

@@ -1,4 +1,4 @@
-"""Profiles from files, and what their streams' documents say."""
+"""Profiles from files and their documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(path: Path, **arguments):
     return STLProfile.load(str(path), **arguments).to_json()
 
 
-def test_a_profile_is_called_with_direction_and_tunables(profiles):
+def test_profile_gets_direction_and_tunables(profiles):
     streams = load(profiles / "udp_sizes.py", direction=1, tunables=["--sizes", "100,200,300"])
     assert [s["mode"]["rate"]["value"] for s in streams] == [100, 200, 300]
     assert [len(frame(s)) for s in streams] == [100, 200, 300]
@@ -42,7 +42,7 @@ def test_keyword_arguments_become_tunables(profiles):
     assert len(load(profiles / "udp_sizes.py", sizes="64")) == 1
 
 
-def test_a_stream_without_more_is_all_defaults(profiles):
+def test_default_stream(profiles):
     (stream, _) = load(profiles / "udp_sizes.py")
     assert set(stream) == {
         "action_count",
@@ -70,7 +70,7 @@ def test_addresses_left_open_do_not_depend_on_the_machine():
     assert (packet[IP].src, packet[IP].dst) == ("16.0.0.1", "48.0.0.1")
 
 
-def test_that_holds_also_when_scapy_was_in_use_before():
+def test_default_addresses_apply_after_earlier_use_of_scapy():
     script = (
         "from scapy.all import IP, Ether\n"
         "Ether() / IP()\n"
@@ -103,7 +103,7 @@ def test_chained_bursts_with_programs(profiles):
         "vxlan": False,
         "ieee_1588": False,
     }
-    # The source address is the packet's, the destination's is not.
+    # The source address is the packet's, the destination address is the port's.
     assert many["flags"] == 1
     assert few["vm"]["cache"] == 20
     client, port = instructions(many, "flow_var")
@@ -132,14 +132,14 @@ def test_chained_bursts_with_programs(profiles):
 
 
 @pytest.mark.parametrize("name", ["udp_sizes.py", "clients.py", "ranges_hlt.py"])
-def test_what_is_written_as_json_is_read_back(profiles, tmp_path, name):
+def test_json_loads_again(profiles, tmp_path, name):
     streams = load(profiles / name)
     path = tmp_path / "streams.json"
     path.write_text(json.dumps(streams))
     assert load(path) == streams
 
 
-def test_reading_back_keeps_what_a_variable_begins_with_and_how_it_is_measured():
+def test_json_keeps_initial_values_and_measurements():
     from trex.stl.api import STLVM
 
     program = STLVM()
@@ -160,35 +160,35 @@ def test_streams_nested_in_yaml_are_found(tmp_path):
     assert load(path) == STLProfile([STLStream(name="a")]).to_json()
 
 
-def test_an_error_in_a_profile_says_where(profiles):
+def test_profile_error_has_its_line(profiles):
     with pytest.raises(STLError, match=r"broken\.py, line 3: ZeroDivisionError"):
         load(profiles / "broken.py")
 
 
-def test_tunables_that_a_profile_does_not_take_are_an_error(profiles, capsys):
-    with pytest.raises(STLError, match=r"udp_sizes\.py.* refuses its tunables: --colour red"):
+def test_unknown_tunables_are_an_error(profiles, capsys):
+    with pytest.raises(STLError, match=r"udp_sizes\.py.* rejects its tunables: --colour red"):
         load(profiles / "udp_sizes.py", tunables=["--colour", "red"])
 
 
-def test_a_profile_that_prints_its_help_is_none(profiles, capsys):
+def test_profile_that_prints_its_help_is_none(profiles, capsys):
     assert STLProfile.load(str(profiles / "udp_sizes.py"), tunables=["--help"]) is None
 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("pass", r"p\.py: get_streams\(\) returned None: let it return a list of streams"),
-        ("raise SystemExit('no key')", r"p\.py: get_streams\(\) ends the process: no key"),
+        ("pass", r"p\.py: get_streams\(\) returned None, expected a list of streams"),
+        ("raise SystemExit('no key')", r"p\.py: get_streams\(\) exits the process: no key"),
     ],
 )
-def test_a_profile_without_streams_is_an_error(tmp_path, body, reason):
+def test_profile_without_streams_is_an_error(tmp_path, body, reason):
     path = tmp_path / "p.py"
     path.write_text(f"class P:\n  def get_streams(self, **kw): {body}\nregister = P\n")
     with pytest.raises(STLError, match=reason):
         load(path)
 
 
-def test_loading_leaves_the_module_path_as_it_was(profiles):
+def test_loading_restores_the_module_path(profiles):
     before = list(sys.path)
     load(profiles / "clients.py")
     with pytest.raises(STLError):
@@ -196,7 +196,7 @@ def test_loading_leaves_the_module_path_as_it_was(profiles):
     assert sys.path == before
 
 
-def test_a_profile_may_have_the_name_of_a_standard_module(profiles, tmp_path):
+def test_profile_can_have_the_name_of_a_standard_module(profiles, tmp_path):
     import random
 
     path = tmp_path / "random.py"
@@ -222,14 +222,14 @@ def test_tags_are_loaded_from_python_and_json(tmp_path):
         STLTaggedPktGroupTagConf.load(str(tmp_path / "tags.txt"))
 
 
-def test_what_is_no_profile_is_refused(profiles, tmp_path):
+def test_invalid_profiles_are_rejected(profiles, tmp_path):
     for name, text in (("a.json", "{"), ("a.yaml", "- ["), ("a.txt", ""), ("b.json", "{}")):
         (tmp_path / name).write_text(text)
         with pytest.raises(STLError):
             load(tmp_path / name)
     with pytest.raises(STLError, match=r"has no get_streams\(\), which stateless profiles have"):
         load(profiles / "stateful_pages.py")
-    with pytest.raises(STLError, match="no file"):
+    with pytest.raises(STLError, match="no such file"):
         load(tmp_path / "absent.py")
 
 
@@ -242,7 +242,7 @@ def test_what_is_no_profile_is_refused(profiles, tmp_path):
         {"packet": "packet"},
     ],
 )
-def test_streams_that_contradict_themselves_are_refused(arguments):
+def test_contradicting_streams_are_rejected(arguments):
     with pytest.raises(STLError):
         STLStream(**arguments)
 
@@ -250,12 +250,12 @@ def test_streams_that_contradict_themselves_are_refused(arguments):
 @pytest.mark.parametrize(
     "rate", [{"pps": 0}, {"pps": 1, "percentage": 1}, {"percentage": 101}, {"bps_L1": "1"}]
 )
-def test_rates_that_mean_nothing_are_refused(rate):
+def test_invalid_rates_are_rejected(rate):
     with pytest.raises(STLError):
         STLTXSingleBurst(**rate)
 
 
-def test_mac_addresses_follow_the_packet_or_what_is_told():
+def test_mac_override_modes():
     def flags(packet, **arguments):
         return STLStream(packet=STLPktBuilder(**packet), **arguments).to_json()["flags"]
 

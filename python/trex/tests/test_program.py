@@ -1,4 +1,4 @@
-"""Field-engine programs and where their instructions reach in a packet."""
+"""Field-engine programs, and the packet offsets of their instructions."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ TUNNEL = Ether() / IPv6() / UDP() / VXLAN() / Ether() / IP() / ICMP()
 def test_fields_are_found_by_name(packet, field, offset):
     layout = PacketLayout(packet)
     assert layout.field_offset(field) == offset
-    # The name of what lies there leads there.
+    # The name of the field at an offset leads to the same offset.
     assert layout.field_offset(field_name(layout.field_at(offset))) == offset
 
 
 @pytest.mark.parametrize(
     "field", ["UDP.sport", "IP:1.src", "IP.source", "IP", "IP.a.b", "IP:x.src"]
 )
-def test_fields_that_are_not_there_are_refused(field):
+def test_unknown_fields_are_rejected(field):
     with pytest.raises(CTRexPacketBuildException):
         PacketLayout(OPTIONS).field_offset(field)
 
@@ -71,7 +71,7 @@ def program(*commands):
     return builder.get_vm_data()["instructions"]
 
 
-def test_dependent_variables_stand_in_the_order_they_advance_and_are_not_split():
+def test_dependent_variables_are_ordered_and_not_split():
     lines = program(
         STLVmFlowVar("last"),
         STLVmFlowVarRepeatableRandom("middle", size=1, seed=3, next_var="last"),
@@ -109,12 +109,12 @@ def test_dependent_variables_stand_in_the_order_they_advance_and_are_not_split()
         lambda: [STLVmFlowVar("a", size=1, value_list=[256])],
     ],
 )
-def test_programs_that_cannot_be_are_refused(commands):
+def test_invalid_programs_are_rejected(commands):
     with pytest.raises(CTRexPacketBuildException):
         program(*commands())
 
 
-def test_a_counter_begins_at_its_end_of_the_range():
+def test_counter_starts_at_its_end_of_the_range():
     up, down = program(
         STLVmFlowVar("up", min_value=3, max_value=8),
         STLVmFlowVar("down", min_value=3, max_value=8, op="dec"),
@@ -122,7 +122,7 @@ def test_a_counter_begins_at_its_end_of_the_range():
     assert (up["init_value"], down["init_value"]) == (3, 8)
 
 
-def test_one_program_serves_packets_of_different_shape():
+def test_program_works_with_different_packets():
     vm = STLVM()
     vm.var("a", 0, 9, size=2, op="inc", next_var="b")
     vm.var("b", 0, 9, size=2, op="inc")
@@ -141,7 +141,7 @@ def test_a_range_of_addresses_is_a_program():
     assert lines[1]["pkt_offset"] == 30
 
 
-def test_what_follows_the_ip_length_goes_when_the_packet_is_dissected():
+def test_dissection_drops_bytes_behind_the_ip_length():
     padded = bytes(Ether() / IP() / UDP()) + b"\0" * 4
     by_offset = STLPktBuilder(pkt_buffer=padded, vm=[STLVmFlowVar("a"), STLVmWrFlowVar("a", 26)])
     by_name = STLPktBuilder(
@@ -153,7 +153,7 @@ def test_what_follows_the_ip_length_goes_when_the_packet_is_dissected():
     assert isinstance(kept.pkt.lastlayer(), Padding)
 
 
-def test_a_packet_is_given_once():
+def test_pkt_and_pkt_buffer_exclude_each_other():
     with pytest.raises(CTRexPacketBuildException):
         STLPktBuilder(pkt=Ether(), pkt_buffer=b"x")
     with pytest.raises(CTRexPacketBuildException):

@@ -1,4 +1,4 @@
-"""What routers tell of networks, read frame by frame."""
+"""Router advertisements, frame by frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def networks(frame):
     return [routers.address(prefix, MAC) for prefix in routers.prefixes(frame)]
 
 
-def test_a_host_has_an_address_in_each_network_that_it_may():
+def test_host_has_an_address_in_each_autonomous_prefix():
     first, second = "2001:db8::200:ff:fe01:7", "2001:db8:1:0:200:ff:fe01:7"
     assert networks(advertisement()) == [first, second]
     for wrong in ({"A": 0}, {"prefixlen": 48}, {"validlifetime": 0}):
@@ -29,7 +29,7 @@ def test_a_host_has_an_address_in_each_network_that_it_may():
     assert networks(advertisement(hlim=64)) == []
 
 
-def test_no_bytes_confuse_it():
+def test_random_bytes_are_ignored():
     frame = advertisement()
     for length in range(len(frame)):
         assert len(networks(frame[:length])) <= 1 or length > len(frame) - 32
@@ -37,7 +37,7 @@ def test_no_bytes_confuse_it():
             routers.prefixes(frame[:length] + bytes([value]) + frame[length + 1 :])
 
 
-def test_a_host_asks_all_routers():
+def test_solicitation_goes_to_all_routers():
     asked = Ether(routers.solicitation(MAC))
     assert (asked.dst, asked.src, asked[IPv6].dst) == ("33:33:00:00:00:02", MAC, "ff02::2")
     assert (asked[IPv6].src, asked[IPv6].hlim) == (generate_ipv6(MAC), 255)

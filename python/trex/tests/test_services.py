@@ -1,4 +1,4 @@
-"""Services on a port; who answers is the kernel, or a DHCP server."""
+"""Services on a port. The kernel or a DHCP server answers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def dhcp_server(peer, dnsmasq):
         yield log
 
 
-def test_neighbours_are_asked_for_side_by_side(context, peer):
+def test_arp_services_run_concurrently(context, peer):
     peer.give("10.9.9.2/24")
     asked = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
     silent = ServiceARP(context, "10.9.9.3", src_ip="10.9.9.10", timeout_sec=0.5)
     before = time.monotonic()
     context.run([*asked, silent])
-    # For who is silent it waits, and for nobody else.
+    # The run waits only for the neighbour that does not answer.
     assert 0.5 <= time.monotonic() - before
     for service in asked:
         record = service.get_record()
@@ -54,7 +54,7 @@ def test_neighbours_are_asked_for_side_by_side(context, peer):
     assert not silent.get_record() and silent.get_record().dst_mac is None
 
 
-def test_frames_leave_at_the_rate_that_is_asked_for(context, peer):
+def test_services_send_at_the_given_rate(context, peer):
     peer.give("10.9.9.2/24")
     asked = [ServiceARP(context, "10.9.9.2", src_ip=f"10.9.9.{n}") for n in range(10, 60)]
     before = time.monotonic()
@@ -63,7 +63,7 @@ def test_frames_leave_at_the_rate_that_is_asked_for(context, peer):
     assert all(service.get_record() for service in asked)
 
 
-def test_services_speak_within_vlans(client, context):
+def test_services_use_vlans(client, context):
     client.set_service_mode(1)
     client.acquire(1)
     for vlan, fmt in ((5, None), ([6, 7], None), ([6, 7], "QQ")):
@@ -82,7 +82,7 @@ def test_services_speak_within_vlans(client, context):
         assert not elsewhere.get_record()
 
 
-def test_a_ping_has_a_size_and_a_time(client, context, peer):
+def test_ping_size_and_time(client, context, peer):
     peer.give("10.9.9.2/24")
     client.set_l3_mode(0, "10.9.9.1", "10.9.9.2")
     ping = ServiceICMP(context, "10.9.9.2", pkt_size=200)
@@ -99,14 +99,14 @@ def test_a_ping_has_a_size_and_a_time(client, context, peer):
         ServiceICMP(context, "10.9.9.2")
 
 
-def test_a_neighbour_of_ipv6_is_found_and_finds_back(context, peer):
+def test_ipv6_neighbour_is_resolved_and_verifies(context, peer):
     peer.give("2001:db8::2/64")
-    # So long the kernel believes what it was told before it asks itself.
+    # The kernel probes a neighbour entry after this delay.
     peer.set(f"ipv6/neigh/{peer.interface}/delay_first_probe_time", 1)
     found = ServiceIPv6ND(context, "2001:db8::2", "2001:db8::1", verify_timeout=4)
     silent = ServiceIPv6ND(context, "2001:db8::3", "2001:db8::1", retries=1, timeout=0.3)
     echo = ServiceICMPv6(context, "2001:db8::2", dst_mac=peer.mac)
-    # It is asked who pings it.
+    # The kernel solicits the source of its pings.
     context.port_obj.has_own_ipv6, context.port_obj.own_ipv6 = True, "2001:db8::1"
     echo.src_ip = "2001:db8::1"
     context.run([found, silent, echo])
@@ -123,7 +123,7 @@ def test_a_neighbour_of_ipv6_is_found_and_finds_back(context, peer):
     assert peer.mac in [one["mac"] for one in scan.get_record()]
 
 
-def test_clients_of_dhcp_get_addresses_and_give_them_back(context, dhcp_server, capsys):
+def test_dhcp_clients_acquire_and_release_leases(context, dhcp_server, capsys):
     macs = [f"02:00:00:00:01:{n:02x}" for n in range(10)]
     clients = [ServiceDHCP(mac, verbose_level=ServiceDHCP.INFO) for mac in macs]
     context.run(clients)
@@ -144,13 +144,13 @@ def test_clients_of_dhcp_get_addresses_and_give_them_back(context, dhcp_server, 
     while sum("DHCPRELEASE" in line for line in dhcp_server) < 10:
         assert time.monotonic() < deadline, "".join(dhcp_server)
         time.sleep(0.01)
-    # The server knows them by their leases: they are free again.
+    # The server knows the released leases.
     assert not any("unknown lease" in line for line in dhcp_server)
     said = capsys.readouterr().out
     assert f"DHCP: {macs[0]}: 10.9.9.1 offers {leases[0].client_ip}" in said
 
 
-def test_without_a_server_a_client_of_dhcp_gives_up(context, monkeypatch, capsys):
+def test_dhcp_client_gives_up_without_a_server(context, monkeypatch, capsys):
     monkeypatch.setattr("trex.services.dhcp._ANSWER_S", 0.1)
     client = ServiceDHCP("02:00:00:00:01:01")
     context.run(client)
@@ -161,7 +161,7 @@ def test_without_a_server_a_client_of_dhcp_gives_up(context, monkeypatch, capsys
 
 
 class Filter(ServiceFilter):
-    """UDP to the ports of the services."""
+    """Filter for UDP to the ports of the services."""
 
     def __init__(self):
         self.services = []
@@ -177,7 +177,7 @@ class Filter(ServiceFilter):
 
 
 class Listening(Service):
-    """A service as a script has it: sends, then waits for as many frames as it expects."""
+    """A script's service: sends a frame, then waits for the expected number of frames."""
 
     def __init__(self, port, sends=(), expects=0, fails=False):
         super().__init__()
@@ -203,7 +203,7 @@ class Listening(Service):
             self.heard += frames
 
 
-def test_a_script_has_services_of_its_own(client, context):
+def test_services_of_a_script(client, context):
     client.set_service_mode(1)
     other = client.create_service_ctx(1)
     base = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
@@ -223,7 +223,7 @@ def test_a_script_has_services_of_its_own(client, context):
     assert sending.times == sorted(sending.times) and sending.heard == []
 
 
-def test_a_packet_without_addresses_leaves_with_those_of_the_port(client, context):
+def test_packet_without_addresses_gets_the_ports(client, context):
     client.set_service_mode(1)
     client.set_l2_mode(0, "02:00:00:00:00:09")
     bare = bytes(Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / IP() / UDP(dport=7))
@@ -245,7 +245,7 @@ def test_a_packet_without_addresses_leaves_with_those_of_the_port(client, contex
         context.run(Listening(9, sends=["text"]))
 
 
-def test_what_makes_no_sense_is_refused(client, context):
+def test_invalid_services_are_rejected(client, context):
     with pytest.raises(STLError, match="it went wrong"):
         context.run([Listening(7), Listening(8, fails=True)])
 
@@ -258,16 +258,16 @@ def test_what_makes_no_sense_is_refused(client, context):
             yield 5
 
     for services, said in (
-        ([], "there are none"),
+        ([], "the list is empty"),
         ("arp", "expected a Service"),
-        (Plain(7), "has to yield"),
+        (Plain(7), "must yield"),
         (Yielding(7), "a service yielded 5"),
     ):
         with pytest.raises(STLError, match=said):
             context.run(services)
     with pytest.raises(STLError, match="'pps' cannot be 0"):
         context.run(Listening(7), pps=0)
-    with pytest.raises(STLError, match=r"CAPWAP.*are not there"):
+    with pytest.raises(STLError, match=r"CAPWAP.*are not supported"):
         ServiceApJoinWLC(None)
     client.set_service_mode(0, enabled=False)
     with pytest.raises(STLError, match="not in service mode"):
@@ -277,7 +277,7 @@ def test_what_makes_no_sense_is_refused(client, context):
     client.disconnect()
     with pytest.raises(STLError, match="not connected"):
         context.run(Listening(7))
-    # It is of the port, whatever the session.
+    # The context belongs to the port, whatever the session.
     client.connect()
     client.reset()
     client.set_service_mode(0)
@@ -302,7 +302,7 @@ def run_example(name, answers="", status=0):
     script = Path(os.environ["TREX_CORE"]) / folder / f"{name}.py"
     done = subprocess.run(
         [sys.executable, script],
-        # Where the packages are found from, installed or not.
+        # Search path of the packages, installed or not.
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         input=answers,
         capture_output=True,
@@ -313,37 +313,37 @@ def run_example(name, answers="", status=0):
     return done.stdout
 
 
-def test_the_script_of_trex_for_dhcp_runs_as_it_is(lab, dhcp_server, client):
+def test_trex_dhcp_script_runs_unmodified(lab, dhcp_server, client):
     client.disconnect()
     said = run_example("stl_dhcp_example", "3\n\n\n\n")
     assert said.count("DHCP: ip: 10.9.9.") == 3 and "ICMP" in said
     assert sum("DHCPRELEASE" in line for line in dhcp_server) == 3
 
 
-def test_the_script_of_trex_for_ipv6_runs_as_it_is(peer, client):
+def test_trex_ipv6_script_runs_unmodified(peer, client):
     peer.give("fe80::2/64")
     client.disconnect()
     said = run_example("stl_ipv6_tools")
     assert "fe80::2" in said and "Reply from fe80::2" in said and "Done." in said
 
 
-def test_the_script_of_trex_for_arp_runs_as_it_is(peer, client):
+def test_trex_arp_script_runs_unmodified(peer, client):
     peer.give("1.1.1.1/24")
     client.disconnect()
-    # It asks in VLANs, where nobody is.
+    # It sends requests in VLANs without hosts.
     said = run_example("stl_multiple_arps", status=1)
     assert said.count("failed to ARP resolve") == 4
 
 
-def test_the_script_of_trex_for_neighbours_runs_as_it_is(peer, client):
+def test_trex_neighbour_script_runs_unmodified(peer, client):
     peer.give("2001:db8::1:1/64")
     client.disconnect()
     said = run_example("stl_simple_nd")
     assert said.count("Found NA for 2001:db8::1:1") == 10, said
-    assert "Test has passed" in said or "more slowly" in said
+    assert "Test has passed" in said or "below the target" in said
 
 
-def test_the_script_of_trex_for_nodes_runs_as_it_is(client):
+def test_trex_node_script_runs_unmodified(client):
     client.disconnect()
     said = run_example("namespace_example")
     assert "{'result': {'nodes': ['00:01:02:03:04:05']}}" in said

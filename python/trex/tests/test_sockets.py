@@ -1,4 +1,4 @@
-"""Frames of ports, kept in queues and handed on through ZeroMQ."""
+"""Frames of ports in queues and through ZeroMQ."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def push(client, frames):
 
 
 def until(is_so):
-    """Waits for something, with a bound."""
+    """Waits until `is_so()` is true, with a time limit."""
     deadline = time.monotonic() + LIMIT_S
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def test_a_queue_keeps_the_last_frames_that_arrive(client):
+def test_queue_keeps_the_last_received_frames(client):
     client.set_service_mode([0, 1])
     client.set_rx_queue(1, size=3)
     frames = [frame(1), frame(2), frame(3, vlan=7, prio=2), frame(4)]
@@ -56,7 +56,7 @@ def test_a_queue_keeps_the_last_frames_that_arrive(client):
 
 @pytest.fixture
 def pair(tmp_path):
-    """A ZeroMQ socket, and its endpoint."""
+    """A ZeroMQ socket and its endpoint."""
     zmq = pytest.importorskip("zmq")
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.linger = 0
@@ -65,7 +65,7 @@ def pair(tmp_path):
         yield socket, f"ipc://{tmp_path}/port"
 
 
-def test_a_port_is_connected_to_a_socket_both_ways(client, pair):
+def test_capture_port_forwards_in_both_directions(client, pair):
     socket, endpoint = pair
     with pytest.raises(STLError, match="port 1 is not in service mode"):
         client.start_capture_port(1, endpoint)
@@ -111,14 +111,14 @@ def test_a_port_is_connected_to_a_socket_both_ways(client, pair):
     assert client.links[1].capture_port is None
 
 
-def test_without_pyzmq_it_is_told_what_to_install(client, monkeypatch):
+def test_missing_pyzmq_error_has_the_package(client, monkeypatch):
     monkeypatch.setitem(sys.modules, "zmq", None)
     client.set_service_mode(1)
     with pytest.raises(STLError, match=r"pip install 'wirestorm-trex\[zmq\]'"):
         client.start_capture_port(1, "ipc:///nowhere")
 
 
-def test_a_file_of_an_endpoint_is_copied(client, tmp_path):
+def test_endpoint_cb_rsync_copies_the_file(client, tmp_path):
     source, target = tmp_path / "capture.pcap", tmp_path / "copy.pcap"
     source.write_bytes(b"frames")
     copy = client.endpoint_cb_rsync(str(target))

@@ -1,6 +1,6 @@
-"""Every profile of a TRex tree gives the JSON that TRex's own client makes of it.
+"""Every profile of a TRex tree yields the same JSON as with TRex's own client.
 
-`TREX_CORE` names the tree.
+`TREX_CORE` is the tree.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from trex_tree import SCRIPTS, in_the_tree, needs_tree, of_trex  # noqa: F401
 
 pytestmark = needs_tree
 
-# Files that are no profiles, or none without tunables.
+# Files that are not profiles, or that need tunables.
 NO_PROFILES = {"stl/imix_wlc.py", "stl/tpg_tags_conf.py"}
 
-# What is told by another packet than TRex's, and why.
+# Profiles whose packets differ from TRex's, with the reason.
 OTHER_PACKETS = {
     "stl/udp_1pkt_frag.py": "scapy rounds the size of a fragment down since, not up",
 }
@@ -51,7 +51,7 @@ PLACES = [(0, 0), (1, 0), (1, 1), (0, 2), (1, 3)]
 
 
 def compare(cases: list[dict[str, Any]]) -> int:
-    """Asserts that both sides say the same of each case that TRex takes; how many that are."""
+    """Asserts that both sides agree on each case that TRex accepts. Returns their number."""
     compared = 0
     for case, ours, theirs in zip(cases, runner.results(cases), of_trex(runner, cases)):
         if theirs is None:
@@ -102,7 +102,7 @@ def test_captures():
     assert compare(cases) == len(cases)
 
 
-def test_named_arguments_drawn_at_random():
+def test_random_named_arguments():
     cases = runner.hlt_cases(1500)
-    # The rest contradicts itself, and is refused by both.
+    # The others are contradicting, and both clients reject them.
     assert compare(cases) > len(cases) / 3

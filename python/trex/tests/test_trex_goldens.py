@@ -1,7 +1,6 @@
-"""`wirestorm sim` writes what TRex's own regression of its simulator expects.
+"""`wirestorm sim` writes the captures that TRex's simulator regression expects.
 
-`TREX_CORE` names the tree, which says which profile gives which capture; `WIRESTORM_BINARY` names
-the command.
+`TREX_CORE` is the tree, which lists the profile of each capture. `WIRESTORM_BINARY` is the command.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ TOLERANCE_NS = 5_000
 ADDRESSES_AND_PORTS = [range(24, 30), range(34, 36)]
 PADDING = [range(52, 60)]
 
-# Bytes that are drawn, which here cover their whole range, and checksums over them; what TRex found
-# in the memory that it padded a frame with; and the mark of an earlier version.
+# Random bytes, which cover their whole range here, and checksums over them; uninitialised padding
+# in TRex's frames; the mark of an earlier version.
 DIFFERENT = {
     "dependent_field_engine_vars": [range(44, 45)],
     "split_var_to_cores": [range(34, 38)],
@@ -47,15 +46,15 @@ DIFFERENT = {
     "hlt_ipv6_ranges": [range(16, 17)],
 }
 
-# Lengths are drawn there.
+# The lengths are random there.
 OTHER_LENGTHS = {"udp_rand_len_9k": [range(16, 18), range(24, 26), range(38, 40)]}
 
-# Captures that are older than the profiles beside them, which make longer or shorter frames.
+# Captures that are older than their profiles, which build longer or shorter frames.
 OLDER = {"flow_stats", "flow_stats_latency"}
 
 
 def cases() -> list[tuple[str, str, dict[str, int], str]]:
-    """Profile, options, tunables and capture of each comparison."""
+    """Returns profile, options, tunables and capture of each comparison."""
     text = REGRESSION.read_text() if REGRESSION.is_file() else ""
     found = []
     quoted = r"[\"']([^\"']*)[\"']"
@@ -75,7 +74,7 @@ def cases() -> list[tuple[str, str, dict[str, int], str]]:
 
 
 def frames(path: Path) -> list[tuple[int, bytes]]:
-    """Times in nanoseconds, and bytes."""
+    """Returns times in nanoseconds, and bytes."""
     data = path.read_bytes()
     scale = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}[struct.unpack_from("<I", data)[0]]
     found, offset = [], 24
@@ -88,19 +87,19 @@ def frames(path: Path) -> list[tuple[int, bytes]]:
 
 
 def compared(frame: bytes, capture: str) -> bytes:
-    """A frame without what may differ."""
+    """Returns a frame without the bytes that can differ."""
     found = bytearray(frame)
     for bytes_ in DIFFERENT.get(capture, OTHER_LENGTHS.get(capture, [])):
         found[bytes_.start : bytes_.stop] = bytes(len(bytes_))
     return bytes(found[:60]) if capture in OTHER_LENGTHS else bytes(found)
 
 
-def test_the_regression_is_found():
+def test_regression_exists():
     assert len(cases()) > 70
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case[3]} {case[1]}")
-def test_frames_and_times_are_those_of_trex(case, tmp_path):
+def test_frames_and_times_match_trex(case, tmp_path):
     profile, options, tunables, capture = case
     output = tmp_path / "out.pcap"
     command = [str(BINARY), "sim", f"stl/{profile}", "-o", str(output), *options.split()]
@@ -114,7 +113,7 @@ def test_frames_and_times_are_those_of_trex(case, tmp_path):
     ours, left = frames(output), frames(SCRIPTS / "exp" / f"{capture}.pcap")
     assert len(ours) == len(left)
     for time, frame in ours:
-        # Those that share a time may stand in any order.
+        # Frames with equal times can have any order.
         same = [
             place
             for place, (other_time, other) in enumerate(left)

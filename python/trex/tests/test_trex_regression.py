@@ -1,6 +1,6 @@
-"""TRex's own regression tests of its client pass, unmodified, with `regression/` as their setup.
+"""TRex's own regression tests of its client pass unmodified, with `regression/` as their setup.
 
-`TREX_CORE` names the tree.
+`TREX_CORE` is the tree.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ TREX_CORE = os.environ.get("TREX_CORE")
 TESTS = Path(TREX_CORE or ".").absolute() / "scripts/automation/regression"
 LIMIT_S = 300
 
-# Of the stateful ones those that take no minute.
+# The stateful tests that take less than a minute.
 GROUPS = "astf_template_group_test.ASTFTemplateGroup_Test.test_astf_template_group"
-# The others change attributes of ports behind the client's back, or ask for promiscuous ports,
-# which are not needed here.
+# The others change port attributes behind the client's back, or require promiscuous ports, which
+# are not necessary here.
 TOPOLOGY = "astf_topo_test.ASTFTopology_Test.test_topo"
 TOPOLOGY_TESTED = ("traffic", "save_load_and_coverage")
 VLAN = "astf_vlan_test.ASTFVLAN_Test.test"
-# The other one asks for two tags to be refused, which are possible here. The last leaves its ports
+# The other one expects an error for two tags, which work here. The last one leaves its ports
 # without a next hop.
 VLAN_TESTED = ("traffic_vlan", "traffic_vlan_dynamic_profile", "latency_vlan", "ping_vlan")
 VLAN_TESTED += ("resolve_vlan",)
@@ -41,12 +41,12 @@ GROUPS_TESTED = ("general", "load", "edge_cases", "edge_cases_dynamic_profile", 
         ("astf", [f"{VLAN}_{name}" for name in VLAN_TESTED]),
     ],
 )
-def test_regression_tests_of_trex_pass(hosts, monkeypatch, kind, names):
+def test_trex_regression_tests_pass(hosts, monkeypatch, kind, names):
     tests = TESTS / f"{kind}_tests"
     if not tests.is_dir():
         pytest.skip("TREX_CORE names no tree of TRex with its regression tests")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, str(tests)]))
-    # Python looks in the working directory first: this setup comes before TRex's own.
+    # Python searches the working directory first, so that this setup precedes TRex's own.
     done = subprocess.run(
         [sys.executable, "-m", "unittest", *names],
         cwd=Path(__file__).parent / "regression",

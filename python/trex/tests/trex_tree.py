@@ -1,6 +1,6 @@
-"""A tree of TRex to compare with, which `TREX_CORE` names.
+"""A TRex tree for comparison, in `TREX_CORE`.
 
-Its client runs in a process of its own, on the scapy it brings along.
+Its client runs in another process, with the scapy of the tree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ needs_tree = pytest.mark.skipif(
 
 @pytest.fixture(scope="module", autouse=True)
 def in_the_tree() -> Iterator[None]:
-    """Some of its profiles name captures from there."""
+    """Changes to the tree's folder, because some of its profiles open captures there."""
     before = os.getcwd()
     os.chdir(SCRIPTS)
     yield
@@ -34,7 +34,7 @@ def in_the_tree() -> Iterator[None]:
 
 
 def of_trex(runner: ModuleType, cases: list[dict[str, Any]]) -> list[Any]:
-    """What TRex's client makes of the cases; `runner`, as a script, is what asks it."""
+    """Returns the results of TRex's client for cases; `runner` is the script that runs it."""
     client = SCRIPTS / "automation/trex_control_plane/interactive"
     run = subprocess.run(
         [sys.executable, "-W", "ignore", str(runner.__file__)],
@@ -46,7 +46,7 @@ def of_trex(runner: ModuleType, cases: list[dict[str, Any]]) -> list[Any]:
         env={**os.environ, "PYTHONPATH": str(client)},
     )
     if sys.version_info >= (3, 12) and "ModuleNotFoundError" in run.stderr:
-        # It uses modules that newer versions of Python do not have; all else is a failure.
+        # Newer versions of Python lack modules that it uses. Any other error is a failure.
         missing = run.stderr.strip().splitlines()[-1]
         pytest.skip(f"TRex's client does not run on this Python: {missing}")
     assert run.returncode == 0, run.stderr

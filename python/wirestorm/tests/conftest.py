@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures of the tests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from wirestorm_lab import Lab, veth_pair
 
 @pytest.fixture(autouse=True, scope="session")
 def ctrl_c() -> None:
-    """Ctrl-C interrupts the tests and what they start, also where it is ignored, as in the
-    background of a script: then some would wait for ever."""
+    """Makes Ctrl-C interrupt the tests and their processes.
+
+    A script in the background ignores SIGINT, and some tests would wait for ever.
+    """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    """Two interfaces that are connected."""
+    """Two connected interfaces."""
     with veth_pair() as found:
         yield found

@@ -1,4 +1,4 @@
-"""What the documents show in Python, run."""
+"""Runs the Python examples of the documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DOCUMENTS = ["README.md", "docs/guide/python.md", "python/wirestorm/README.md"]
 
 
 def python_of(text: str) -> str:
-    """The Python of a document's fenced blocks, each line where it stands in the document."""
+    """Returns the Python blocks of a document, with each line at its line number."""
     lines, is_python = [], False
     for line in text.splitlines():
         fence = line.startswith("```")
@@ -28,6 +28,6 @@ def test_the_python_of_a_document_runs(name, lab, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = python_of((ROOT / name).read_text())
     assert "ws.run(" in source
-    # The documents' names.
+    # Interface names in the documents.
     source = source.replace('"eth1"', repr(lab.a)).replace('"eth2"', repr(lab.b))
     exec(compile(source, name, "exec"), {"__name__": "__main__"})

@@ -1,4 +1,4 @@
-"""Modules that are made from what the native part and the schema say."""
+"""Generated modules match their tools, the native module and the schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", ["make_headers", "make_reports"])
-def test_the_module_is_what_its_tool_makes(name):
+def test_generated_module_is_up_to_date(name):
     path = PACKAGE / f"tools/{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     tool = importlib.util.module_from_spec(spec)

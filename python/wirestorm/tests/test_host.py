@@ -1,4 +1,4 @@
-"""A host of the native part, which answers frame by frame."""
+"""The native host, which answers frame by frame."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import pytest
 
 from wirestorm._native import Host
 
-# Who has 10.0.0.1? Tell 10.0.0.2, which is at 02:00:00:00:00:02.
+# ARP request: who has 10.0.0.1? Tell 10.0.0.2 at 02:00:00:00:00:02.
 REQUEST = bytes.fromhex(
     "ffffffffffff 020000000002 0806 0001 0800 06 04 0001020000000002 0a000002 000000000000 0a000001"
 ) + bytes(18)
 
 
-def test_a_host_answers_for_its_addresses():
+def test_host_answers_for_its_addresses():
     host = Host("02:00:00:00:00:01", ["10.0.0.1/24", "2001:db8::1"])
     answer = host.answer(REQUEST)
     assert answer is not None
-    # To who asked, a reply, of the address that was asked for.
+    # An ARP reply to the sender of the request, with the requested address.
     assert answer[:6] == REQUEST[6:12] and answer[20:22] == bytes([0, 2])
     assert answer[22:32] == bytes.fromhex("020000000001 0a000001")
     assert host.answer(answer) is None and host.answer(b"") is None
@@ -24,8 +24,8 @@ def test_a_host_answers_for_its_addresses():
     assert len(host.announcements()) == 2
 
 
-def test_what_is_no_address_is_refused():
+def test_invalid_addresses_are_rejected():
     with pytest.raises(ValueError, match='mac "me"'):
         Host("me", [])
-    with pytest.raises(ValueError, match='address "10.0.0.1/33": expected for instance'):
+    with pytest.raises(ValueError, match='address "10.0.0.1/33": expected an address'):
         Host("02:00:00:00:00:01", ["10.0.0.1/33"])

@@ -1,4 +1,4 @@
-"""Plans from objects, from files and from Scapy's packets."""
+"""Plans from objects, files and Scapy packets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import wirestorm as ws
 
 ROOT = Path(__file__).parents[3]
-# Those of flows; others are of clients and servers.
+# Plans of flows only. The other examples are plans of clients and servers.
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").glob("*.yaml") if "\nflows:\n" in path.read_text()
 )
@@ -26,11 +26,11 @@ def plan_of(*packet: ws.Header, **arguments: object) -> ws.Plan:
 
 
 def field(plan: ws.Plan, count: int, start: int, end: int) -> list[int]:
-    """The numbers at some bytes of a plan's frames."""
+    """Returns the integers in a byte range of the plan's first frames."""
     return [int.from_bytes(frame.data[start:end], "big") for frame in ws.frames(plan, count)]
 
 
-def test_objects_are_the_plan_that_they_read_like():
+def test_objects_convert_to_the_plan():
     plan = ws.Plan()
     left, right = plan.add_port("left", "eth1", speed="10G"), plan.add_port("right")
     packet = [
@@ -80,7 +80,7 @@ def test_objects_are_the_plan_that_they_read_like():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_what_is_read_from_a_file_is_what_it_says(example, tmp_path):
+def test_plan_of_a_file_survives_load_and_save(example, tmp_path):
     plan = ws.Plan.load(example)
     saved = tmp_path / "plan.json"
     plan.save(saved)
@@ -88,11 +88,11 @@ def test_what_is_read_from_a_file_is_what_it_says(example, tmp_path):
     assert ws.Plan.load(saved) == plan
 
 
-def test_there_are_examples():
+def test_examples_exist():
     assert len(EXAMPLES) >= 3
 
 
-def test_patterns_give_their_values():
+def test_patterns_yield_their_values():
     def ports(pattern: ws.Pattern, count: int) -> list[int]:
         plan = plan_of(ws.ethernet(), ws.ipv4(), ws.udp(dst_port=pattern))
         return field(plan, count, 36, 38)
@@ -107,7 +107,7 @@ def test_patterns_give_their_values():
     assert set(weighted) == {1, 3} and weighted.count(3) > weighted.count(1)
 
 
-def test_a_field_can_wait_for_another():
+def test_field_with_after_waits_for_another():
     udp = ws.udp(src_port=ws.values(1, 2), dst_port=ws.values(7, 8, after="udp.src_port"))
     plan = plan_of(ws.ethernet(), ws.ipv4(), udp)
     assert field(plan, 4, 34, 38) == [1 << 16 | 7, 2 << 16 | 7, 1 << 16 | 8, 2 << 16 | 8]
@@ -122,7 +122,7 @@ def test_payloads_and_sizes():
         ws.payload(text="a", bytes=b"b")
 
 
-def test_a_frame_out_of_a_capture_is_found_from_where_the_plan_is(tmp_path, monkeypatch):
+def test_capture_path_is_relative_to_the_plan(tmp_path, monkeypatch):
     folder = tmp_path / "captures"
     folder.mkdir()
     udp = [ws.ethernet(), ws.ipv4(src="10.0.0.9"), ws.udp(dst_port=ws.increment(5, 9))]
@@ -152,7 +152,7 @@ def test_durations_are_times_packets_or_bursts():
     plan_of(ws.ethernet(), duration=bursts).check()
 
 
-def test_an_error_names_every_place():
+def test_plan_error_lists_all_errors_with_their_paths():
     plan = plan_of(ws.ipv4(src="10.0.0.300"), rate="fast")
     plan.add_port("port")
     with pytest.raises(ws.PlanError) as caught:
@@ -162,12 +162,12 @@ def test_an_error_names_every_place():
     assert 'found "10.0.0.300", expected an IPv4 address' in str(caught.value)
     with pytest.raises(ws.PlanError, match="^no/such/plan.yaml: No such file"):
         ws.frames("no/such/plan.yaml")
-    with pytest.raises(ws.PlanError, match="found no YAML"):
+    with pytest.raises(ws.PlanError, match="invalid YAML"):
         ws.Plan.from_yaml("flows: [")
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, ws.WirestormError)
 
 
-def test_a_simulation_writes_what_would_be_sent(tmp_path):
+def test_simulation_writes_the_frames_of_the_plan(tmp_path):
     from scapy.all import rdpcap
 
     plan = ws.Plan()
@@ -186,13 +186,13 @@ def test_a_simulation_writes_what_would_be_sent(tmp_path):
     assert faster.packets == 30
     with pytest.raises(ValueError, match='multiplier "x": expected a factor'):
         ws.simulate(plan, tmp_path / "out.pcap", packets=1, multiplier="x")
-    with pytest.raises(ValueError, match="needs an end"):
+    with pytest.raises(ValueError, match="requires an end"):
         ws.simulate(plan, tmp_path / "out.pcap")
     with pytest.raises(ws.RunError, match="no/such/folder"):
         ws.simulate(plan, "/no/such/folder/out.pcap", packets=1)
 
 
-def test_line_rates_are_those_of_rfc_5180():
+def test_line_rates_match_rfc_5180():
     assert int(ws.line_rate("10G", 64)) == 14_880_952
     assert int(ws.line_rate("100M", 1280)) == 9_615
     for arguments in (("10", 3), ("fast", 64)):
@@ -200,7 +200,7 @@ def test_line_rates_are_those_of_rfc_5180():
             ws.line_rate(*arguments)
 
 
-def test_packets_of_scapy_keep_every_byte():
+def test_scapy_packets_keep_every_byte():
     scapy = pytest.importorskip("scapy.all")
     ether = scapy.Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     ipv4 = scapy.IP(src="10.0.0.1", dst="10.0.0.2", tos=5, flags="DF", ttl=9)
@@ -216,7 +216,7 @@ def test_packets_of_scapy_keep_every_byte():
         ether / scapy.LLC() / b"hello",
     ]
     others = [
-        # What headers do not say exactly is sent as it is.
+        # Packets that headers cannot describe exactly become bytes.
         ether / scapy.IP(src="10.0.0.1", dst="10.0.0.2", chksum=7) / scapy.UDP(),
         ether / ipv4 / scapy.TCP(options=[("MSS", 1460)]),
     ]
@@ -228,7 +228,7 @@ def test_packets_of_scapy_keep_every_byte():
         assert (flow.packet[0].name != "custom") is is_known, packet.summary()
 
 
-def test_a_packet_of_scapy_can_vary():
+def test_fields_of_a_scapy_packet_can_vary():
     scapy = pytest.importorskip("scapy.all")
     ether = scapy.Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     packet = ether / scapy.IP(src="10.0.0.1", dst="10.0.0.2") / scapy.UDP() / b"hello"
@@ -237,7 +237,7 @@ def test_a_packet_of_scapy_can_vary():
     frames = ws.frames(ws.Plan([ws.Port("port")], [flow]), 3)
     found = [scapy.Ether(frame.data) for frame in frames]
     assert [it[scapy.IP].src for it in found] == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
-    # Checksums were right before, and are again.
+    # Checksums are correct in every frame.
     assert all(it == scapy.Ether(it.__class__(bytes(it)).build()) for it in found)
     for path in ("tcp.dst_port", "ipv4"):
         with pytest.raises(ws.PlanError, match=r"a field of the packet: ethernet\.\*"):
@@ -247,14 +247,14 @@ def test_a_packet_of_scapy_can_vary():
         ws.Flow.from_scapy("flow", packet, "port", vary=sources)
 
 
-def test_objects_are_shown_as_they_are_written():
+def test_repr_is_the_expression_that_creates_the_object():
     header = ws.ipv4(src=ws.increment("10.0.0.1", 250), dst="192.0.2.1")
     assert repr(header) == "ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')"
     assert repr(ws.values(1, 2, after="ipv4.src")) == "values(1, 2, after='ipv4.src')"
     assert header == ws.Header("ipv4", json.loads(json.dumps(header.to_plan()))["ipv4"])
 
 
-def test_values_may_be_kept_to_some_bits_and_begin_again():
+def test_patterns_can_be_masked_and_restart():
     source = ws.increment("0.0.0.254", 4).masked("0.255.0.0", shift=16, value="10.0.3.1")
     plan = plan_of(
         ws.ethernet(),

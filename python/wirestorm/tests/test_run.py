@@ -14,12 +14,12 @@ import pytest
 
 import wirestorm as ws
 
-# A machine that is busy with other things is late, and that is no failure of these tests.
+# Generous, because a busy machine is slow and that is no failure of these tests.
 LIMIT_S = 60
 
 
 def plan_of(**arguments: object) -> ws.Plan:
-    """A plan with one flow from `a` to `b`."""
+    """Returns a plan with one flow from `a` to `b`."""
     plan = ws.Plan()
     a, b = plan.add_port("a"), plan.add_port("b")
     packet = [
@@ -32,12 +32,12 @@ def plan_of(**arguments: object) -> ws.Plan:
 
 
 def endless(lab) -> ws.Running:
-    """A run that ends when it is told to."""
+    """Starts a run without an end."""
     return ws.start(plan_of(), lab.ports)
 
 
 def sent(running: ws.Running, packets: int) -> ws.Progress:
-    """Waits until so many frames have left."""
+    """Waits until the run has sent `packets` frames."""
     deadline = time.monotonic() + LIMIT_S
     while running.progress.packets < packets:
         assert time.monotonic() < deadline, running.progress
@@ -45,7 +45,7 @@ def sent(running: ws.Running, packets: int) -> ws.Progress:
     return running.progress
 
 
-def test_a_result_counts_what_left_and_what_arrived(lab):
+def test_result_counts_sent_and_received_frames(lab):
     plan = plan_of(duration=ws.packets(500))
     plan.add_flow("back", "b", [ws.ethernet(), ws.ipv4()], rx="a", duration=ws.packets(70))
     result = ws.run(plan, lab.ports, tolerance_percent=100)
@@ -66,8 +66,8 @@ def test_a_result_counts_what_left_and_what_arrived(lab):
         result.flow("other")
 
 
-def test_a_rate_that_is_off_by_more_than_the_tolerance_falls_short(lab):
-    # A rate that no veth pair reaches.
+def test_rate_error_above_the_tolerance_falls_short(lab):
+    # No veth pair reaches this rate.
     plan = plan_of(rate="100G-l2", size=64)
     result = ws.run(plan, lab.ports, duration=0.2, tolerance_percent=5)
     assert result.verdict.outcome == "fell_short"
@@ -79,7 +79,7 @@ def test_a_rate_that_is_off_by_more_than_the_tolerance_falls_short(lab):
             ws.run(plan, lab.ports, tolerance_percent=nonsense)
 
 
-def test_a_result_has_rows_a_table_and_json(lab):
+def test_result_has_rows_a_table_and_json(lab):
     result = ws.run(plan_of(duration=ws.packets(100)), lab.ports)
     (row,) = result.records()
     assert row["name"] == "clients" and row["rx"] == "b" and row["packets"] == 100
@@ -95,7 +95,7 @@ def test_a_result_has_rows_a_table_and_json(lab):
     assert ws.Result.from_dict(json.loads(result.to_json())) == result
 
 
-def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
+def test_measured_flow_has_delays_and_a_row_for_each_port(lab):
     plan = plan_of(duration=ws.packets(300), measure=True)
     plan.add_flow("lost", "a", [ws.ethernet(), ws.ipv4()], rx="a", measure=True, duration="0.1s")
     result = ws.run(plan, lab.ports, tolerance_percent=100)
@@ -104,7 +104,7 @@ def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
     assert (clients.lost, measured.received, measured.reordered) == (0, 300, 0)
     delay = measured.delay
     assert 0 < delay.min_ns <= delay.p50_ns <= delay.max_ns and delay.count == 300
-    # 100 a second for 0.1 s, and they went to b.
+    # 100 per second for 0.1 s. They go to b, not to a.
     assert (lost.packets, lost.lost) == (100, 100)
     assert result.verdict.outcome == "fell_short"
     assert "flow lost: 100 frames lost" in result.verdict.reasons
@@ -120,7 +120,7 @@ def test_a_measured_flow_has_delays_and_a_row_for_each_port(lab):
     assert ws.Result.from_dict(json.loads(result.to_json())) == result
 
 
-def test_a_measured_flow_is_told_while_it_arrives_and_by_its_tags(lab):
+def test_measurements_are_visible_during_the_run_and_by_vlan_tag(lab):
     plan = plan_of()
     tagged = [
         ws.ethernet(src="02:00:00:00:00:01", dst="02:00:00:00:00:02"),
@@ -143,7 +143,7 @@ def test_a_measured_flow_is_told_while_it_arrives_and_by_its_tags(lab):
     assert (seven.vlans, eight.vlans) == ([7], [8])
     assert seven.packets + eight.packets == measured.received
     assert seven.bytes == 124 * seven.packets
-    # Every second frame is under the other tag.
+    # Every second frame has the other tag.
     assert seven.gaps == seven.missing == seven.packets - 1
     with pytest.raises(ws.RunError, match="has ended"):
         running.measured("tagged")
@@ -153,7 +153,7 @@ def test_a_measured_flow_is_told_while_it_arrives_and_by_its_tags(lab):
     )
 
 
-def test_ports_can_be_hosts_that_find_each_other(lab):
+def test_ports_with_addresses_resolve_each_other(lab):
     plan = ws.Plan()
     a = plan.add_port("a", addresses="198.18.0.1/24")
     b = plan.add_port("b", addresses=["198.18.0.2/24"])
@@ -167,14 +167,14 @@ def test_ports_can_be_hosts_that_find_each_other(lab):
         ws.run(plan, lab.ports)
 
 
-def test_what_falls_short_is_told(lab):
-    # Nothing arrives at a: its own frames go to b.
+def test_verdict_reports_lost_frames(lab):
+    # Port a receives nothing: its frames go to b.
     plan = plan_of(rx=["a", "b"], duration=ws.packets(50))
     verdict = ws.run(plan, lab.ports, tolerance_percent=100).verdict
     assert (verdict.outcome, verdict.reasons) == ("fell_short", ["port a: 50 frames lost"])
 
 
-def test_a_run_tells_how_far_it_is_and_leaves_other_threads_their_time(lab):
+def test_run_reports_progress_and_releases_the_gil(lab):
     told, ticks, done = [], [], threading.Event()
 
     def tick() -> None:
@@ -190,13 +190,12 @@ def test_a_run_tells_how_far_it_is_and_leaves_other_threads_their_time(lab):
     counts = [progress.flows["clients"].packets for progress in told]
     assert len(counts) >= 3 and counts == sorted(counts) and 0 < counts[-1] <= 1000
     assert told[-1].bytes == told[-1].packets * 124
-    # With the interpreter's lock held there would be none while the run is waited for, which is
-    # done for 50 ms at a time.
+    # With the GIL held there would be no ticks during each wait of 50 ms.
     gaps = [after - before for before, after in zip(ticks, ticks[1:])]
     assert sum(gap for gap in gaps if gap > 0.04) < sum(gaps) / 2, gaps
 
 
-def test_a_run_goes_on_by_itself_until_it_is_stopped(lab):
+def test_background_run_continues_until_stop(lab):
     running = endless(lab)
     with running:
         before = sent(running, 50)
@@ -210,7 +209,7 @@ def test_a_run_goes_on_by_itself_until_it_is_stopped(lab):
     assert result.port("b").rx.packets == result.port("a").tx.packets
 
 
-def test_flows_are_steered_while_they_are_sent(lab):
+def test_commands_change_flows_during_the_run(lab):
     plan = plan_of()
     plan.add_flow("later", "a", [ws.ethernet(), ws.ipv4()], rate="100pps", start="triggered")
 
@@ -224,7 +223,7 @@ def test_flows_are_steered_while_they_are_sent(lab):
             time.sleep(0.01)
 
     def stands_still(name: str) -> None:
-        # Orders take 25 ms, what was given ahead to the port 20, counters 100.
+        # Commands take 25 ms, frames queued at the port 20 ms, counters 100 ms.
         time.sleep(0.5)
         before = count(name)
         time.sleep(0.5)
@@ -241,7 +240,7 @@ def test_flows_are_steered_while_they_are_sent(lab):
         stands_still("later")
         running.scale(20, "clients")
         running.resume("clients")
-        # More than the plan has for this time.
+        # More than the plan's rate allows in this time.
         before, began = count("clients"), time.monotonic()
         grows("clients", 10_000)
         assert count("clients") - before > 1200 * (time.monotonic() - began)
@@ -255,11 +254,11 @@ def test_flows_are_steered_while_they_are_sent(lab):
         for rate in ("50%", "fast"):
             with pytest.raises(ValueError, match="such as|percentage"):
                 running.set_rate(rate, "clients")
-        with pytest.raises(ValueError, match="more than 0"):
+        with pytest.raises(ValueError, match="greater than 0"):
             running.scale(0, "clients")
 
 
-def test_a_measured_flow_tells_what_arrives_while_it_is_sent(lab):
+def test_progress_of_a_measured_flow_counts_received_frames(lab):
     with ws.start(plan_of(measure=True), lab.ports) as running:
         sent(running, 100)
         deadline = time.monotonic() + LIMIT_S
@@ -272,23 +271,23 @@ def test_a_measured_flow_tells_what_arrives_while_it_is_sent(lab):
     assert measured.port == "b" and measured.delay.min_ns > 0
 
 
-def test_a_block_that_fails_ends_its_run(lab):
+def test_exception_in_the_block_ends_the_run(lab):
     with pytest.raises(RuntimeError, match="on purpose"), endless(lab) as running:
         raise RuntimeError("on purpose")
     assert running.is_done
 
 
-def test_an_exception_of_a_callback_ends_the_run(lab):
+def test_exception_in_a_callback_ends_the_run(lab):
     def fail(progress: ws.Progress) -> None:
         raise RuntimeError("on purpose")
 
     with pytest.raises(RuntimeError, match="on purpose"):
         ws.run(plan_of(), lab.ports, progress=fail)
-    # The interface is free again.
+    # The run has released the interface.
     ws.run(plan_of(duration=ws.packets(1)), lab.ports)
 
 
-def test_a_run_that_nobody_refers_to_ends(lab):
+def test_run_without_references_ends(lab):
     running = endless(lab)
     sent(running, 10)
     del running
@@ -298,12 +297,12 @@ def test_a_run_that_nobody_refers_to_ends(lab):
             ws.run(plan_of(duration=ws.packets(1)), lab.ports)
             return
         except ws.RunError:
-            # Its thread has the interface for some milliseconds more.
+            # The thread of the run holds the interface for some milliseconds more.
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
 
-def test_ctrl_c_ends_a_run_and_keeps_its_result(lab):
+def test_ctrl_c_stops_a_run_and_keeps_its_result(lab):
     script = f"""
 import json, sys, wirestorm as ws
 plan = ws.Plan.from_dict(json.loads({plan_of().to_json()!r}))
@@ -325,7 +324,7 @@ except KeyboardInterrupt as interrupted:
     assert (word, interrupted) == ("result", "True") and int(packets) > 20
 
 
-def test_what_cannot_be_sent_is_an_error_before_anything_is(lab):
+def test_runs_that_cannot_send_fail_before_the_first_frame(lab):
     for ports, said in (
         ({"a": "netns/none:veth0", "b": lab.b}, "netns/none"),
         ({"a": "nothing0", "b": lab.b}, "there is no interface nothing0"),
@@ -350,12 +349,12 @@ def test_what_cannot_be_sent_is_an_error_before_anything_is(lab):
         ({"catch_up": "never"}, "never"),
     ],
 )
-def test_arguments_that_make_no_sense_are_told(arguments, said):
+def test_invalid_arguments_are_rejected(arguments, said):
     with pytest.raises(ValueError, match=said):
         ws.run(plan_of(), **arguments)
 
 
-def test_an_interface_that_vanishes_ends_the_run_with_what_was_measured(lab):
+def test_deleted_interface_ends_the_run_with_its_result(lab):
     with endless(lab) as running:
         sent(running, 20)
         namespace = lab.a.partition(":")[0].removeprefix("netns/")

@@ -1,4 +1,4 @@
-//! Flows that are followed: which, and what they are, at most 80 columns wide.
+//! Sampled flows: the `--sample-flows` option and its tables, at most 80 columns wide.
 
 use std::fmt::{self, Formatter};
 
@@ -10,10 +10,10 @@ use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled};
 use crate::traffic::{clipped, shortened};
 
-/// Reads `5,template=page,address=10.0.0.7,port=80`.
+/// Parses `--sample-flows`: a count and optional filters. Without the option, the count is 0.
 pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
     const EXPECTED: &str =
-        "a number of flows, and which: 5, or 5,template=page,address=10.0.0.7,port=80";
+        "a number of flows and optional filters: 5, or 5,template=page,address=10.0.0.7,port=80";
     let mut choice = FlowChoice::default();
     let Some(text) = text else { return Ok(choice) };
     let wrong = |part: &str, expected: String| {
@@ -44,7 +44,7 @@ pub(crate) fn read_choice(text: Option<&str>) -> Result<FlowChoice, String> {
     Ok(choice)
 }
 
-/// Two lines for each flow of a port that was followed: who it is, and what it was last.
+/// Prints two lines for each sampled flow: its addresses and template, and its last sample.
 pub(super) fn table(f: &mut Formatter<'_>, port: &Port<'_>) -> fmt::Result {
     if port.connections.sampled_flows.is_empty() {
         return Ok(());
@@ -53,12 +53,12 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &Port<'_>) -> fmt::Result {
     writeln!(
         f,
         "    {:<11} {:>7} {:>10} {:>9} {:>9} {:>6} {:>9} {:>8}",
-        "state", "cwnd", "ssthresh", "RTT", "RTO", "again", "acked", "received"
+        "state", "cwnd", "ssthresh", "RTT", "RTO", "retx", "acked", "received"
     )?;
     for flow in &port.connections.sampled_flows {
         let seen = match flow.samples.last() {
-            Some(last) if flow.ended => format!("over at {:.3} s", last.at_s),
-            _ if flow.ended => "over".to_owned(),
+            Some(last) if flow.ended => format!("ended at {:.3} s", last.at_s),
+            _ if flow.ended => "ended".to_owned(),
             _ => format!("began at {:.3} s", flow.began_s),
         };
         writeln!(f, "{}", clipped(&format!("  {}, {seen}", name(flow)), 80))?;
@@ -70,11 +70,11 @@ pub(super) fn table(f: &mut Formatter<'_>, port: &Port<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// A line for each flow of a port, while it is there.
+/// Appends a line for each sampled flow to the live table.
 pub(super) fn live(text: &mut String, columns: usize, flows: &[SampledFlow]) {
     for flow in flows {
         let last = flow.samples.last();
-        let state = last.map_or("UDP", |last| if flow.ended { "over" } else { &last.state });
+        let state = last.map_or("UDP", |last| if flow.ended { "ended" } else { &last.state });
         let [window, round_trip, again] = last.map_or(["-".into(), "-".into(), "-".into()], |it| {
             [grouped(it.cwnd.into()), time(it.rtt_us), grouped(it.retransmitted)]
         });
@@ -83,9 +83,9 @@ pub(super) fn live(text: &mut String, columns: usize, flows: &[SampledFlow]) {
     }
 }
 
-/// The heads of those lines.
+/// Appends the heads of the live table.
 pub(super) fn live_heads(text: &mut String, columns: usize) {
-    live_row(text, columns, "  flow", ["state", "cwnd", "RTT", "again"]);
+    live_row(text, columns, "  flow", ["state", "cwnd", "RTT", "retx"]);
 }
 
 fn live_row(text: &mut String, columns: usize, name: &str, cells: [&str; 4]) {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flows_are_chosen_by_their_number_and_what_they_are() {
+    fn sample_choice_has_a_count_and_filters() {
         let chosen = read_choice(Some("5,template=page,address=2001:db8::1,port=80")).unwrap();
         let expected = FlowChoice {
             count: 5,

@@ -1,4 +1,4 @@
-//! What programs found, as people read it: at most 80 columns.
+//! Results of programs: transaction times and failures, at most 80 columns wide.
 
 use std::fmt::{self, Formatter};
 
@@ -9,14 +9,14 @@ use wirestorm_control::result::{
 use crate::number::{grouped, nanoseconds_or_none};
 use crate::traffic::shortened;
 
-/// How long transactions took, and why programs failed, where anything is known of that.
+/// Prints transaction times, datagram delays and program failures. Skips empty sections.
 pub(super) fn found(
     f: &mut Formatter<'_>,
     ports: &[PortReport],
     groups: &[GroupReport],
 ) -> fmt::Result {
     let templates = || ports.iter().flat_map(|port| &port.templates);
-    // A group of one template says the same again.
+    // A group of one template would repeat the template's line.
     let of_several = groups.iter().filter(|it| it.templates > 1).map(|it| &it.sum);
     let of_groups = of_several.map(|it| (format!("all {}", it.name), it));
     let owners: Vec<_> = templates().map(|it| (it.name.clone(), it)).chain(of_groups).collect();
@@ -30,7 +30,7 @@ pub(super) fn found(
     }
     if templates().any(|it| !it.failures.is_empty()) {
         writeln!(f)?;
-        writeln!(f, "why programs failed")?;
+        writeln!(f, "program failures")?;
         for template in templates() {
             for failure in &template.failures {
                 show(f, template, failure)?;
@@ -40,11 +40,11 @@ pub(super) fn found(
     Ok(())
 }
 
-/// Whose something is: templates, and groups of several.
+/// Label and report of a template, or of a group with several templates.
 type Owner<'a> = (String, &'a TemplateReport);
 
 fn transactions(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
-    head(f, "transactions", "ended")?;
+    head(f, "transactions", "count")?;
     for (owner, template) in owners {
         for TransactionReport { name, time, .. } in &template.transactions {
             times(f, &format!("  {owner}: {}, {name}", template.side), time)?;
@@ -53,9 +53,9 @@ fn transactions(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// How long datagrams with their time of departure took.
+/// Prints the one-way delay of datagrams that carry their departure time.
 fn datagrams(f: &mut Formatter<'_>, owners: &[Owner<'_>]) -> fmt::Result {
-    head(f, "how long datagrams took", "measured")?;
+    head(f, "one-way delay of datagrams", "measured")?;
     for (owner, template) in owners {
         if let Some(stamped) = &template.stamped {
             times(f, &format!("  {owner}: {}", template.side), &stamped.times)?;
@@ -80,7 +80,7 @@ fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 4]) -> fmt::Result {
     writeln!(f, "{name:<36} {count:>10} {median:>10} {most:>10} {longest:>10}")
 }
 
-/// A failure, with what was expected and what came the first time.
+/// Prints a failure, with the expected and received bytes of its first occurrence.
 fn show(f: &mut Formatter<'_>, template: &TemplateReport, failure: &FailureReport) -> fmt::Result {
     let FailureReport { step, cause, flows, offset, expected, found, found_is_known } = failure;
     let flows = if *flows == 1 { "1 flow".into() } else { format!("{} flows", grouped(*flows)) };
@@ -89,17 +89,18 @@ fn show(f: &mut Formatter<'_>, template: &TemplateReport, failure: &FailureRepor
     if let Some(expected) = expected {
         excerpt(f, "    expected  ", expected)?;
     }
-    // Bytes that no step looks at are counted alone: what came is not known then.
+    // Without a step that inspects them, excess bytes are only counted and their content is
+    // unknown.
     if *found_is_known {
-        excerpt(f, "    came      ", found)?;
+        excerpt(f, "    received  ", found)?;
     }
     if let Some(offset) = offset {
-        writeln!(f, "    which differ from byte {} on", grouped(*offset))?;
+        writeln!(f, "    first difference at byte {}", grouped(*offset))?;
     }
     Ok(())
 }
 
-/// The beginning of something, in as many lines as may be.
+/// Prints the beginning of a text on at most three lines.
 fn excerpt(f: &mut Formatter<'_>, head: &str, text: &str) -> fmt::Result {
     const COLUMNS: usize = 80;
     const LINES_MAX: usize = 3;
@@ -127,7 +128,7 @@ mod tests {
 
     impl Display for Excerpt<'_> {
         fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-            excerpt(f, "    came      ", self.0)
+            excerpt(f, "    received  ", self.0)
         }
     }
 
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_datagrams_took_is_shown_of_those_that_say_when_they_left() {
+    fn one_way_delay_lists_only_templates_with_stamped_datagrams() {
         let times = HistogramReport {
             count: 4_000,
             p50_ns: Some(20_000),
@@ -161,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_shown_in_a_few_lines() {
-        assert_eq!(Excerpt("").to_string(), "    came      nothing\n");
-        assert_eq!(Excerpt("a b").to_string(), "    came      a b\n");
+    fn received_bytes_take_at_most_three_lines() {
+        assert_eq!(Excerpt("").to_string(), "    received  nothing\n");
+        assert_eq!(Excerpt("a b").to_string(), "    received  a b\n");
         let long = Excerpt(&"x".repeat(1_000)).to_string();
         let lines: Vec<_> = long.lines().map(str::len).collect();
         assert_eq!(lines, [80, 80, 80]);

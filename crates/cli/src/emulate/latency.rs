@@ -1,4 +1,4 @@
-//! How long answers to probes took, at most 80 columns wide.
+//! Round-trip times of latency probes, at most 80 columns wide.
 
 use std::fmt::{self, Formatter, Write};
 
@@ -8,7 +8,7 @@ use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled, signed_nanoseconds};
 use crate::traffic::clipped;
 
-/// A line for a probe, while it asks.
+/// Appends a line for a probe to the live table.
 pub(super) fn live(text: &mut String, columns: usize, probe: &LatencyReport) {
     let trips = &probe.round_trip;
     let time = |value: Option<i64>| value.map_or("-".to_owned(), signed_nanoseconds);
@@ -21,7 +21,7 @@ pub(super) fn live(text: &mut String, columns: usize, probe: &LatencyReport) {
     row(text, columns, (30, &format!("{} to {}", probe.port, probe.target)), &cells);
 }
 
-/// Two lines for each probe: who asked whom, and the numbers.
+/// Prints two lines for each probe: source, target and rate, then the measurements.
 pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Result {
     if probes.is_empty() {
         return Ok(());
@@ -56,7 +56,7 @@ pub(super) fn table(f: &mut Formatter<'_>, probes: &[LatencyReport]) -> fmt::Res
     Ok(())
 }
 
-/// Who asks whom, and how.
+/// Describes a probe: source, target, protocol, rate and reordered replies.
 fn described(probe: &LatencyReport) -> String {
     let by = probe.target_port.map_or("ICMP".to_owned(), |port| format!("UDP port {port}"));
     let rate = scaled(probe.rate_pps);

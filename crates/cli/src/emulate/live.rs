@@ -1,4 +1,4 @@
-//! What moves on a terminal while clients and servers work: a line for each port.
+//! Live table of an emulation: a line for each port and for each sampled flow.
 
 use indicatif::ProgressBar;
 use wirestorm_control::Snapshot;
@@ -10,10 +10,10 @@ use crate::foreground::View;
 use crate::number::{grouped, scaled};
 use crate::traffic::bar;
 
-/// Flows of a port that are shown, of those that are followed.
+/// Maximum number of sampled flows shown for each port.
 const FLOWS_MAX: usize = 10;
 
-/// A live table on standard error; none where that is no terminal.
+/// Live table on standard error. Hidden if standard error is not a terminal.
 pub(super) struct Live {
     bar: ProgressBar,
     quiet: bool,

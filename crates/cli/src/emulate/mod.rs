@@ -1,4 +1,4 @@
-//! `wirestorm emulate`: the clients and servers of a plan.
+//! `wirestorm emulate`: runs the clients and servers of a plan.
 
 pub(crate) mod followed;
 mod found;
@@ -87,13 +87,12 @@ pub(crate) struct EmulateFlags {
     #[arg(long)]
     verify_checksums: bool,
 
-    /// The most connections at once on each port.
+    /// Maximum concurrent connections on each port
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u32).range(1..=16_000_000))]
     flows_max: u32,
 
-    /// Where sequence numbers, drawn delays and the first ports of clients come from; without it
-    /// each run draws others.
+    /// Seed for sequence numbers, delays and first client ports [default: random]
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
 
@@ -199,10 +198,13 @@ fn prepare(flags: &EmulateFlags) -> Result<(EmulationPlan, EmulationOptions), St
     Ok((plan, options))
 }
 
-/// How long intervals are where nothing is said.
+/// Default of `--interval`.
 pub(crate) const INTERVAL: &str = "1s";
 
-/// What is to be looked at while a plan runs.
+/// Reads `--interval` and `--sample-flows`.
+///
+/// # Errors
+/// An interval below 1 ms, or a template that the plan does not have.
 pub(crate) fn read_watch(
     interval_text: &str,
     flows: Option<&str>,
@@ -234,7 +236,7 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
     match load(&flags.plan, &asked)? {
         Loaded::Emulation(plan) => refuse(flags).map(|()| (plan, None)),
         Loaded::Streams(_) => {
-            Err(format!("{name}: a plan of flows of frames, which `wirestorm run {name}` runs"))
+            Err(format!("{name}: this is a plan of flows; use `wirestorm run {name}`"))
         }
         Loaded::Trex(Profile::Stateful(json)) => {
             Ok((read_stateful(&flags.plan, &json, &options(), flags.cc.as_deref())?, None))
@@ -245,12 +247,12 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
             Ok((plan, duration))
         }
         Loaded::Trex(Profile::Streams(_) | Profile::Python) => {
-            Err(format!("{name}: a profile of streams, which `wirestorm run {name}` runs"))
+            Err(format!("{name}: this is a profile of streams; use `wirestorm run {name}`"))
         }
     }
 }
 
-/// What is wrong, with the plan's file where it is about a place there.
+/// Formats an error, with the plan's file name if the error concerns the plan.
 pub(crate) fn located(plan: &Path, error: &EmulationError) -> String {
     match error.is_of_plan() {
         true => format!("{}: {error}", plan.display()),
@@ -258,7 +260,7 @@ pub(crate) fn located(plan: &Path, error: &EmulationError) -> String {
     }
 }
 
-/// Refuses what a plan of ours has no use for.
+/// Rejects options that only TRex profiles support.
 fn refuse(flags: &EmulateFlags) -> Result<(), String> {
     let unused = trex::Unused {
         tunables: !flags.tunables.is_empty(),
@@ -268,7 +270,7 @@ fn refuse(flags: &EmulateFlags) -> Result<(), String> {
     unused.refuse(&flags.plan)
 }
 
-/// The plan of a stateful profile of TRex's, with a configuration of its clients.
+/// Converts a stateful TRex profile to a plan, and applies the TRex client configuration.
 pub(crate) fn read_stateful(
     path: &Path,
     json: &str,
@@ -281,7 +283,7 @@ pub(crate) fn read_stateful(
     Ok(plan)
 }
 
-/// What one of TRex's profiles of captures says, with a configuration of its clients.
+/// Converts a TRex capture list to a plan, and applies the TRex client configuration.
 pub(crate) fn read_captures(
     path: &Path,
     text: &str,
@@ -301,7 +303,9 @@ fn configure(plan: &mut EmulationPlan, configuration: Option<&Path>) -> Result<(
     stateful::configure(plan, &text).map_err(|errors| listed(path, errors))
 }
 
-/// Pairs of ports that a profile's flows are shared among: `clients2` is of the third.
+/// Returns the number of port pairs that share the flows of a profile.
+///
+/// The highest pair in `--port` counts: `clients2` and `servers2` are the third pair.
 fn pairs(bindings: &[String]) -> u32 {
     let pair = |binding: &String| {
         let (name, _) = binding.split_once('=')?;
@@ -311,15 +315,15 @@ fn pairs(bindings: &[String]) -> u32 {
     bindings.iter().filter_map(pair).max().unwrap_or(0) + 1
 }
 
-/// Multiplies a plan's rates by what an option says.
+/// Multiplies the loads of a plan by the factor that an option sets.
 pub(crate) fn multiply(plan: &mut EmulationPlan, option: &str, text: &str) -> Result<(), String> {
     match Multiplier::parse(text) {
         Some(Multiplier::Factor(factor)) => {
             plan.multiply(factor).map_err(|error| format!("{option} {text}: {error}"))
         }
         _ => Err(format!(
-            "{option} {text:?}: expected a factor such as 2 or 0.5, more than 0, which the loads of \
-             clients are multiplied by"
+            "{option} {text:?}: expected a factor greater than 0, such as 2 or 0.5, for the loads \
+             of clients"
         )),
     }
 }

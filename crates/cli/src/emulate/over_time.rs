@@ -1,4 +1,4 @@
-//! Flows over time as people read them: a few lines, whatever the run's length.
+//! Time series of connections: at most 12 lines, whatever the run's length.
 
 use std::fmt::{self, Formatter};
 
@@ -8,11 +8,12 @@ use super::table::Port;
 use crate::number::brief;
 use crate::traffic::shortened;
 
-/// Lines of a table, at most.
+/// Maximum number of lines in a table.
 const LINES_MAX: usize = 12;
 
-/// A line for each of a few intervals, with two ports at most side by side; nothing of a run that
-/// is over within one.
+/// Prints the series of up to two ports side by side, each line with several intervals.
+///
+/// Prints nothing for a run of a single interval.
 pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     let intervals =
         ports.iter().map(|port| port.connections.series.opened.len()).max().unwrap_or(0);
@@ -40,13 +41,13 @@ pub(super) fn table(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// What is told of a port.
+/// Prints the cells of one port.
 fn row(f: &mut Formatter<'_>, cells: [String; 5]) -> fmt::Result {
     let [opened, held, failed, out, into] = cells;
     write!(f, " {opened:>6} {held:>6} {failed:>6} {out:>7} {into:>6}")
 }
 
-/// When an interval begins, with as many decimals as intervals have, three at most.
+/// Formats the start of an interval, with the decimals that the interval needs, at most three.
 fn from(place: usize, interval: f64) -> String {
     let decimals = (0..3).find(|places| {
         let scaled = interval * f64::from(10_u32.pow(*places));
@@ -55,10 +56,10 @@ fn from(place: usize, interval: f64) -> String {
     format!("{:.*}", decimals.unwrap_or(3) as usize, place as f64 * interval)
 }
 
-/// What happened in some intervals from one on.
+/// Prints the cells of `count` intervals from `first`.
 fn cells(f: &mut Formatter<'_>, series: &FlowSeries, first: usize, count: usize) -> fmt::Result {
     let end = (first + count).min(series.opened.len());
-    // A port may have ended before the other.
+    // One port can end before the other.
     if first >= end {
         return row(f, ["-"; 5].map(str::to_owned));
     }
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_when_they_begin() {
+    fn lines_start_with_the_time_of_their_interval() {
         assert_eq!(from(3, 1.0), "3");
         assert_eq!(from(3, 0.25), "0.75");
         assert_eq!(from(1, 0.1), "0.1");

@@ -1,4 +1,4 @@
-//! Clients and servers in virtual time.
+//! Simulation of clients and servers in virtual time.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::report::Output;
 use crate::status;
 
-/// Simulates the plan of a file, and tells what both sides counted.
+/// Simulates a plan, writes its captures and prints the result of both sides.
 pub(crate) fn run(
     file: &Path,
     plan: &EmulationPlan,

@@ -1,4 +1,4 @@
-//! The result of clients and servers as people read it: at most 80 columns.
+//! Result tables of an emulation, at most 80 columns wide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -18,10 +18,10 @@ use crate::report::verdict;
 use crate::traffic::{clipped, shortened};
 use crate::wrap::{wrapped, wrapped_to};
 
-/// Shows a result.
+/// Displays a result as tables.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
-/// A port with clients or servers, its parts at hand.
+/// Sections of the report of a port with clients or servers.
 pub(super) struct Port<'a> {
     pub(super) report: &'a PortReport,
     pub(super) connections: &'a ConnectionsReport,
@@ -31,7 +31,7 @@ pub(super) struct Port<'a> {
 }
 
 impl<'a> Port<'a> {
-    /// `None` of a port without clients and servers.
+    /// Returns `None` for a port without clients and servers.
     fn of(report: &'a PortReport) -> Option<Self> {
         let connections = report.connections.as_ref()?;
         let (tx, rx) = (report.tx.as_ref()?, report.rx.as_ref()?);
@@ -51,13 +51,13 @@ impl<'a> Port<'a> {
     }
 }
 
-/// A value that is shown, by name.
+/// Name and getter of a table line.
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);
 
-/// A value of a port that is shown, by name.
+/// Name and getter of a table line about a port.
 type ShownPort<Value> = (&'static str, fn(&Port<'_>) -> Value);
 
-/// What is counted as failed, by the names of templates' counters.
+/// Counters of a template that the column `failed` adds.
 const FAILURES: [&str; 10] = [
     "refused",
     "unreachable",
@@ -71,7 +71,7 @@ const FAILURES: [&str; 10] = [
     "idle",
 ];
 
-/// Ports side by side.
+/// Maximum number of ports side by side in a table.
 const PORTS_A_TABLE: usize = 2;
 
 impl Display for Table<'_> {
@@ -96,7 +96,7 @@ impl Display for Table<'_> {
         }
         latency::table(f, &result.latency)?;
         let templates: usize = result.ports.iter().map(|port| port.templates.len()).sum();
-        // One of each side is what the ports' own columns tell.
+        // A single template on each side repeats the columns of the ports.
         if templates > result.ports.len() {
             writeln!(f)?;
             template_table(f, &result.ports)?;
@@ -123,7 +123,7 @@ impl Display for Table<'_> {
     }
 }
 
-/// The columns of what a line is about.
+/// Width in columns of a line's caption.
 const CAPTION: usize = 50;
 
 fn line<T: Display>(
@@ -139,16 +139,16 @@ fn line<T: Display>(
     writeln!(f)
 }
 
-/// The columns of the name of a template or a group, and its side.
+/// Width in columns of the name and side of a template or group.
 const NAME: usize = 23;
 
-/// The name of a template or a group, and its side, which is told in full.
+/// Formats the name and side of a template or group. Shortens the name, never the side.
 fn named(name: &str, side: &str) -> String {
     let room = NAME.saturating_sub("  : ".len() + side.len());
     format!("  {}: {side}", shortened(name, room))
 }
 
-/// A line of the tables of templates and of their groups.
+/// Prints a line of the tables of templates and groups.
 fn row(f: &mut Formatter<'_>, name: &str, cells: [String; 5]) -> fmt::Result {
     let [made, closed, failed, sent, received] = cells;
     let name = shortened(name, NAME);
@@ -159,21 +159,21 @@ fn heads(f: &mut Formatter<'_>, what: &str) -> fmt::Result {
     row(f, what, ["flows", "closed", "failed", "bytes sent", "received"].map(str::to_owned))
 }
 
-/// Counters by their names.
+/// Counter values by name.
 type Counters = BTreeMap<Label, u64>;
 
-/// What such a line tells of the flows of a side.
+/// Returns the cells of a side: flows, closed, failed, bytes sent, bytes received.
 fn cells(flows: &Counters, tcp: &Counters, udp: &Counters) -> [String; 5] {
     let count = |counters: &Counters, name: &str| counters.get(name).copied().unwrap_or(0);
     let both = |name: &str| count(tcp, name) + count(udp, name);
-    // What programs handed over may never have left.
+    // Uses acknowledged TCP bytes, because the queued bytes (`sndbyte`) may never have left.
     let sent = count(tcp, "sndbyte_ok") + count(udp, "sndbyte");
     let failed = FAILURES.iter().map(|name| count(flows, name)).sum();
     let made = both("accepts").max(count(flows, "made"));
     [made, count(flows, "closed"), failed, sent, both("rcvbyte")].map(grouped)
 }
 
-/// A line for each side of each group of templates.
+/// Prints a line for each side of each group of templates.
 fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
     heads(f, "groups")?;
     for GroupReport { sum, .. } in groups {
@@ -182,11 +182,12 @@ fn group_table(f: &mut Formatter<'_>, groups: &[GroupReport]) -> fmt::Result {
     Ok(())
 }
 
-/// A line for each side of each template.
+/// Prints a line for each side of each template.
 fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     heads(f, "templates")?;
     for template in ports.iter().flat_map(|port| &port.templates) {
-        // A group of one has its name, and where there is no room for both, the name is enough.
+        // A group of one template has the same name. If both names do not fit, the template's is
+        // enough.
         let group = template.group.as_ref().filter(|group| **group != template.name);
         let both = group.map(|it| format!("  {} of {it}: {}", template.name, template.side));
         let name = both.filter(|it| it.chars().count() <= NAME);
@@ -196,74 +197,74 @@ fn template_table(f: &mut Formatter<'_>, ports: &[PortReport]) -> fmt::Result {
     Ok(())
 }
 
-/// Connections that were reset as somebody's program says.
+/// Resets by a program, or resets that a program expects.
 const RESETS: [ShownPort<u64>; 2] = [
     ("  reset by the program", |port| port.flows.aborted),
-    ("  reset by the peer, as expected", |port| port.flows.expected_resets),
+    ("  reset by the peer (expected)", |port| port.flows.expected_resets),
 ];
 
-/// Why connections failed.
+/// Causes of failed connections.
 const CAUSES: [ShownPort<u64>; 10] = [
     ("    refused by the peer", |port| port.flows.refused),
-    ("    said to be unreachable", |port| port.flows.unreachable),
+    ("    ICMP unreachable", |port| port.flows.unreachable),
     ("    reset by the peer", |port| port.flows.reset),
-    ("    closed by the peer, which took no more", |port| port.flows.reset_after_close),
-    ("    never answered", |port| port.flows.unanswered),
-    ("    not acknowledged any more", |port| port.flows.timed_out),
-    ("    silent when asked (keepalive)", |port| port.flows.keepalive_timeout),
+    ("    closed by the peer, which reset later data", |port| port.flows.reset_after_close),
+    ("    SYN unanswered", |port| port.flows.unanswered),
+    ("    retransmission timeout", |port| port.flows.timed_out),
+    ("    keepalive timeout", |port| port.flows.keepalive_timeout),
     ("    TLS or HTTP/2 failed", |port| port.flows.session_failed),
-    ("    not as their program expects", |port| port.flows.program_failed),
-    ("    of UDP, without traffic for too long", |port| port.flows.idle),
+    ("    data did not match the program", |port| port.flows.program_failed),
+    ("    UDP idle timeout", |port| port.flows.idle),
 ];
 
-/// What connections that are still there in the end wait for.
+/// States of connections that are open at the end of the run.
 const LEFT: [ShownPort<u64>; 6] = [
-    ("    without any answer to their SYN", |port| port.flows.syn_sent),
+    ("    in SYN-SENT", |port| port.flows.syn_sent),
     ("    unfinished", |port| port.flows.unfinished),
-    ("    reset as the run ended", |port| port.flows.reset_at_end),
-    ("    not reset in time", |port| port.flows.left_open),
+    ("    reset at the end of the run", |port| port.flows.reset_at_end),
+    ("    not reset before the end of the run", |port| port.flows.left_open),
     ("    in TIME-WAIT", |port| port.flows.time_wait),
-    ("      after their program or TLS had failed", |port| port.flows.time_wait_failed),
+    ("      after a program or TLS failure", |port| port.flows.time_wait_failed),
 ];
 
-/// What is told only where it happened.
+/// Counters shown only if they are not 0.
 const UNUSUAL: [ShownPort<u64>; 34] = [
-    ("  with first bytes that no server waits for", |port| port.flows.no_match),
-    ("  made anew: closed between two requests", |port| port.flows.reconnected),
-    ("  not made: too many at once (--flows-max)", |port| port.flows.overflow),
-    ("  not made: addresses and ports in use", |port| port.flows.tuple_in_use),
-    ("  not made: no time for so many a second", |port| port.flows.late),
-    ("  skipped: as many at once as may be (at_most)", |port| port.flows.skipped),
+    ("  first bytes match no server", |port| port.flows.no_match),
+    ("  reconnected: closed between two requests", |port| port.flows.reconnected),
+    ("  not opened: too many concurrent (--flows-max)", |port| port.flows.overflow),
+    ("  not opened: addresses and ports in use", |port| port.flows.tuple_in_use),
+    ("  not opened: worker behind the target rate", |port| port.flows.late),
+    ("  skipped: concurrency limit (at_most)", |port| port.flows.skipped),
     ("  skipped: all clients are switched off", |port| port.flows.switched_off),
-    ("  asked for where nobody listens", |port| port.flows.no_template),
-    ("  packets of no connection or flow", |port| port.flows.no_flow),
-    ("  to Ethernet addresses of others", |port| port.flows.foreign_mac),
-    ("  from or to addresses that no host has", |port| port.flows.martian),
+    ("  SYNs to ports without a listener", |port| port.flows.no_template),
+    ("  packets of no known connection or flow", |port| port.flows.no_flow),
+    ("  packets to a foreign MAC address", |port| port.flows.foreign_mac),
+    ("  packets with martian addresses", |port| port.flows.martian),
     ("  segments too long for a frame", |port| port.flows.too_long),
-    ("  packets put together out of fragments", |port| port.flows.reassembled),
-    ("  packets without some of their fragments", |port| port.flows.fragments_incomplete),
-    ("  packets with overlapping fragments", |port| port.flows.fragments_overlapping),
-    ("  packets in fragments given up: no room", |port| port.flows.fragments_no_room),
-    ("  packets too long for a link, as was said", |port| port.flows.too_big),
-    ("  peers told that nobody listens (ICMP)", |port| port.flows.unreachable_sent),
-    ("  peers told of missing fragments (ICMP)", |port| port.flows.time_exceeded_sent),
-    ("  packets damaged or cut short", |port| port.flows.damaged),
+    ("  packets reassembled from fragments", |port| port.flows.reassembled),
+    ("  reassembly timeouts", |port| port.flows.fragments_incomplete),
+    ("  reassemblies with overlapping fragments", |port| port.flows.fragments_overlapping),
+    ("  reassemblies dropped: buffer full", |port| port.flows.fragments_no_room),
+    ("  ICMP Packet Too Big received", |port| port.flows.too_big),
+    ("  ICMP Port Unreachable sent", |port| port.flows.unreachable_sent),
+    ("  ICMP Time Exceeded sent (reassembly)", |port| port.flows.time_exceeded_sent),
+    ("  packets corrupt or truncated", |port| port.flows.damaged),
     ("  packets of other protocols", |port| port.flows.other_protocol),
     ("  frames lost (impair)", |port| impaired(port, |it| it.lost)),
     ("  frames dropped by a full queue (impair)", |port| impaired(port, |it| it.queue_dropped)),
     ("  frames duplicated (impair)", |port| impaired(port, |it| it.duplicated)),
     ("  frames corrupted (impair)", |port| impaired(port, |it| it.corrupted)),
     ("  frames reordered (impair)", |port| impaired(port, |it| it.reordered)),
-    ("  frames dropped: too many held (impair)", |port| impaired(port, |it| it.no_room)),
-    ("  frames put into tunnels", |port| tunnelled(port, |it| it.encapsulated)),
-    ("  frames taken out of tunnels", |port| tunnelled(port, |it| it.decapsulated)),
-    ("  frames not sent: without a tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
-    ("  frames not taken out of a tunnel, or too long", |port| {
+    ("  frames dropped: buffer full (impair)", |port| impaired(port, |it| it.no_room)),
+    ("  frames encapsulated", |port| tunnelled(port, |it| it.encapsulated)),
+    ("  frames decapsulated", |port| tunnelled(port, |it| it.decapsulated)),
+    ("  frames not sent: no tunnel", |port| tunnelled(port, |it| it.no_tunnel)),
+    ("  tunnel frames dropped: invalid or too long", |port| {
         tunnelled(port, |it| it.dropped - it.no_tunnel)
     }),
-    ("  frames not sent: interface down, or run over", |port| port.tx.unsent),
-    ("  frames that the interface refused", |port| port.tx.failed),
-    ("  frames missed: no room for them", |port| port.rx.dropped),
+    ("  frames not sent: link down or end of run", |port| port.tx.unsent),
+    ("  frames that failed to send", |port| port.tx.failed),
+    ("  frames dropped: receiver full", |port| port.rx.dropped),
 ];
 
 fn impaired(port: &Port<'_>, count: fn(&ImpairmentReport) -> u64) -> u64 {
@@ -274,7 +275,7 @@ fn tunnelled(port: &Port<'_>, count: fn(&TunnelsReport) -> u64) -> u64 {
     port.report.tunnels.as_ref().map_or(0, count)
 }
 
-/// A line for each of these that any port has counted.
+/// Prints a line for each of these counters that is not 0 on any port.
 fn counted(f: &mut Formatter<'_>, shown: &[ShownPort<u64>], ports: &[Port<'_>]) -> fmt::Result {
     for (what, value) in shown {
         if ports.iter().any(|port| value(port) > 0) {
@@ -285,7 +286,7 @@ fn counted(f: &mut Formatter<'_>, shown: &[ShownPort<u64>], ports: &[Port<'_>]) 
 }
 
 fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> fmt::Result {
-    /// Where all were made at once, there is no rate.
+    /// Shortest load time, in seconds, for which the table shows a rate.
     const LOAD_MIN_S: f64 = 0.01;
     let count = |value: fn(&Port<'_>) -> u64| move |port: &Port<'_>| grouped(value(port));
     let bits = |bytes: u64| scaled(bytes as f64 * 8.0 / result.times.elapsed_s.max(1e-9));
@@ -296,14 +297,14 @@ fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> 
     };
     line(f, "connections", ports, |port| shortened(port.name(), 14))?;
     line(f, "  established", ports, |port| grouped(port.tcp("connects")))?;
-    line(f, "  established a second", ports, |port| established(port.tcp("connects")))?;
+    line(f, "  established per second", ports, |port| established(port.tcp("connects")))?;
     line(f, "  closed by both sides", ports, count(|port| port.flows.closed))?;
     counted(f, &RESETS, ports)?;
     line(f, "  failed", ports, count(|port| port.flows.failed))?;
     counted(f, &CAUSES, ports)?;
-    let at_once = "  at once, at most (TIME-WAIT included)";
+    let at_once = "  concurrent, maximum (with TIME-WAIT)";
     line(f, at_once, ports, count(|port| port.flows.active_max))?;
-    line(f, "  still there in the end", ports, count(|port| port.flows.active))?;
+    line(f, "  open at the end", ports, count(|port| port.flows.active))?;
     counted(f, &LEFT, ports)?;
     counted(f, &UNUSUAL, ports)?;
     time_lines(f, ports)?;
@@ -339,7 +340,7 @@ fn port_table(f: &mut Formatter<'_>, ports: &[Port<'_>], result: &RunResult) -> 
     Ok(())
 }
 
-/// How long things took, where any of them happened.
+/// Prints the quantiles of connection times. Skips times without a measurement.
 fn time_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     type Times = for<'a> fn(&Port<'a>) -> Option<&'a HistogramReport>;
     let times: [(&str, Times); 4] = [
@@ -361,7 +362,7 @@ fn time_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// What TCP and UDP counted.
+/// Prints the TCP and UDP counters that are not 0 on any port.
 fn protocol_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     line(f, "TCP", ports, |_| "")?;
     for (name, what, _) in TcpCounters::default().iter() {
@@ -382,7 +383,7 @@ fn protocol_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// What became of TLS, where any port has it.
+/// Prints the TLS counters. Prints nothing if no port uses TLS.
 fn tls_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     if ports.iter().all(|port| port.connections.tls.is_none()) {
         return Ok(());
@@ -401,7 +402,7 @@ fn tls_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     failure_lines(f, ports, |port| port.connections.tls.as_ref().map(|it| &it.failures))
 }
 
-/// Messages of HTTP/1.1, where any port's programs follow them.
+/// Prints the HTTP/1.1 counters. Prints nothing if no port parses HTTP/1.1.
 fn http1_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     if ports.iter().all(|port| port.connections.http1.is_none()) {
         return Ok(());
@@ -418,7 +419,7 @@ fn http1_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     Ok(())
 }
 
-/// What became of HTTP/2, where any port has it.
+/// Prints the HTTP/2 counters. Prints nothing if no port uses HTTP/2.
 fn http2_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     if ports.iter().all(|port| port.connections.http2.is_none()) {
         return Ok(());
@@ -435,8 +436,7 @@ fn http2_lines(f: &mut Formatter<'_>, ports: &[Port<'_>]) -> fmt::Result {
     failure_lines(f, ports, |port| port.connections.http2.as_ref().map(|it| &it.failures))
 }
 
-/// Responses by the class of their status: of what is no error always, of others where there are
-/// any.
+/// Prints responses by status class: always 2xx, the other classes only if they are not 0.
 fn response_lines(
     f: &mut Formatter<'_>,
     name: &str,
@@ -456,7 +456,7 @@ fn grouped_or_none(count: Option<u64>) -> String {
     count.map_or("-".into(), grouped)
 }
 
-/// How often something failed, by cause.
+/// Prints the number of failures by cause.
 fn failure_lines(
     f: &mut Formatter<'_>,
     ports: &[Port<'_>],
@@ -468,7 +468,7 @@ fn failure_lines(
             let times = failures(port).and_then(|it| it.get(cause));
             grouped(times.copied().unwrap_or(0))
         };
-        // A cause is told in full: what was cut might be what matters.
+        // Wraps the cause instead of clipping it, because the end can be the relevant part.
         let lines = wrapped_to(CAPTION, "  failed: ", cause);
         let mut lines = lines.lines().peekable();
         while let Some(text) = lines.next() {
@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_sent_are_those_that_have_left() {
+    fn bytes_sent_are_acknowledged_bytes() {
         let tcp = Counters::from([
             ("sndbyte".into(), 3_000_000),
             ("sndbyte_ok".into(), 1_000),

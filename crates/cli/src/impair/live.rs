@@ -1,4 +1,4 @@
-//! What moves on a terminal while two interfaces are joined: a line for each direction.
+//! Live table of a link emulation: a line for each direction.
 
 use indicatif::ProgressBar;
 use wirestorm_control::Snapshot;
@@ -9,7 +9,7 @@ use crate::foreground::View;
 use crate::number::{grouped, scaled};
 use crate::traffic::bar;
 
-/// A live table on standard error; nothing where that is no terminal.
+/// Live table on standard error. Hidden if standard error is not a terminal.
 pub(super) struct Live {
     bar: ProgressBar,
     duration: Duration,
@@ -34,7 +34,7 @@ impl Live {
             row(&mut text, columns, (8, name), &cells);
         };
         line("", ["frames/s", "b/s", "lost", "queue full", "held"]);
-        // What leaves B is the way from A to B.
+        // The impairment of port B applies to the direction from A to B.
         for (name, port) in [("A to B", 1), ("B to A", 0)] {
             let of = |snapshot: &Snapshot| {
                 snapshot.ports.get(port).map(|port| port.impairment).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `wirestorm impair`: two interfaces joined by an imperfect link.
+//! `wirestorm impair`: bridges two interfaces with impairments.
 
 mod live;
 mod table;
@@ -33,11 +33,10 @@ Examples:
 Hosts on virtual interfaces leave long frames and checksums to the interface, which
 has to be switched off there: ethtool -K eth0 tx off tso off gso off gro off";
 
-/// Joins two interfaces by a link that loses, delays, damages and reorders frames as it is told,
-/// until Ctrl-C or for a time, and reports what became of them.
+/// Bridges two interfaces with loss, delay and a rate limit, until Ctrl-C or `--duration`.
 ///
-/// Every frame that arrives on one interface leaves on the other. For each, in this order: loss,
-/// duplication, rate and queue, corruption, delay and jitter, reordering.
+/// Every frame that arrives on one interface leaves on the other. The impairments apply in this
+/// order: loss, duplication, rate and queue, corruption, delay and jitter, reordering.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImpairFlags {

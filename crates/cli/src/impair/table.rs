@@ -1,4 +1,4 @@
-//! What went over a link as people read it: at most 80 columns.
+//! Result table of a link emulation, at most 80 columns wide.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ use crate::report::verdict;
 use crate::traffic::shortened;
 use crate::wrap::wrapped;
 
-/// Shows a result.
+/// Displays a result as a table.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
 impl Display for Table<'_> {
@@ -18,7 +18,7 @@ impl Display for Table<'_> {
         let ended = if result.interrupted { "interrupted after" } else { "done in" };
         let seed = result.target.seed.unwrap_or_default();
         writeln!(f, "{ended} {} s, seed {seed}", seconds(result.times.elapsed_s))?;
-        // Each direction ends at the port that it leaves by.
+        // The port that sends a direction's frames holds its counters.
         let ways = result.ports.iter().rev().filter_map(|to| {
             let from = to.impairment.as_ref()?.from.as_ref()?;
             let from = result.ports.iter().find(|port| port.name == *from)?;
@@ -49,11 +49,11 @@ impl Display for Table<'_> {
             ("  duplicated", |it| it.impairment.duplicated),
             ("  corrupted", |it| it.impairment.corrupted),
             ("  reordered", |it| it.impairment.reordered),
-            ("  still on the link in the end", |it| it.impairment.held),
-            ("  dropped: too many held (--buffer-frames)", |it| it.impairment.no_room),
-            ("  left out: too long or too short", |it| it.impairment.unfit),
-            ("  that the interface refused", |it| it.to.tx.as_ref().map_or(0, |tx| tx.failed)),
-            ("  missed: no room for them", |it| it.from.rx.as_ref().map_or(0, |rx| rx.dropped)),
+            ("  held at the end", |it| it.impairment.held),
+            ("  dropped: buffer full (--buffer-frames)", |it| it.impairment.no_room),
+            ("  dropped: too long or too short", |it| it.impairment.unfit),
+            ("  failed to send", |it| it.to.tx.as_ref().map_or(0, |tx| tx.failed)),
+            ("  dropped: receiver full", |it| it.from.rx.as_ref().map_or(0, |rx| rx.dropped)),
         ];
         for (what, count) in counts {
             if directions.iter().any(|it| count(it) > 0) {
@@ -61,13 +61,9 @@ impl Display for Table<'_> {
             }
         }
         if directions.iter().any(|it| it.impairment.delivered > 0) {
-            line(f, "later than asked, median", &|it| {
-                nanoseconds_or_none(it.lateness(|it| it.p50_ns))
-            })?;
-            line(f, "later than asked, 99 %", &|it| {
-                nanoseconds_or_none(it.lateness(|it| it.p99_ns))
-            })?;
-            line(f, "later than asked, most", &|it| {
+            line(f, "added delay, median", &|it| nanoseconds_or_none(it.lateness(|it| it.p50_ns)))?;
+            line(f, "added delay, 99 %", &|it| nanoseconds_or_none(it.lateness(|it| it.p99_ns)))?;
+            line(f, "added delay, maximum", &|it| {
                 nanoseconds_or_none(it.lateness(|it| it.max_ns))
             })?;
         }
@@ -78,7 +74,7 @@ impl Display for Table<'_> {
             writeln!(f, "{}", wrapped(&format!("{} by {backend}: ", port.name), reason))?;
         }
         if directions.iter().any(|it| it.impairment.unfit > 0) {
-            let text = "hosts on virtual interfaces send long frames unless told otherwise: \
+            let text = "hosts on virtual interfaces send frames above the MTU; switch this off: \
                         ethtool -K INTERFACE tx off tso off gso off gro off";
             writeln!(f, "{}", wrapped("note      ", text))?;
         }
@@ -92,7 +88,7 @@ impl Display for Table<'_> {
     }
 }
 
-/// One way between the two ports.
+/// One direction between the two ports.
 struct Direction<'a> {
     from: &'a PortReport,
     to: &'a PortReport,

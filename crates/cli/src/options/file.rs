@@ -1,4 +1,4 @@
-//! Files of options, as `--save-opts` writes and `--load-opts` reads them.
+//! Option files, in the format of `--save-opts` and `--load-opts`.
 //!
 //! ```text
 //! # a comment
@@ -12,42 +12,42 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of an options file at most.
+/// Maximum length of an option file in bytes.
 const LENGTH_MAX: u64 = 1 << 20;
 
-/// Why an options file cannot be used.
+/// Error of reading an option file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OptionsFileError {
-    /// It does not open or read.
+    /// The file cannot be opened or read.
     #[error("--load-opts {path}: {error}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
-    /// A line is no option.
+    /// A line is not an option.
     #[error("--load-opts {path}: line {line}: found {found:?}, expected NAME or NAME = VALUE")]
     Line {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What stands there.
+        /// Content of the line.
         found: String,
     },
-    /// It is no options file.
-    #[error("--load-opts {path}: longer than {LENGTH_MAX} bytes, which no options file is")]
+    /// The file exceeds the maximum length.
+    #[error("--load-opts {path}: expected an options file of at most {LENGTH_MAX} bytes")]
     Long {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
 }
 
-/// The options for a program's sections, as arguments of a command line.
+/// Reads the options of a program's sections, as command-line arguments.
 ///
 /// # Errors
-/// A file that does not open, is too long, or has a line that is no option.
+/// The file cannot be read, is too long, or has a line that is not an option.
 pub(super) fn read(path: &Path, sections: &[&str]) -> Result<Vec<OsString>, OptionsFileError> {
     let name = || path.display().to_string();
     let read_error = |error| OptionsFileError::Read { path: name(), error };
@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path, sections: &[&str]) -> Result<Vec<OsString>, Opti
     })
 }
 
-/// The arguments, or the line that is none and its number.
+/// Parses the arguments. The error is the number and content of the first invalid line.
 fn parse(text: &str, sections: &[&str]) -> Result<Vec<OsString>, (usize, String)> {
     let mut arguments = Vec::new();
     let mut is_ours = true;
@@ -100,7 +100,7 @@ fn parse(text: &str, sections: &[&str]) -> Result<Vec<OsString>, (usize, String)
     Ok(arguments)
 }
 
-/// A value without the quotes around it.
+/// Removes the quotes around a value.
 fn unquoted(value: &str) -> &str {
     ['"', '\'']
         .into_iter()
@@ -108,7 +108,7 @@ fn unquoted(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// The text of a file with these options: names, and values where they have one.
+/// Formats an option file: a section with one option a line, with its value if it has one.
 pub(super) fn text(section: &str, options: &[(String, Option<String>)]) -> String {
     let mut text = format!("# options of {}\n[{section}]\n", section.to_ascii_lowercase());
     for (name, value) in options {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_programs_section_and_what_stands_before_all_count() {
+    fn options_come_from_the_global_part_and_the_own_section() {
         let file = "# comment\nintf1 = eth1\n\n[TCPREWRITE]\nseed 5\n[TCPREPLAY]\ntopspeed\n\
                     loop: 3\ndecode \"-n -X\"\n";
         let arguments = parse(file, &["TCPREPLAY"]).unwrap();
@@ -134,14 +134,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_reads_as_it_was() {
+    fn saved_options_load_unchanged() {
         let options = [("portmap".into(), Some("80:8080".into())), ("topspeed".to_owned(), None)];
         let arguments = parse(&text("TCPREPLAY", &options), &["TCPREPLAY"]).unwrap();
         assert_eq!(arguments, ["--portmap=80:8080", "--topspeed"]);
     }
 
     #[test]
-    fn lines_that_are_no_options_are_named() {
+    fn invalid_lines_are_reported_with_their_number() {
         assert_eq!(parse("loop = 3\n<loop>3\n", &["X"]), Err((2, "<loop>3".into())));
         let missing = read(Path::new("no/such.rc"), &["X"]).unwrap_err().to_string();
         assert!(missing.starts_with("--load-opts no/such.rc: "), "{missing}");

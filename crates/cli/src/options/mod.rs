@@ -1,4 +1,4 @@
-//! Options from files, and into them: `--load-opts` and `--save-opts`.
+//! Option files: `--load-opts` and `--save-opts`.
 
 mod file;
 
@@ -9,25 +9,26 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
-/// Options files that load options files are followed so deep.
+/// Maximum nesting depth of option files that load other option files.
 const DEPTH_MAX: usize = 8;
 
-/// How the options of one program are read and saved.
+/// Rules for the options of one program.
 pub(crate) struct Dialect {
-    /// Long options by rank: an abbreviation is looked up in this order.
+    /// Long options by rank. An abbreviation matches the first rank that has a candidate.
     pub(crate) ranks: Vec<Vec<String>>,
-    /// The sections of options files that are for this program; it saves under the first.
+    /// Sections of option files that apply to this program. It saves to the first one.
     pub(crate) sections: &'static [&'static str],
-    /// Options that are refused, and why.
+    /// Rejected options, each with the reason.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
 impl Dialect {
-    /// Replaces `--load-opts` by what the files hold, and writes every long option's name in
-    /// full. What files hold comes first, so that the command line can say otherwise.
+    /// Replaces `--load-opts` by the content of the files, and expands every long option's name.
+    ///
+    /// Options from files come first, so that the command line overrides them.
     ///
     /// # Errors
-    /// What is wrong with a file, or with an option that is refused, in words.
+    /// A message about an option file or a rejected option.
     pub(crate) fn load(&self, arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
         self.load_at_depth(arguments, 0)
     }
@@ -38,7 +39,7 @@ impl Dialect {
         depth: usize,
     ) -> Result<Vec<OsString>, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("--load-opts: files load each other more than {DEPTH_MAX} deep"));
+            return Err(format!("--load-opts: option files nest deeper than {DEPTH_MAX} levels"));
         }
         let mut loaded = Vec::new();
         let mut kept = Vec::new();
@@ -59,14 +60,14 @@ impl Dialect {
             };
             let name = self.full(name);
             if let Some((name, why)) = self.refused.iter().find(|(refused, _)| *refused == name) {
-                return Err(format!("--{name} is refused: {why}"));
+                return Err(format!("--{name} is not supported: {why}"));
             }
             if name == "load-opts" {
                 let path = match value {
                     Some(value) => Some(OsString::from(value)),
                     None => arguments.next(),
                 };
-                let path = path.ok_or("--load-opts needs the name of a file")?;
+                let path = path.ok_or("--load-opts requires a file name")?;
                 let options =
                     file::read(path.as_ref(), self.sections).map_err(|error| error.to_string())?;
                 loaded.extend(self.load_at_depth(options, depth + 1)?);
@@ -81,8 +82,8 @@ impl Dialect {
         Ok(loaded)
     }
 
-    /// The name that is meant, in any case and with `_` for `-`; as it was typed where it means
-    /// none or several.
+    /// Expands an abbreviated name, in any case and with `_` for `-`. Returns the name unchanged if
+    /// it matches no option or several.
     pub(crate) fn full(&self, typed: &str) -> String {
         let plain = typed.to_ascii_lowercase().replace('_', "-");
         if self.ranks.iter().flatten().any(|name| *name == plain) {
@@ -99,22 +100,22 @@ impl Dialect {
         typed.to_owned()
     }
 
-    /// The text of a file with the options that a command line gave.
+    /// Formats an option file with the options of a command line.
     pub(crate) fn text(&self, command: &Command, matches: &ArgMatches) -> String {
         let section = self.sections.first().copied().unwrap_or_default();
         file::text(section, &given(command, matches))
     }
 }
 
-/// Writes a file of options.
+/// Writes an option file.
 ///
 /// # Errors
-/// The file, and what the system said.
+/// The path and the system's error.
 pub(crate) fn save(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("--save-opts {}: {error}", path.display()))
 }
 
-/// The options that a command line gave, with their values.
+/// Returns the options of a command line with their values, without `--save-opts`.
 fn given(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     let mut options = Vec::new();
     for argument in command.get_arguments() {

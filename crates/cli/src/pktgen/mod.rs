@@ -1,4 +1,4 @@
-//! `wirestorm pktgen`: scripts for the kernel's packet generator.
+//! `wirestorm pktgen`: runs scripts for the Linux packet generator.
 
 mod receive;
 mod script;
@@ -36,22 +36,21 @@ Examples:
   wirestorm pktgen ./pktgen_sample01_simple.sh -i eth1 -m 02:00:00:00:00:02
       a script for the kernel's pktgen, as it is
   wirestorm pktgen --json result.json --rx eth2 settings.txt
-      and what arrives on eth2, CPU by CPU
+      also counts frames received on eth2, for each CPU
   wirestorm pktgen --rx eth2
-      only that, until Ctrl-C
+      only counts received frames, until Ctrl-C
 
-A file that begins with #! is run by the program named there; it finds the files
-of pktgen in /proc/net/pktgen, whether the kernel has the module or not. Of any
-other file the lines are read here. Ctrl-C ends a run and shows its result.
+A file that begins with #! runs in the program named there, which finds the files\
+of pktgen in /proc/net/pktgen, with or without the kernel module. Wirestorm reads\
+any other file as settings. Ctrl-C ends a run and prints its result.
 
 The exit status is the script's, if that is not 0; else 0 when done, 1 when
-something failed, 2 for wrong input, 3 when a run fell short of what was asked.";
+something failed, 2 for wrong input, 3 when a run missed its target.";
 
-/// Runs a script for the kernel's packet generator, pktgen, on Wirestorm's ports.
+/// Runs a script for the Linux packet generator pktgen on Wirestorm's ports.
 ///
-/// Everything that the script writes to /proc/net/pktgen is understood as the kernel understands
-/// it; results are in pktgen's own layout. What is done differently from the kernel, and what of it
-/// would surprise, is said when devices start.
+/// Wirestorm parses writes to /proc/net/pktgen as the kernel does, and prints results in pktgen's
+/// layout. Notes at the start of each device list the differences from the kernel.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PktgenFlags {
@@ -75,9 +74,11 @@ pub(crate) struct PktgenFlags {
     #[arg(long, value_parser = crate::backend::sending(), default_value = "auto")]
     backend: Backend,
 
-    /// Late frames: bounded:unlimited sends all at once, as the kernel's pktgen; bounded:MS those
-    /// that are late by so much at most, and the others at up to 8 times the rate; strict:MS leaves
-    /// frames out; stretch moves the schedule.
+    /// Late frames: bounded:unlimited, bounded:MS, strict:MS or stretch
+    ///
+    /// bounded:unlimited sends all late frames at once, as the kernel's pktgen does. bounded:MS
+    /// sends frames that are at most MS late at once, and the others at up to 8 times the rate.
+    /// strict:MS skips frames that are more than MS late. stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded:unlimited")]
     catch_up: String,
 
@@ -125,7 +126,8 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
         receive: flags.rx.clone(),
         options,
         tell: Box::new(move |event| match event {
-            // What a signal ended is over; the script goes on.
+            // The signal has ended this run; the next one counts as the first for the rest of the
+            // script.
             Event::Ended => {
                 own.forget();
                 tell.tell(event);
@@ -153,7 +155,7 @@ pub(crate) fn run(flags: &PktgenFlags) -> ExitCode {
     }
 }
 
-/// What moves on the terminal while a script runs, or arrivals are counted.
+/// Live output while a script runs or while the command counts received frames.
 struct TerminalView<'a> {
     terminal: &'a Terminal,
     shows_received: bool,
@@ -175,7 +177,7 @@ impl View for TerminalView<'_> {
     }
 }
 
-/// What is shown at the end: what the devices did is in their files.
+/// Final table: only the receive side, because pktgen's files hold the results of the devices.
 struct PktgenTable<'a> {
     result: &'a RunResult,
     has_script: bool,

@@ -1,4 +1,4 @@
-//! What arrived, as pktgen's receive side (pgrx) shows it: CPU by CPU, then all together.
+//! Receive statistics in the layout of pktgen's receive side (pgrx): for each CPU, then totals.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,11 +6,11 @@ use wirestorm_control::result::{PortReport, ReceiveReport};
 
 use crate::wrap::wrapped;
 
-/// Shows what arrived.
+/// Displays the receive statistics of a port.
 pub(super) struct ReceiveTable<'a> {
     pub(super) port: &'a PortReport,
     pub(super) rx: &'a ReceiveReport,
-    /// Whether it is known what was sent.
+    /// Whether a script has sent frames, so that the loss is known.
     pub(super) has_script: bool,
 }
 
@@ -35,7 +35,7 @@ impl Display for ReceiveTable<'_> {
             writeln!(f, "    Lost: {lost} ({percent:.4}%)")?;
         }
         if rx.dropped > 0 {
-            writeln!(f, "    Missed: {} that the receiver had no room for", rx.dropped)?;
+            writeln!(f, "    Missed: {} dropped because the receiver was full", rx.dropped)?;
         }
         match &rx.error {
             Some(error) => writeln!(f, "{}", wrapped("error: ", error)),
@@ -44,7 +44,7 @@ impl Display for ReceiveTable<'_> {
     }
 }
 
-/// Bit rates count frames without FCS, as pktgen does.
+/// Prints packets, bytes and rates. As in pktgen, bit rates count frames without FCS.
 fn lines(f: &mut Formatter<'_>, packets: u64, bytes: u64, elapsed_s: f64, pps: f64) -> fmt::Result {
     let bits = pps * bytes as f64 / packets.max(1) as f64 * 8.0;
     writeln!(f, "    Rx packets: {packets}  Rx bytes: {bytes}")?;

@@ -1,4 +1,4 @@
-//! A script: read here, or run by a program of its own.
+//! Scripts: a settings file, or a program with its interpreter.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,16 +9,17 @@ use wirestorm_control::plan::pktgen::Script;
 
 use super::PktgenFlags;
 
-/// Lines that were not understood which are told.
+/// Maximum number of invalid lines shown.
 const TOLD_MAX: usize = 5;
-/// More than any script has.
+/// Maximum length of a script in bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a file: settings, or a script that its interpreter runs with the arguments of the flags.
-/// With `json_only` its standard output is ours for errors.
+/// Reads settings, or a script that its interpreter runs with the arguments of the flags.
+///
+/// With `json_only`, the script's standard output goes to standard error.
 ///
 /// # Errors
-/// Where it cannot be read or is not understood.
+/// The file cannot be read, is too long, or has lines that are not pktgen settings.
 pub(super) fn read(
     path: &Path,
     flags: &PktgenFlags,
@@ -30,7 +31,10 @@ pub(super) fn read(
     } else {
         match std::fs::metadata(path) {
             Ok(file) if file.len() > BYTES_MAX => {
-                return Err(format!("{name}: {} bytes are no script", file.len()));
+                return Err(format!(
+                    "{name}: {} bytes, expected a script of at most {BYTES_MAX}",
+                    file.len()
+                ));
             }
             _ => std::fs::read_to_string(path),
         }
@@ -41,7 +45,7 @@ pub(super) fn read(
     let first_line = text.lines().next().unwrap_or_default();
     if let Some(interpreter) = first_line.strip_prefix("#!").filter(|_| path != Path::new("-")) {
         let readable = understood.then_some(script);
-        // As the kernel does: one argument, whatever it contains.
+        // As the kernel does, passes the rest of the line as one argument.
         let words = interpreter.trim().splitn(2, char::is_whitespace).map(str::trim);
         let interpreter: Vec<_> =
             words.filter(|word| !word.is_empty()).map(OsString::from).collect();
@@ -50,9 +54,11 @@ pub(super) fn read(
     }
     if understood {
         if !flags.arguments.is_empty() {
-            return Err("arguments are for scripts that begin with #! and their program, as in \
-                        #!/bin/bash: lines of settings take none"
-                .to_owned());
+            return Err(
+                "only scripts that begin with #!, such as #!/bin/bash, take arguments; a file \
+                        of settings takes none"
+                    .to_owned(),
+            );
         }
         return Ok(ScriptSource::Settings(script));
     }
@@ -61,11 +67,11 @@ pub(super) fn read(
     if let Some(more) = script.not_understood.len().checked_sub(TOLD_MAX).filter(|it| *it > 0) {
         message.push(format!("{name}: and {more} more"));
     }
-    message.push("a script that needs a shell begins with its name, as in #!/bin/bash".to_owned());
+    message.push("to run the file in a shell, begin it with a line such as #!/bin/bash".to_owned());
     Err(message.join("\n"))
 }
 
-/// How an interpreter runs a script.
+/// Builds the command that runs a script in its interpreter, by default `/bin/sh`.
 fn command(interpreter: &[OsString], flags: &PktgenFlags, json_only: bool) -> Command {
     let (program, options) = match interpreter {
         [program, options @ ..] => (program.clone(), options),

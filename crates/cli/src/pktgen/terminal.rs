@@ -1,4 +1,4 @@
-//! What a script's user sees while it runs: events on standard error, texts on standard output.
+//! Terminal output of a script: events on standard error, texts on standard output.
 
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -10,12 +10,12 @@ use crate::fit::{beside_bar, columns};
 use crate::number::several;
 use crate::wrap::wrapped;
 
-/// Prints events.
+/// Prints the events of a run.
 pub(super) struct Terminal {
     quiet: bool,
-    /// Whether standard output is for the result alone.
+    /// Whether standard output holds only the result.
     json_only: bool,
-    /// The line that moves while a run lasts.
+    /// Progress line of the current run.
     line: Mutex<Option<ProgressBar>>,
 }
 
@@ -35,7 +35,7 @@ impl Terminal {
             Event::Text(text) if self.json_only => eprint!("{text}"),
             Event::Unread(_) if self.json_only => {}
             Event::Text(text) | Event::Unread(text) => {
-                // Whoever reads it may stop before the end, as `head` does.
+                // Ignores write errors: the reader can close the pipe early, as `head` does.
                 let _ = std::io::stdout().lock().write_all(text.as_bytes());
             }
             Event::Progress(frames) => self.moved(*frames, "sent"),
@@ -44,12 +44,12 @@ impl Terminal {
         }
     }
 
-    /// So many frames have arrived.
+    /// Shows the number of received frames on the progress line.
     pub(super) fn received(&self, frames: u64) {
         self.moved(frames, "received");
     }
 
-    /// A run has ended.
+    /// Removes the progress line at the end of a run.
     pub(super) fn ended(&self) {
         if let Some(line) = self.line.lock().unwrap_or_else(PoisonError::into_inner).take() {
             line.finish_and_clear();

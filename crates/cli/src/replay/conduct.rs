@@ -1,4 +1,4 @@
-//! A replay from its flags to its result, whatever name the program goes by.
+//! Runs a replay from its flags to its result, for `wirestorm replay` and for tcpreplay's names.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,39 +15,38 @@ use super::{hooks, lower};
 use crate::foreground::{self, View};
 use crate::signals::Signals;
 
-/// What the names of the program differ in.
+/// Differences between the names of the program.
 pub(crate) trait FrontEnd {
-    /// What remarks begin with.
+    /// Prefix of remarks about flags.
     const REMARK: &'static str;
 
-    /// The plan is understood, and the run begins.
+    /// Receives the plan before the run begins.
     fn begin(&mut self, plan: &ReplayPlan);
 
-    /// How far the run has come.
+    /// Receives the progress of the run.
     fn observe(&mut self, progress: &Snapshot);
 
-    /// The run has ended, or did not begin.
+    /// Receives the end of the run, also if the run did not begin.
     fn end(&mut self) {}
 
-    /// The result as people read it.
+    /// Formats the result as text.
     fn text(&mut self, plan: &ReplayPlan, result: &RunResult) -> String;
 }
 
-/// Why there is no result, or nobody has seen it.
+/// Error of a replay without a printed result.
 pub(crate) enum Failure {
-    /// The flags make no plan.
+    /// The flags do not form a valid plan.
     Plan(String),
     /// The run did not begin.
     Begin(foreground::Failure),
-    /// Something beside the run failed: a tcpdump that does not start, a result that cannot be
-    /// written.
+    /// An error outside the run: tcpdump does not start, or the result cannot be written.
     Beside(String),
 }
 
-/// Replays as the flags say, and prints the result.
+/// Replays as the flags describe, and prints the result.
 ///
 /// # Errors
-/// See [`Failure`]; what went wrong after sending began is in the result.
+/// See [`Failure`]. The result holds the errors that happen after the first frame.
 pub(crate) fn conduct<F: FrontEnd>(
     flags: &ReplayFlags,
     front_end: &mut F,
@@ -74,7 +73,7 @@ pub(crate) fn conduct<F: FrontEnd>(
     Ok(result)
 }
 
-/// A front end as a view of the run.
+/// A front end as a view of a foreground run.
 struct FrontEndView<'a, F>(&'a mut F);
 
 impl<F: FrontEnd> View for FrontEndView<'_, F> {
@@ -91,8 +90,9 @@ impl<F: FrontEnd> View for FrontEndView<'_, F> {
     }
 }
 
-/// How often statistics are to be printed: whoever reads JSON from standard output wants nothing
-/// else there.
+/// Returns the interval of `--stats`, in seconds.
+///
+/// Returns `None` if standard output holds only the JSON result.
 pub(crate) fn statistics_every_s(output: &OutputFlags) -> Option<u64> {
     output.stats.filter(|_| !is_json_only(output))
 }
@@ -101,7 +101,7 @@ fn is_json_only(output: &OutputFlags) -> bool {
     output.json.as_deref() == Some(Path::new("-"))
 }
 
-/// Prints what can be printed.
+/// Prints the text, or the JSON document, or both to different destinations.
 fn print(flags: &OutputFlags, result: &RunResult, text: &str) -> Result<(), String> {
     let mut output = io::stdout().lock();
     let failed = |error| format!("cannot write the result: {error}");

@@ -1,15 +1,15 @@
-//! The flags that change frames on their way out, as they are typed.
+//! Flags of `wirestorm replay` and tcpreplay-edit that change frames before they are sent.
 
 use clap::Args;
 use wirestorm_control::plan::edit::EditWords;
 
-/// Declares the flags and their translation into words from one list.
+/// Declares the flags and their conversion to the plan's words from one list.
 macro_rules! edit_flags {
     ($(
         $(#[$attribute:meta])*
         $name:ident: $kind:ty,
     )*) => {
-        /// Changes to frames on their way out.
+        /// Flags that change frames before they are sent.
         #[derive(Args, Debug, Default)]
         #[command(next_help_heading = "Edits")]
         pub(crate) struct EditFlags {
@@ -17,7 +17,7 @@ macro_rules! edit_flags {
         }
 
         impl EditFlags {
-            /// The words for the plan.
+            /// Returns the values as words for the plan.
             pub(super) fn words(&self) -> EditWords {
                 EditWords { $($name: self.$name.clone(),)* }
             }
@@ -70,7 +70,7 @@ edit_flags! {
     #[arg(long, value_name = "TYPE")]
     enet_vlan_proto: Option<String>,
 
-    /// Rewrite address prefixes: 10.0.0.0/8:172.16.0.0/12; twice: second for server side
+    /// Rewrite address prefixes: 10.0.0.0/8:172.16.0.0/12; second: server side
     #[arg(short = 'N', long, value_name = "MAP")]
     pnat: Vec<String>,
 

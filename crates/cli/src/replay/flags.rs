@@ -1,5 +1,4 @@
-//! The flags of `wirestorm replay`, as they are typed. tcpreplay's keep their names, letters and
-//! meanings.
+//! Flags of `wirestorm replay`. Flags from tcpreplay keep their names, letters and meanings.
 
 use std::path::PathBuf;
 
@@ -11,18 +10,18 @@ use super::edit_flags::EditFlags;
 const EXAMPLES: &str = "\
 Examples:
   wirestorm replay -i eth1 -t -K --loop 50 traffic.pcap
-      as fast as it goes, 50 times, from memory
+      as fast as possible, 50 times, from memory
   wirestorm replay -i eth1 --mbps 7000 --unique-ip --loop 50 traffic.pcapng.zst
-      at 7 Gb/s, with new addresses and so new flows in every pass
+      at 7 Gb/s, with new addresses and new flows in each pass
   wirestorm replay -i netns/a:veth0 --rx netns/b:veth1 --verify traffic.pcap
       with the capture's timing; compares what arrives with what was sent
   wirestorm replay -i eth1 -I eth2 --split auto --enet-dmac 02:00:00:00:00:01,02:00:00:00:00:02 t.pcap
       clients on eth1, servers on eth2
 
-Exit status: 0 done; 1 failed; 2 wrong input or usage; 3 finished, but short of what was asked.";
+Exit status: 0 done; 1 failed; 2 wrong input or usage; 3 target missed.";
 
-/// Replays captures onto an interface, as fast as it goes, at a set rate or as captured.
-// What is repeated has its last value, so that a command line overrides the options file before it.
+/// Replays captures onto an interface, as fast as possible, at a set rate or with capture timing.
+// A repeated flag takes its last value, so that the command line overrides the options file.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct ReplayFlags {
@@ -38,7 +37,9 @@ pub(crate) struct ReplayFlags {
     #[arg(short = 'I', long, value_name = "INTERFACE", requires = "side")]
     pub(crate) intf2: Option<String>,
 
-    /// Sides by a file that tcpprep made; needs --intf2 or edits that differ by side.
+    /// Client and server sides from a tcpprep file
+    ///
+    /// Needs --intf2, or edits that differ by side.
     #[arg(short = 'c', long, value_name = "FILE", group = "side")]
     pub(crate) cachefile: Option<PathBuf>,
 
@@ -46,8 +47,9 @@ pub(crate) struct ReplayFlags {
     #[arg(short = '2', long, group = "side", requires = "intf2")]
     pub(crate) dualfile: bool,
 
-    /// Sides decided on the fly: auto, first, port, port:LIST, cidr:LIST or mac:LIST; needs
-    /// --intf2 or edits that differ by side.
+    /// Rule for sides: auto, first, port, port:LIST, cidr:LIST or mac:LIST
+    ///
+    /// Needs --intf2, or edits that differ by side.
     #[arg(long, value_name = "RULE", group = "side")]
     pub(crate) split: Option<String>,
 
@@ -92,7 +94,7 @@ pub(crate) struct ReplayFlags {
     pub(crate) compatibility: CompatibilityFlags,
 }
 
-/// How fast, and what happens when that cannot be kept.
+/// Flags for the rate and for late frames.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Rate")]
 pub(crate) struct PaceFlags {
@@ -129,9 +131,11 @@ pub(crate) struct PaceFlags {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) maxsleep: u64,
 
-    /// Late frames: bounded:MS sends those at once that are late by so much at most (1), and the
-    /// others at up to 8 times the rate until the schedule is kept again; bounded:unlimited sends
-    /// all at once; strict:MS leaves frames out; stretch moves the schedule.
+    /// Late frames: bounded:MS, bounded:unlimited, strict:MS or stretch
+    ///
+    /// bounded:MS (default 1) sends frames that are at most MS late at once. The others leave at up
+    /// to 8 times the rate until the schedule is met. bounded:unlimited sends all late frames at
+    /// once. strict:MS skips frames that are more than MS late. stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(crate) catch_up: String,
 
@@ -149,7 +153,7 @@ pub(crate) struct PaceFlags {
     pub(crate) workers: u16,
 }
 
-/// Which packets, how often.
+/// Flags for the packets and the number of passes.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Packets")]
 pub(crate) struct SelectFlags {
@@ -190,7 +194,7 @@ pub(crate) struct SelectFlags {
     pub(crate) pktlen: bool,
 }
 
-/// What a flow is, and how one capture makes many.
+/// Flags for flow statistics and for new flows in each pass.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Flows")]
 pub(crate) struct FlowFlags {
@@ -215,7 +219,7 @@ pub(crate) struct FlowFlags {
     pub(crate) flow_expiry: u64,
 }
 
-/// What arrives.
+/// Flags for received frames.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Receiving")]
 pub(crate) struct ReceiveFlags {
@@ -228,7 +232,7 @@ pub(crate) struct ReceiveFlags {
     pub(crate) verify: bool,
 }
 
-/// What is told, and where.
+/// Flags for the output.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
@@ -267,7 +271,7 @@ pub(crate) struct OutputFlags {
     pub(crate) pid: bool,
 }
 
-/// Options kept in files, and what can be asked without a replay.
+/// Flags for options files and help.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options files and help")]
 pub(crate) struct OptionsFlags {
@@ -288,7 +292,7 @@ pub(crate) struct OptionsFlags {
     more_help: Option<bool>,
 }
 
-/// Accepted because scripts have them.
+/// Flags for compatibility with tcpreplay's scripts.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For tcpreplay's scripts")]
 pub(crate) struct CompatibilityFlags {

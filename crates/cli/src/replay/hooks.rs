@@ -1,4 +1,4 @@
-//! What the user takes part in while a replay runs: packets shown, packets asked for.
+//! Interactive hooks of a replay: printed packets and the prompt for packets.
 
 use std::io::{self, BufRead, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use wirestorm_control::replay::{Ask, Hooks, ShowFrame};
 use wirestorm_control::wire::capture::{LinkType, PcapWriter};
 use wirestorm_control::wire::print::Summary;
 
-/// The hooks that a plan, and `--stats` with its seconds, ask for.
+/// Returns the hooks for a plan and for `--stats`, whose value is in seconds.
 ///
 /// # Errors
-/// Where tcpdump does not start.
+/// tcpdump does not start.
 pub(crate) fn hooks(plan: &ReplayPlan, stats: Option<u64>) -> Result<Hooks, String> {
     Ok(Hooks {
         ask: plan.asks.then(|| ask(&plan.target)),
@@ -25,7 +25,7 @@ pub(crate) fn hooks(plan: &ReplayPlan, stats: Option<u64>) -> Result<Hooks, Stri
     })
 }
 
-/// Asks as tcpreplay does: a number, nothing for one, `c` for all that is left, `q` to end.
+/// Prompts as tcpreplay does: a number, empty for one, `c` for the rest, `q` to end.
 fn ask(target: &Target) -> Ask {
     let out = match target {
         Target::Interfaces { primary, .. } => primary.clone(),
@@ -62,11 +62,11 @@ fn show_line(time: Instant, frame: &[u8]) {
         data: frame,
         original_length: frame.len() as u32,
     };
-    // A reader that has gone stops no replay.
+    // Ignores write errors: a closed pipe does not stop the replay.
     let _ = writeln!(io::stdout(), "{summary}");
 }
 
-/// A tcpdump that prints what it is given; waits for it at the end.
+/// A tcpdump process that prints frames. The drop waits for its end.
 struct Tcpdump {
     child: Child,
     writer: PcapWriter,
@@ -93,13 +93,13 @@ fn through_tcpdump(arguments: &str) -> Result<ShowFrame, String> {
 
 impl Tcpdump {
     fn show(&mut self, time: Instant, frame: &[u8]) {
-        // A time that does not fit the file's form is shown as the epoch.
+        // A time that pcap cannot represent becomes the epoch.
         let length = frame.len() as u32;
         if self.writer.push_record(&mut self.record, time, length, frame).is_err() {
             let _ = self.writer.push_record(&mut self.record, Instant::ZERO, length, frame);
         }
         if let Some(input) = &mut self.child.stdin {
-            // A tcpdump that has ended shows no more; the replay goes on.
+            // Ignores write errors: the end of tcpdump does not stop the replay.
             let _ = input.write_all(&self.record);
         }
         self.record.clear();
@@ -108,7 +108,7 @@ impl Tcpdump {
 
 impl Drop for Tcpdump {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // The end of its input ends tcpdump.
         self.child.stdin = None;
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! From flags as typed to a plan as understood.
+//! Conversion of parsed flags to a replay plan.
 
 use std::fmt::Display;
 
@@ -14,21 +14,21 @@ use wirestorm_control::plan::sides::{SidesOptions, parse_side_rule};
 
 use super::flags::{FlowFlags, PaceFlags, ReplayFlags};
 
-/// Flows told apart at most: 128 MB of table.
+/// Maximum number of distinct flows: 128 MB of table.
 const FLOWS_MAX: usize = 1 << 20;
 
-/// Conversations whose client is remembered at most: 64 MB of table.
+/// Maximum number of conversations with a known client: 64 MB of table.
 const CONVERSATIONS_MAX: usize = 1 << 20;
 
-/// The plan that flags ask for.
+/// Converts the flags to a plan.
 ///
 /// # Errors
-/// A sentence that names the flag, what was found and what was expected.
+/// A message with the flag, the value found and the value expected.
 pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     if flags.captures.is_empty() {
         return Err(
-            "no capture named: FILE is one, a directory of them, or - for standard input; \
-                    `wirestorm replay --help` lists all options"
+            "no capture file: FILE is a capture, a directory of captures or -, standard input; \
+             `wirestorm replay --help` lists all options"
                 .into(),
         );
     }
@@ -85,8 +85,9 @@ pub(crate) fn plan(flags: &ReplayFlags) -> Result<ReplayPlan, String> {
     Ok(plan)
 }
 
-/// Checks flags that need another one. The parser does so as well, but not where that other one is
-/// excluded by a flag that is given.
+/// Checks flags that require another one.
+///
+/// The parser skips this check if a given flag conflicts with the required one.
 fn needs(flags: &ReplayFlags) -> Result<(), String> {
     let needs = [
         ("--pps-multi", flags.pace.pps_multi > 1, "--pps PPS", flags.pace.pps.is_some()),
@@ -98,26 +99,26 @@ fn needs(flags: &ReplayFlags) -> Result<(), String> {
     match needs.into_iter().find(|(_, is_given, _, is_other)| *is_given && !is_other) {
         None => Ok(()),
         Some((flag, _, other, _)) => {
-            Err(format!("{flag} has no effect without {other}: add that, or leave {flag} out"))
+            Err(format!("{flag} has no effect without {other}: add {other} or remove {flag}"))
         }
     }
 }
 
-/// What is worth saying about flags that have no effect.
+/// Returns remarks about flags that have no effect.
 pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
     let (pace, select, compatibility) = (&flags.pace, &flags.select, &flags.compatibility);
     let mut remarks = Vec::new();
     if compatibility.timer.is_some() {
-        remarks.push("--timer has no effect: one clock paces all, to the nanosecond");
+        remarks.push("--timer has no effect: Wirestorm has one clock, with nanosecond resolution");
     }
     if compatibility.netmap || compatibility.nm_delay.is_some() {
-        remarks.push("--netmap has no effect: --backend auto needs no module and no delay");
+        remarks.push("--netmap has no effect: use --backend, which needs no module and no delay");
     }
     let by_capture = !(pace.topspeed
         || pace.oneatatime
         || [&pace.pps, &pace.mbps, &pace.mbps_l1].into_iter().any(Option::is_some));
     if pace.maxsleep > 0 && !by_capture {
-        remarks.push("--maxsleep has no effect: it cuts gaps of the capture's timing only");
+        remarks.push("--maxsleep has no effect: it limits gaps only with capture timing");
     }
     if select.passes == 1 && select.loopdelay_ms + select.loopdelay_ns > 0 {
         remarks.push("--loopdelay-ms and -ns have no effect without --loop");
@@ -126,12 +127,12 @@ pub(crate) fn remarks(flags: &ReplayFlags) -> Vec<&'static str> {
         remarks.push("--unique-ip and --unique-flows have no effect without --loop");
     }
     if compatibility.xdp_batch_size.is_some() {
-        remarks.push("--xdp-batch-size has no effect: frames are handed over as they come");
+        remarks.push("--xdp-batch-size has no effect: Wirestorm chooses the batch size");
     }
     remarks
 }
 
-/// The backend that the flags name.
+/// Returns the selected backend. `--xdp` selects AF_XDP.
 pub(crate) fn backend(flags: &ReplayFlags) -> Backend {
     match flags.pace.backend {
         Backend::Auto if flags.compatibility.xdp => Backend::One(&AF_XDP),
@@ -200,7 +201,7 @@ fn pace(flags: &PaceFlags) -> Result<Pace, String> {
         Decimal::parse(text)
     })?;
     Ok(Pace::Capture {
-        // As in tcpreplay, 0 is the capture's own pace.
+        // As in tcpreplay, 0 selects the capture's own timing.
         multiplier: if multiplier.digits == 0 {
             Decimal { digits: 1, denominator: 1 }
         } else {
@@ -227,7 +228,7 @@ fn unique(flags: &FlowFlags) -> Result<Option<UniquePlan>, String> {
     Ok(is_unique.then_some(UniquePlan { ports: flags.unique_flows, passes_milli }))
 }
 
-/// Reads the value of a flag.
+/// Parses the value of a flag.
 fn read<T, E: Display>(
     flag: &str,
     text: &str,
@@ -238,7 +239,7 @@ fn read<T, E: Display>(
 
 fn wrong(flag: &str, found: &str, error: impl Display) -> String {
     let error = error.to_string();
-    // Some errors repeat what was found, some do not.
+    // Some errors repeat the value, some do not.
     if error.contains(found) {
         format!("{flag}: {error}")
     } else {

@@ -1,4 +1,4 @@
-//! `wirestorm replay`.
+//! `wirestorm replay`: replays captures onto an interface or into a file.
 
 pub(crate) mod conduct;
 mod edit_flags;
@@ -53,7 +53,7 @@ pub(crate) fn run(flags: &ReplayFlags, matches: &ArgMatches) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// What a run shows on the terminal.
+/// Terminal output of a run.
 struct Terminal {
     line: Option<ProgressLine>,
     is_quiet: bool,
@@ -87,7 +87,7 @@ impl FrontEnd for Terminal {
     }
 }
 
-/// What is asked for instead of a replay.
+/// Runs the options that replace a replay: `--listnics` and `--save-opts`.
 fn instead(flags: &ReplayFlags, matches: &ArgMatches) -> Option<Result<(), String>> {
     if flags.options.listnics {
         return Some(ports::names().and_then(|names| {

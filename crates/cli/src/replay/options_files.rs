@@ -1,4 +1,5 @@
-//! Options files of `wirestorm replay`. tcpreplay's are read too: its options have the same names.
+//! Option files of `wirestorm replay`. It also reads tcpreplay's, whose options have the same
+//! names.
 
 use std::ffi::OsString;
 
@@ -7,10 +8,10 @@ use clap::{ArgMatches, Args, Command};
 use super::flags::ReplayFlags;
 use crate::options::Dialect;
 
-/// The whole command line with what `--load-opts` names in its place.
+/// Replaces `--load-opts` on the command line by the content of the files.
 ///
 /// # Errors
-/// What is wrong with a file, in words.
+/// A message about an option file.
 pub(crate) fn load(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
     if arguments.get(1).is_none_or(|command| command != "replay") {
         return Ok(arguments);
@@ -20,7 +21,7 @@ pub(crate) fn load(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, String
     Ok(arguments)
 }
 
-/// The text of a file with the options that were given.
+/// Formats an option file with the options of the command line.
 pub(super) fn text(matches: &ArgMatches) -> String {
     let command = command();
     dialect(&command).text(&command, matches)

@@ -1,4 +1,4 @@
-//! The line that moves while a replay runs.
+//! Progress line of a replay.
 
 use std::io::IsTerminal;
 
@@ -9,18 +9,17 @@ use wirestorm_control::base::rate::Layer;
 use crate::fit::{beside_bar, columns};
 use crate::number::scaled;
 
-/// Steps of the bar: fine enough for an ETA.
+/// Steps of the bar, fine enough for an ETA.
 const STEPS: u64 = 10_000;
 
-/// A bar where the end is known, a running account where it is not; nothing where standard
-/// error is no terminal.
+/// Progress bar, or a spinner if the end is unknown. Hidden if standard error is not a terminal.
 pub(super) struct ProgressLine {
     bar: ProgressBar,
     before: Snapshot,
 }
 
 impl ProgressLine {
-    /// A line for a run whose end is known or not.
+    /// Creates a line. It becomes a bar when a snapshot has the fraction of the run.
     pub(super) fn new(quiet: bool) -> Self {
         let bar = ProgressBar::new(STEPS);
         if quiet || !std::io::stderr().is_terminal() {
@@ -30,7 +29,7 @@ impl ProgressLine {
         Self { bar, before: Snapshot::default() }
     }
 
-    /// Shows how far the run has come.
+    /// Shows the progress of the run.
     pub(super) fn update(&mut self, progress: &Snapshot) {
         if self.bar.is_hidden() {
             return;
@@ -59,12 +58,12 @@ impl ProgressLine {
         self.before = progress.clone();
     }
 
-    /// Prints something else above the line.
+    /// Hides the line while `print` runs.
     pub(super) fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();
     }

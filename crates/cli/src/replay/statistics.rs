@@ -1,4 +1,4 @@
-//! `--stats`: a line of statistics every so often, or after every pass.
+//! `--stats`: prints a line of statistics at an interval, or after every pass.
 
 use std::io::{self, Write};
 
@@ -7,15 +7,15 @@ use wirestorm_control::base::time::Duration;
 
 use crate::number::{grouped, scaled, seconds, several};
 
-/// When the next line is due.
+/// Schedule of the statistics lines.
 pub(super) struct Statistics {
-    /// Zero: after every pass.
+    /// Zero means after every pass.
     interval: Duration,
     next: Duration,
 }
 
 impl Statistics {
-    /// A line every so many seconds; 0: after every pass.
+    /// Creates a schedule with an interval in seconds. 0 means after every pass.
     pub(super) fn every(interval_s: u64) -> Self {
         let interval = Duration::from_secs(interval_s);
         Self { interval, next: interval }
@@ -31,14 +31,14 @@ impl Statistics {
         if !is_due {
             return;
         }
-        // A pass that goes on, or the one that has ended.
+        // Number of the current pass, or of the pass that has just ended.
         let pass = progress.replay.passes + u64::from(!progress.pass_ended);
         while self.interval > Duration::ZERO && self.next <= progress.elapsed {
             self.next += self.interval;
         }
         let elapsed_s = progress.elapsed.as_secs_f64();
         let sent = &progress.transmitted;
-        // A reader that has gone stops no replay.
+        // Ignores write errors: a closed pipe does not stop the replay.
         let _ = writeln!(
             io::stdout(),
             "{} s: pass {}, {} ({}), {}pps, {}b/s, {} failed",

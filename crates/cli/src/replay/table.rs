@@ -1,4 +1,4 @@
-//! The result as people read it: at most 80 columns.
+//! Result table of a replay, at most 80 columns wide.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,7 +8,7 @@ use crate::gaps::Gaps;
 use crate::number::{grouped, rate_error, rounded, seconds};
 use crate::report::verdict;
 
-/// Shows a result.
+/// Displays a result as a table.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
 impl Display for Table<'_> {
@@ -88,7 +88,7 @@ fn receive_lines(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -
     writeln!(f)?;
     let backend = rx.backend.as_deref().unwrap_or("-");
     let reason = rx.backend_reason.as_deref().unwrap_or_default();
-    writeln!(f, "arrived on {} by {backend}: {reason}", port.interface)?;
+    writeln!(f, "received on {} by {backend}: {reason}", port.interface)?;
     for queue in &rx.queues {
         writeln!(
             f,
@@ -101,14 +101,10 @@ fn receive_lines(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -
         )?;
     }
     if rx.dropped > 0 {
-        writeln!(f, "  {} more arrived that the receiver had no room for", grouped(rx.dropped))?;
+        writeln!(f, "  {} dropped because the receiver was full", grouped(rx.dropped))?;
     }
     if let Some(unexpected) = rx.unexpected.filter(|count| *count > 0) {
-        writeln!(
-            f,
-            "  {} more arrived than were sent; --verify tells whose they are",
-            grouped(unexpected)
-        )?;
+        writeln!(f, "  {} more received than sent; --verify identifies them", grouped(unexpected))?;
     }
     if let Some(verify) = &rx.verify {
         writeln!(
@@ -148,5 +144,8 @@ fn asked(result: &RunResult) -> Option<String> {
         0.0 => String::new(),
         paused_s => format!(" without {} s of pauses", seconds(paused_s)),
     };
-    Some(format!("asked {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({})", rate_error(error)))
+    Some(format!(
+        "target {asked:.2} {unit}, achieved {achieved:.2}{pauses} ({})",
+        rate_error(error)
+    ))
 }

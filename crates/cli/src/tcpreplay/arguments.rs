@@ -1,5 +1,7 @@
-//! The command line as tcpreplay takes it: its options first when an abbreviation fits several,
-//! names in any case and with `_` for `-`, options files.
+//! Command line of tcpreplay.
+//!
+//! An abbreviation matches tcpreplay's options first. Names match in any case and with `_` for `-`.
+//! Option files work as in tcpreplay.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,8 +14,8 @@ use crate::options::Dialect;
 use crate::replay::flags::ReplayFlags;
 use crate::tips::with_tips;
 
-/// Options that tcpreplay does not have; an abbreviation means one of these only where it
-/// means none of tcpreplay's.
+/// Options that tcpreplay does not have. An abbreviation matches them only if it matches no option
+/// of tcpreplay.
 const OWN: [&str; 13] = [
     "backend",
     "catch-up",
@@ -30,56 +32,56 @@ const OWN: [&str; 13] = [
     "workers",
 ];
 
-/// How tcpreplay catches up with its schedule.
+/// Catch-up policy of tcpreplay.
 const CATCH_UP: &str = "bounded:unlimited";
 
-/// Where edits stand in the help; only tcpreplay-edit has them.
+/// Help heading of the edit options, which only tcpreplay-edit has.
 const EDITS_HEADING: &str = "Edits";
 
-/// Options of tcpreplay-edit that are refused, and why.
+/// Unsupported options of tcpreplay-edit, each with the reason.
 const REFUSED: [(&str, &str); 5] = [
     ("dlt", "frames go to Ethernet interfaces, so Ethernet is the only output link type"),
-    ("hdlc-control", "it belongs to --dlt=hdlc, and Ethernet is the only output link type"),
-    ("hdlc-address", "it belongs to --dlt=hdlc, and Ethernet is the only output link type"),
-    ("user-dlt", "it belongs to --dlt=user, and Ethernet is the only output link type"),
+    ("hdlc-control", "it applies to --dlt=hdlc, and Ethernet is the only output link type"),
+    ("hdlc-address", "it applies to --dlt=hdlc, and Ethernet is the only output link type"),
+    ("user-dlt", "it applies to --dlt=user, and Ethernet is the only output link type"),
     (
         "user-dlink",
-        "use --enet-dmac, --enet-smac and --enet-vlan for Ethernet headers; another header \
-         cannot be sent",
+        "use --enet-dmac, --enet-smac and --enet-vlan for Ethernet headers; Wirestorm sends no \
+         other headers",
     ),
 ];
 
-/// What a command line asks for.
+/// Parsed command line.
 pub(super) struct Invocation {
     pub(super) task: Task,
 }
 
-/// What is to be done.
+/// Task of a command line.
 pub(super) enum Task {
-    /// Short help.
+    /// Print the short help.
     LessHelp(String),
-    /// All help.
+    /// Print the full help.
     Help(String),
-    /// The version.
+    /// Print the version.
     Version,
-    /// Interfaces by name.
+    /// List the network interfaces.
     ListInterfaces,
-    /// Options into a file.
+    /// Write the options to a file.
     Save {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is to be in it.
+        /// Content of the file.
         text: String,
     },
-    /// The replay itself.
+    /// Replay captures.
     Replay(Box<ReplayFlags>),
 }
 
 impl Invocation {
-    /// Understands the arguments after the program's name.
+    /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// A message about the arguments.
     pub(super) fn parse(program: Program, arguments: Vec<OsString>) -> Result<Self, String> {
         Ok(Self { task: task(program, arguments)? })
     }
@@ -134,7 +136,7 @@ fn task(program: Program, arguments: Vec<OsString>) -> Result<Task, String> {
     Ok(Task::Replay(Box::new(flags)))
 }
 
-/// All options: those of `wirestorm replay`, and tcpreplay's ways to ask for help.
+/// Builds the parser: the options of `wirestorm replay`, and tcpreplay's help and version options.
 fn command(program: Program) -> Command {
     let flag = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
@@ -150,7 +152,7 @@ fn command(program: Program) -> Command {
         .arg(flag("version", "Print the version").short('V'))
 }
 
-/// The program's options files, and long options by how much they are tcpreplay's.
+/// Returns the program's option sections and its long options by rank, tcpreplay's first.
 fn dialect(command: &Command, program: Program) -> Dialect {
     let mut ranks = vec![Vec::new(); 3];
     for argument in command.get_arguments() {
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_captures_come_in_any_order() {
+    fn options_and_captures_mix_in_any_order() {
         let flags = flags("a.pcap -i eth1 b.pcap -tKl3 --stats=0 c.pcap");
         assert_eq!(flags.captures, ["a.pcap", "b.pcap", "c.pcap"].map(PathBuf::from));
         assert!(flags.pace.topspeed && flags.select.preload_pcap);
@@ -202,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn abbreviations_mean_tcpreplays_options_first() {
-        // --mbps-l1, --nonip and --mtu begin like them.
+    fn abbreviations_match_tcpreplays_options_first() {
+        // --mbps-l1, --nonip and --mtu have the same beginnings.
         let flags = flags("-i a --mb 5 --no-f --unique-ip --Preload_PCAP x.pcap");
         assert_eq!(flags.pace.mbps.as_deref(), Some("5"));
         assert!(flags.flows.no_flow_stats && flags.select.preload_pcap);
@@ -212,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn late_frames_leave_at_once_unless_another_policy_is_given() {
+    fn default_catch_up_sends_all_late_frames_at_once() {
         assert_eq!(flags("-i a x").pace.catch_up, "bounded:unlimited");
         assert_eq!(flags("-i a --catch-up bounded x").pace.catch_up, "bounded");
     }
 
     #[test]
-    fn constraints_are_tcpreplays() {
+    fn option_conflicts_match_tcpreplay() {
         for line in [
             "-i a -t -p 5 x",
             "-i a -x 2 -M 5 x",
@@ -239,7 +241,7 @@ mod tests {
 
     /// The options of tcpreplay 4.5 and of tcpreplay-edit 4.5, from their manual pages.
     #[test]
-    fn all_of_tcpreplays_options_are_taken_and_no_other_for_one() {
+    fn parser_accepts_exactly_tcpreplays_options() {
         const PLAIN: &str = "cachefile dbug decode dualfile duration exclude flow-expiry help \
             include intf1 intf2 less-help limit listnics load-opts loop loopdelay-ms \
             loopdelay-ns maxsleep mbps multiplier netmap nm-delay no-flow-stats oneatatime pid \
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_options_say_why() {
+    fn unsupported_options_give_the_reason() {
         let refusal = refusal(Program::TcpreplayEdit, "-i a --dlt=enet x");
         assert!(refusal.contains("only output link type"), "{refusal}");
         assert!(self::refusal(Program::TcpreplayEdit, "-i a --user-dli 00 x").contains("--enet"));
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_options_hold_what_was_given_and_load_again() {
+    fn saved_options_load_again() {
         let line = "-i eth1 -t --loop 3 -r 80:81 -r 90:91 --save-opts o.rc x";
         let Ok(Task::Save { path, text }) = understood(Program::Tcpreplay, line) else {
             panic!("not saved")
@@ -291,7 +293,7 @@ mod tests {
         std::fs::remove_file(&folder).unwrap();
         assert_eq!(flags.intf1.as_deref(), Some("eth1"));
         assert!(flags.pace.topspeed);
-        // The command line has the last word.
+        // The command line overrides the options file.
         assert_eq!(flags.select.passes, 4);
     }
 }

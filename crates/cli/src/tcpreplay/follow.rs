@@ -1,5 +1,4 @@
-//! `--stats` as tcpreplay shows it: loops, the time of the start and of the end, totals on the
-//! way.
+//! `--stats` in tcpreplay's format: loop lines, start and end times, and intermediate totals.
 
 use std::io::Write;
 
@@ -9,23 +8,23 @@ use wirestorm_control::plan::replay::ReplayPlan;
 
 use super::summary::Totals;
 
-/// What has been shown of a run.
+/// State of the statistics output.
 pub(super) struct Follow {
-    /// Zero: totals after every pass.
+    /// Seconds between totals; 0 means after every pass.
     interval_s: u64,
     next_s: u64,
-    /// Passes over the captures; `u64::MAX`: without end.
+    /// Passes over the captures; `u64::MAX` means endless.
     passes: u64,
-    /// Passes with the same addresses, in thousandths; none where they do not change.
+    /// Passes with the same addresses, in thousandths. `None` if addresses do not change.
     unique_milli: Option<u64>,
-    /// Passes whose `Loop` line is printed.
+    /// Number of passes whose `Loop` line is printed.
     announced: u64,
-    /// When the first frame was due.
+    /// Time of the first due frame.
     start: Option<Zoned>,
 }
 
 impl Follow {
-    /// Totals every so many seconds; 0: after every pass.
+    /// Creates the state. `interval_s` is in seconds; 0 means after every pass.
     pub(super) fn new(interval_s: u64, plan: &ReplayPlan) -> Self {
         Self {
             interval_s,
@@ -37,13 +36,13 @@ impl Follow {
         }
     }
 
-    /// Shows how far the run has come.
+    /// Prints what is due at this progress.
     pub(super) fn update(&mut self, progress: &Snapshot, output: &mut impl Write) {
         let elapsed_s = progress.elapsed.as_secs_f64();
         self.start(elapsed_s, output);
         let done = progress.replay.passes;
         let is_due = if self.interval_s == 0 {
-            // The last pass has its totals at the end.
+            // The summary has the totals of the last pass.
             progress.pass_ended && done < self.passes
         } else {
             elapsed_s >= self.next_s as f64
@@ -66,14 +65,14 @@ impl Follow {
             bytes_per_second: per_second(sent.sent_bytes),
             packets_per_second: per_second(sent.sent),
         };
-        // A reader that has gone stops no replay.
+        // Ignores write errors: a closed pipe does not stop the replay.
         let _ = write!(output, "{totals}");
         if self.interval_s == 0 {
             self.announce(done + 1, output);
         }
     }
 
-    /// Shows that the run has ended.
+    /// Prints the end of the run.
     pub(super) fn finish(&mut self, passes: u64, elapsed_s: f64, output: &mut impl Write) {
         self.start(elapsed_s, output);
         if self.interval_s == 0 {
@@ -95,7 +94,7 @@ impl Follow {
         self.start = Some(start);
     }
 
-    /// Prints the `Loop` lines up to a pass.
+    /// Prints the `Loop` lines up to `pass`.
     fn announce(&mut self, pass: u64, output: &mut impl Write) {
         while self.announced < pass {
             self.announced += 1;
@@ -120,7 +119,7 @@ fn after(time: &Zoned, seconds: f64) -> Zoned {
     time.saturating_add(SignedDuration::from_secs_f64(seconds))
 }
 
-/// Local time, to the nanosecond.
+/// Formats local time with nanoseconds.
 fn date(time: &Zoned) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string()
 }
@@ -154,14 +153,14 @@ mod tests {
         Snapshot { pass_ended: true, ..progress(passes, sent, elapsed_ms) }
     }
 
-    /// The lines with their dates left out.
+    /// Returns the lines without their dates.
     fn lines(output: &[u8]) -> Vec<String> {
         let text = std::str::from_utf8(output).unwrap();
         text.lines().map(|line| line.split_inclusive(": 2").next().unwrap().to_owned()).collect()
     }
 
     #[test]
-    fn every_pass_is_announced_once_and_totals_follow_it() {
+    fn each_pass_has_one_loop_line_and_totals() {
         let mut output = Vec::new();
         let mut follow = follow(0, 3);
         follow.update(&progress(0, 5, 100), &mut output);
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_come_every_interval_without_loops() {
+    fn totals_follow_the_interval_without_loop_lines() {
         let mut output = Vec::new();
         let mut follow = follow(1, 3);
         follow.update(&progress(0, 5, 900), &mut output);
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_that_share_addresses_tell_how_many_differ() {
+    fn loop_lines_count_unique_passes() {
         assert_eq!(loop_line(1, 4, Some(2_000)), "Loop 1 of 4...");
         assert_eq!(loop_line(2, 4, Some(2_000)), "Loop 2 of 4 (1 unique)...");
         assert_eq!(loop_line(3, 4, Some(2_000)), "Loop 3 of 4 (2 unique)...");

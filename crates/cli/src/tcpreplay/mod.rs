@@ -1,5 +1,6 @@
-//! The program under the name `tcpreplay`: its command line, its lines of output, its exit
-//! status. What it does is what `wirestorm replay` does.
+//! tcpreplay mode: tcpreplay's command line, output lines and exit status.
+//!
+//! The replay itself is that of `wirestorm replay`.
 
 mod arguments;
 mod follow;
@@ -21,13 +22,13 @@ use arguments::{Invocation, Task};
 use follow::Follow;
 use summary::Summary;
 
-/// What tcpreplay's option parser ends with.
+/// Exit status of tcpreplay's option parser.
 const USAGE: u8 = 1;
 
-/// What tcpreplay ends with where it cannot go on: `exit(-1)`.
+/// Exit status of a fatal error in tcpreplay, `exit(-1)`.
 const FATAL: u8 = 255;
 
-/// Which of the two programs is meant.
+/// Name under which the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// `tcpreplay`.
@@ -37,7 +38,7 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// The program that a first argument names, with or without a directory.
+    /// Returns the program that a first argument names, with or without a directory.
     pub(crate) fn named(argument: &OsStr) -> Option<Self> {
         match Path::new(argument).file_name()?.to_str()? {
             "tcpreplay" => Some(Self::Tcpreplay),
@@ -53,7 +54,7 @@ impl Program {
         }
     }
 
-    /// The names of its sections in options files.
+    /// Returns the program's sections of option files.
     const fn sections(self) -> &'static [&'static str] {
         match self {
             Self::Tcpreplay => &["TCPREPLAY"],
@@ -111,11 +112,11 @@ fn replay(flags: &ReplayFlags) -> ExitCode {
     for error in &result.errors {
         eprintln!("\nFailed: {error}");
     }
-    // As tcpreplay's: packets that failed are in the statistics, not in the exit status.
+    // As in tcpreplay, failed packets appear in the statistics and do not change the exit status.
     if result.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FATAL) }
 }
 
-/// What a run prints.
+/// Output of a run.
 struct Lines<'a> {
     output: &'a OutputFlags,
     follow: Option<Follow>,
@@ -149,7 +150,7 @@ impl FrontEnd for Lines<'_> {
     }
 }
 
-/// Scripts look for `version:` on standard error.
+/// Formats the version. Scripts search standard error for `version:`.
 fn version(program: Program) -> String {
     let editing = match program {
         Program::Tcpreplay => "disabled",
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_two_names_mean_tcpreplay() {
+    fn only_tcpreplays_two_names_select_it() {
         let named = |text: &str| Program::named(OsStr::new(text));
         assert_eq!(named("/usr/bin/tcpreplay"), Some(Program::Tcpreplay));
         assert_eq!(named("tcpreplay-edit"), Some(Program::TcpreplayEdit));

@@ -1,4 +1,4 @@
-//! The lines that tcpreplay ends with, number formats included.
+//! Final statistics in tcpreplay's format, with its number formats.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,14 +6,14 @@ use wirestorm_control::result::{
     PortReport, ReceiveReport, ReplayFlows, RunResult, TransmitReport,
 };
 
-/// The end of a run.
+/// Summary at the end of a run.
 pub(super) struct Summary<'a> {
     pub(super) result: &'a RunResult,
-    /// Whether flows expire, which tells more of them.
+    /// Whether flows expire. Then the flow line also has unique and expired flows.
     pub(super) expires: bool,
 }
 
-/// `Actual:` and `Rated:`, at the end and on the way there.
+/// The lines `Actual:` and `Rated:`.
 pub(super) struct Totals {
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -47,7 +47,7 @@ impl Display for Summary<'_> {
 }
 
 impl Totals {
-    /// The totals of a run that has ended.
+    /// Returns the totals of a finished run.
     pub(super) fn of(result: &RunResult) -> Self {
         Self {
             packets: result.achieved.tx.packets,
@@ -61,7 +61,7 @@ impl Totals {
 
 impl Display for Totals {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // No time measured, no rate: tcpreplay prints zeros too.
+        // As tcpreplay, prints zero rates if no time has passed.
         let is_measured = self.elapsed_s >= 1e-6;
         let rate = |value: f64| if is_measured { value } else { 0.0 };
         let bytes = rate(self.bytes_per_second);
@@ -107,8 +107,9 @@ fn device(f: &mut Formatter<'_>, port: &PortReport, tx: &TransmitReport) -> fmt:
     writeln!(f, "\tRetried packets (EAGAIN):  {}", tx.retried.again)
 }
 
-/// Where there are two interfaces, each has its flows. tcpreplay prints the number of expired flows
-/// for that of unique ones.
+/// Prints the flows of an interface, for runs with two interfaces.
+///
+/// tcpreplay itself prints the number of expired flows on the line of unique flows.
 fn device_flows(f: &mut Formatter<'_>, tx: &TransmitReport) -> fmt::Result {
     let Some(flows) = &tx.flows else { return Ok(()) };
     writeln!(f, "\tFlows total:               {}", flows.count)?;
@@ -119,7 +120,7 @@ fn device_flows(f: &mut Formatter<'_>, tx: &TransmitReport) -> fmt::Result {
     writeln!(f, "\tInvalid flow packets:      {}", flows.invalid_packets)
 }
 
-/// tcpreplay has no such lines; they appear with `--rx` only.
+/// Prints the receive statistics of `--rx`, which tcpreplay does not have.
 fn received(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -> fmt::Result {
     writeln!(f, "Statistics for receiving device: {}", port.interface)?;
     writeln!(f, "\tReceived packets:          {}", rx.packets)?;
@@ -134,17 +135,17 @@ fn received(f: &mut Formatter<'_>, port: &PortReport, rx: &ReceiveReport) -> fmt
     Ok(())
 }
 
-/// Two decimals from one second on, six below; what is beyond is cut off.
+/// Formats seconds: two decimals from one second on, six below. Truncates like tcpreplay.
 fn seconds(value: f64) -> String {
     let microseconds = (value * 1e6).round().max(0.0) as u64;
     let (whole, part) = (microseconds / 1_000_000, microseconds % 1_000_000);
     if whole > 0 { format!("{whole}.{:02}", part / 10_000) } else { format!("0.{part:06}") }
 }
 
-/// Cuts off what is beyond so many decimals, where tcpreplay's integers do.
+/// Truncates to `decimals` decimals, as tcpreplay's integer arithmetic does.
 fn cut(value: f64, decimals: u32) -> String {
     let unit = 10_u64.pow(decimals);
-    // A thousandth of the last digit, so that 100000 computed as 99999.9999999 stays itself.
+    // Adds a thousandth of the last digit, so that 100000 computed as 99999.9999999 stays 100000.
     let scaled = (value.max(0.0) * unit as f64 + 1e-3).floor() as u64;
     format!("{}.{:0width$}", scaled / unit, scaled % unit, width = decimals as usize)
 }
@@ -164,9 +165,9 @@ mod tests {
         .to_string()
     }
 
-    /// The lines that tcpreplay 4.4.3 printed for these numbers.
+    /// The expected lines are the output of tcpreplay 4.4.3 for these numbers.
     #[test]
-    fn totals_read_as_tcpreplay_prints_them() {
+    fn totals_match_tcpreplays_output() {
         assert_eq!(
             totals(2, 170, 0.000_037),
             "Actual: 2 packets (170 bytes) sent in 0.000037 seconds\n\
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_cut_not_rounded() {
+    fn seconds_are_truncated_not_rounded() {
         assert_eq!(seconds(3.256_749), "3.25");
         assert_eq!(seconds(0.999_999), "0.999999");
         assert_eq!(seconds(0.0), "0.000000");
@@ -193,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_survive_the_arithmetic_of_fractions() {
+    fn truncation_keeps_whole_numbers() {
         assert_eq!(cut(99_999.999_999_9, 2), "100000.00");
         assert_eq!(cut(0.0, 3), "0.000");
         assert_eq!(cut(f64::NAN, 1), "0.0");
     }
 
     #[test]
-    fn expiry_tells_unique_and_expired_flows() {
+    fn flow_line_with_expiry_has_unique_and_expired_flows() {
         struct Line(bool);
         impl Display for Line {
             fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

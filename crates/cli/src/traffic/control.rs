@@ -1,4 +1,4 @@
-//! Commands to flows while they are sent, a line each.
+//! Commands to flows during a run, one a line, from the source of `--control`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,22 +8,25 @@ use wirestorm_control::base::rate::Decimal;
 use wirestorm_control::plan::traffic::{AskedRate, TrafficPlan, parse_rate};
 use wirestorm_control::{Command, FlowCommand, RunHandle};
 
-/// What a line may be.
+/// Syntax of a line, for messages.
 const EXPECTED: &str = "pause FLOW, resume FLOW, start FLOW, stop FLOW, rate FLOW RATE or scale \
                         FLOW FACTOR; FLOW may be `all`";
 
-/// Reads commands from a file, a named pipe or standard input (`-`) and gives them to a run, until
-/// the file ends; prints to standard error what it does not understand.
+/// Reads commands from a file, a named pipe or standard input (`-`), and sends them to a run until
+/// the end of the file.
+///
+/// It prints invalid lines to standard error.
 ///
 /// # Errors
-/// Where the file does not open or no thread starts.
+/// The thread cannot start.
 pub(super) fn follow(path: &Path, plan: &TrafficPlan, run: &RunHandle) -> Result<(), String> {
     let names: Vec<String> = plan.flows.iter().map(|flow| flow.stream.name.clone()).collect();
     let run = run.clone();
     let name = path.display().to_string();
     let path = path.to_owned();
     let failed = format!("--control {name}");
-    // Opening a named pipe waits for the writer, and reading from a terminal has no end.
+    // Runs on a thread: opening a named pipe blocks until a writer opens it, and a terminal never
+    // ends.
     let read = move || {
         let input: Box<dyn BufRead> = if path == Path::new("-") {
             Box::new(BufReader::new(io::stdin()))
@@ -51,7 +54,7 @@ pub(super) fn follow(path: &Path, plan: &TrafficPlan, run: &RunHandle) -> Result
     thread.map(|_| ()).map_err(|error| format!("{failed}: cannot start a thread: {error}"))
 }
 
-/// The flows, by their places in the plan, and what is asked of them; none on an empty line.
+/// Parses a line into the indices of the flows and the command. Returns `None` for an empty line.
 fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand)>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let Some((verb, rest)) = line.split_once(char::is_whitespace) else {
@@ -72,10 +75,7 @@ fn parse(line: &str, names: &[String]) -> Result<Option<(Vec<usize>, FlowCommand
             Some(place) => vec![place],
             None => {
                 let known = names.iter().take(10).map(String::as_str).collect::<Vec<_>>();
-                return Err(format!(
-                    "found no flow {name:?}, expected one of {}",
-                    known.join(", ")
-                ));
+                return Err(format!("unknown flow {name:?}, expected one of {}", known.join(", ")));
             }
         }
     };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_what_to_do_and_with_which_flow() {
+    fn line_has_a_command_and_a_flow() {
         assert_eq!(read("pause voice"), Ok(Some((vec![0], FlowCommand::Pause))));
         assert_eq!(read("  resume   bulk data  # again"), Ok(Some((vec![1], FlowCommand::Resume))));
         assert_eq!(read("stop all"), Ok(Some((vec![0, 1], FlowCommand::Stop))));
@@ -140,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told_with_what_was_expected() {
+    fn invalid_lines_report_what_was_expected() {
         for (line, words) in [
             ("hold voice", "expected pause FLOW"),
             ("pause", "expected pause FLOW"),
-            ("pause video", "found no flow \"video\", expected one of voice, bulk data"),
+            ("pause video", "unknown flow \"video\", expected one of voice, bulk data"),
             ("rate voice fast", "found \"fast\", expected a rate"),
             ("rate voice 50%", "found \"50%\", expected a rate"),
             ("scale voice 0", "expected a factor"),

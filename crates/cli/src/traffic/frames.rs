@@ -1,4 +1,4 @@
-//! `wirestorm frames`: the frames of a plan, to be looked at.
+//! `wirestorm frames`: prints the frames of a plan.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,8 +22,9 @@ Examples:
   wirestorm frames plan.yaml               the first 3 frames of each flow
   wirestorm frames plan.yaml --count 1 --flow web";
 
-/// Shows the first frames of each flow of a plan, dissected and as hexadecimal digits; nothing is
-/// sent. A `*` stands for lines that repeat the one before.
+/// Prints the first frames of each flow of a plan, dissected and in hexadecimal.
+///
+/// The command sends nothing. A `*` stands for lines that repeat the line before.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FramesFlags {
@@ -50,7 +51,7 @@ pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
         let speed = read_speed("--speed", &flags.speed)?;
         let unknown = |name: &&String| !plan.flows.iter().any(|flow| flow.stream.name == **name);
         if let Some(name) = flags.flow.iter().find(unknown) {
-            return Err(format!("--flow {name:?}: the plan has no flow of this name"));
+            return Err(format!("--flow {name:?}: the plan has no flow with this name"));
         }
         let previews = preview(&plan, flags.count, speed).map_err(|errors| errors.to_string())?;
         Ok((plan, previews))
@@ -61,7 +62,7 @@ pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
     };
     match print(&plan, &previews, &flags.flow) {
         Ok(()) => ExitCode::SUCCESS,
-        // A reader such as head has seen enough.
+        // The reader closed the pipe, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("wirestorm: cannot write the frames: {error}");
@@ -79,8 +80,8 @@ fn load(path: &Path) -> Result<TrafficPlan, String> {
         Loaded::Trex(_) => {
             let name = path.display();
             Err(format!(
-                "{name}: a TRex profile, expected a plan with `flows`; `wirestorm sim {name} --output \
-                 FILE` writes its frames"
+                "{name}: this is a TRex profile, expected a plan of flows; to write its frames use \
+                 `wirestorm sim {name} --output FILE`"
             ))
         }
     }
@@ -112,22 +113,19 @@ fn print(plan: &TrafficPlan, previews: &[Preview], only: &[String]) -> io::Resul
     Ok(())
 }
 
-/// Which addresses the frames do not show, a line for each.
+/// Explains the addresses that only a run can determine, one a line.
 fn left_open(found: FoundAddresses) -> String {
     let lines = [
-        (
-            found.source,
-            "  ethernet.src is auto: zeros here, in a run the interface's own address\n",
-        ),
+        (found.source, "  ethernet.src is auto: zeros here; a run uses the interface's address\n"),
         (
             found.destination,
-            "  ethernet.dst is auto: zeros here, a run asks for the next hop's address\n",
+            "  ethernet.dst is auto: zeros here; a run resolves the next hop's address\n",
         ),
     ];
     lines.into_iter().filter(|(is_open, _)| *is_open).map(|(_, line)| line).collect()
 }
 
-/// Sixteen bytes a line; one `*` stands for all lines that repeat the one before, as in hexdump.
+/// Dumps 16 bytes a line. As in hexdump, one `*` stands for all lines that repeat the line before.
 fn dump(frame: &[u8]) -> String {
     let lines = HexDump(frame).to_string();
     let mut text = String::new();
@@ -150,11 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_repeat_are_one_star() {
+    fn repeated_lines_become_one_star() {
         let mut frame = vec![0; 16 * 8 + 4];
         frame[0] = 1;
         frame[16 * 5] = 2;
-        // One repetition, that of 0x0060, is a star too; what is shorter repeats nothing.
+        // A single repetition (0x0060) is a star too. A shorter last line never counts as a
+        // repetition.
         let text = dump(&frame);
         let starts: Vec<&str> =
             text.lines().map(|line| line.trim().split(':').next().unwrap()).collect();

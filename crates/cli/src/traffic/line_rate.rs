@@ -1,4 +1,4 @@
-//! `wirestorm line-rate`: the most frames a second that a wire carries.
+//! `wirestorm line-rate`: the maximum frame rate of a link speed.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -20,8 +20,7 @@ Examples:
 const SIZES: [u64; 12] = [64, 128, 256, 512, 1024, 1280, 1518, 1522, 2048, 4096, 8192, 9216];
 const SPEEDS: [&str; 4] = ["1G", "10G", "25G", "100G"];
 
-/// Shows how many frames a second a wire carries at most, by frame size and speed (RFC 5180
-/// appendix A).
+/// Prints the maximum frame rate by frame size and link speed (RFC 5180 appendix A).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LineRateFlags {
@@ -78,7 +77,7 @@ fn print(names: &[String], speeds: &[Rate], sizes: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whole frames in a second, with preamble and inter-packet gap.
+/// Returns the whole frames per second, with preamble and inter-frame gap on the wire.
 fn frames_per_second(speed: Rate, frame_size: u64) -> u64 {
     let fcs = Layer::FrameWithFcs.overhead();
     let bits = (frame_size - fcs + Layer::Wire.overhead()) * 8;
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_a_second_are_those_of_the_rfcs() {
+    fn frame_rates_match_rfc_5180() {
         let of = |speed, size| frames_per_second(Rate::parse_per_second(speed, 1).unwrap(), size);
         // RFC 5180 appendix A.1.
         assert_eq!(of("1G", 64), 1_488_095);

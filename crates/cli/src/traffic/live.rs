@@ -1,4 +1,4 @@
-//! What moves on a terminal while flows are sent: a line for each of them, and one for all.
+//! Live table of flows: a line for each flow, and one for their sum.
 
 use std::io::IsTerminal;
 
@@ -12,10 +12,10 @@ use crate::fit::{beside_bar, columns, row};
 use crate::foreground::View;
 use crate::number::{scaled, signed_nanoseconds};
 
-/// Flows that have a line; few enough for any terminal.
+/// Maximum number of flows with a line, so that the table fits any terminal.
 const FLOWS_MAX: usize = 15;
 
-/// A live table on standard error; nothing where that is no terminal.
+/// Live table on standard error. Hidden if standard error is not a terminal.
 pub(super) struct Live {
     bar: ProgressBar,
     duration: Duration,
@@ -24,8 +24,10 @@ pub(super) struct Live {
     before: Snapshot,
 }
 
-/// What moves beside a live table's first line: how much of the time is over, or that there is no
-/// end; hidden where nobody looks.
+/// Creates the bar beside a live table's first line: a progress bar, or a spinner if the run has no
+/// end.
+///
+/// Hidden with `quiet` or if standard error is not a terminal.
 pub(crate) fn bar(quiet: bool, duration: Duration) -> ProgressBar {
     let bar = ProgressBar::new(1_000);
     if quiet || !std::io::stderr().is_terminal() {

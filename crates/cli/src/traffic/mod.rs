@@ -1,4 +1,4 @@
-//! Commands that send, simulate and show streams: `run`, `sim`, `frames`, `send`, `line-rate`.
+//! Commands for plans of flows: `run`, `sim`, `frames`, `send` and `line-rate`.
 
 mod control;
 pub(crate) mod frames;
@@ -27,8 +27,7 @@ pub(crate) use table::{clipped, shortened};
 use crate::files::CommandLineFiles;
 use crate::status;
 
-/// The speed of ports that nobody told: what percentages and bit rates are of in `sim` and
-/// `frames`.
+/// Default speed of ports in `sim` and `frames`. Percentages and bit rates refer to it.
 const SPEED: &str = "10G";
 
 /// Reads a plan of any kind. `asked`: how a Python profile of TRex is run.
@@ -39,18 +38,18 @@ pub(crate) fn load(path: &Path, asked: &trex::Asked<'_>) -> Result<Loaded, Strin
     }
 }
 
-/// What is wrong with a plan, a line each.
+/// Formats the errors of a plan, one a line.
 pub(crate) fn listed(path: &Path, errors: PlanErrors) -> String {
     LoadError::Wrong { name: CommandLineFiles.name(path), errors }.to_string()
 }
 
-/// Why `wirestorm run` does not take a plan of clients and servers.
+/// Message for a plan of clients and servers where a plan of flows is expected.
 fn of_clients(path: &Path) -> String {
     let name = path.display();
-    format!("{name}: a plan of clients and servers, which `wirestorm emulate {name}` runs")
+    format!("{name}: this is a plan of clients and servers; use `wirestorm emulate {name}`")
 }
 
-/// The interface of each port, where `--port` says it.
+/// Returns the interface of each port, or `None` for ports that no `--port` binds.
 pub(crate) fn bind(ports: &[Port], bindings: &[String]) -> Result<Vec<Option<String>>, String> {
     let mut interfaces: Vec<Option<String>> = vec![None; ports.len()];
     for binding in bindings {
@@ -62,36 +61,36 @@ pub(crate) fn bind(ports: &[Port], bindings: &[String]) -> Result<Vec<Option<Str
             return Err(format!("--port {binding:?}: the plan's ports are {}", names.join(", ")));
         };
         if let Some(other) = interfaces[place].replace(interface.to_owned()) {
-            return Err(format!("--port {binding:?}: {name} is {other} already"));
+            return Err(format!("--port {binding:?}: {name} is already bound to {other}"));
         }
     }
     Ok(interfaces)
 }
 
-/// Reads a time with its unit.
+/// Parses a time with its unit.
 pub(crate) fn read_time(option: &str, text: &str) -> Result<Duration, String> {
     parse_time(text).ok_or_else(|| {
         format!("{option} {text:?}: expected a time with its unit, such as 30s, 500ms or 2min")
     })
 }
 
-/// Reads bits a second.
+/// Parses a speed in bits per second.
 fn read_speed(option: &str, text: &str) -> Result<Rate, String> {
     Rate::parse_per_second(text, 1)
         .map_err(|error| format!("{option} {text:?}: {error}; expected bits a second, such as 10G"))
 }
 
-/// Reads what rates are multiplied by.
+/// Parses a factor for the rates, or a total load of a port.
 fn read_multiplier(option: &str, text: &str) -> Result<Multiplier, String> {
     Multiplier::parse(text).ok_or_else(|| {
         format!(
-            "{option} {text:?}: expected a factor such as 2 or 0.5, more than 0, or what all flows \
-             of a port are to send together: 50%, 10kpps, 1gbps (frames with FCS), 1gbpsl1 (all of the wire)"
+            "{option} {text:?}: expected a factor greater than 0, such as 2 or 0.5, or the total \
+             load of a port: 50%, 10kpps, 1gbps (frames with FCS) or 1gbpsl1 (line rate)"
         )
     })
 }
 
-/// Says what is wrong with the input, and the status for it.
+/// Prints a message about wrong input and returns its exit status.
 pub(crate) fn usage(message: impl Display) -> ExitCode {
     eprintln!("wirestorm: {message}");
     ExitCode::from(status::USAGE)

@@ -52,7 +52,7 @@ pub(crate) struct RunFlags {
     tunables: Vec<String>,
 }
 
-/// How a run sends, whatever it sends.
+/// Flags of a run that `run` and `send` share.
 #[derive(Args, Debug)]
 pub(super) struct HowFlags {
     /// Stop after this time, such as 30s or 5min
@@ -83,9 +83,11 @@ pub(super) struct HowFlags {
         value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) workers: u16,
 
-    /// Late frames: bounded:MS sends those at once that are late by so much at most (1), and the
-    /// others at up to 8 times the rate until the schedule is kept again; bounded:unlimited sends
-    /// all at once; strict:MS leaves frames out; stretch moves the schedule.
+    /// Late frames: bounded:MS, bounded:unlimited, strict:MS or stretch
+    ///
+    /// bounded:MS (default 1) sends frames that are at most MS late at once. The others leave at up
+    /// to 8 times the rate until the schedule is met. bounded:unlimited sends all late frames at
+    /// once. strict:MS skips frames that are more than MS late. stretch moves the schedule.
     #[arg(long, value_name = "POLICY", default_value = "bounded")]
     pub(super) catch_up: String,
 
@@ -109,7 +111,7 @@ pub(super) struct HowFlags {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// Whether the command has other flags for interfaces than --port.
+    /// Whether the command has its own flags for interfaces, beside --port.
     #[arg(skip)]
     pub(super) names_interfaces: bool,
 }
@@ -118,7 +120,7 @@ pub(super) struct HowFlags {
 pub(crate) fn run(flags: &RunFlags) -> ExitCode {
     let standard = Path::new("-");
     if flags.plan == standard && flags.how.control.as_deref() == Some(standard) {
-        return usage("standard input (-) is the plan and --control: it can be one of them only");
+        return usage("the plan and --control both use standard input (-); use a file for one");
     }
     let prepared = prepare(flags);
     match prepared {
@@ -153,7 +155,7 @@ fn prepare(flags: &RunFlags) -> Result<(TrafficPlan, Vec<Option<String>>, Multip
 
 /// The ports of a TRex profile, with the streams of each.
 fn trex_ports(flags: &RunFlags, profile: &Profile) -> Result<Vec<TrexPort>, String> {
-    let expected = "expected NUMBER=INTERFACE, for TRex numbers its ports";
+    let expected = "expected NUMBER=INTERFACE, because TRex numbers its ports";
     let mut ports = Vec::new();
     for binding in &flags.port {
         let parts = binding.split_once('=');
@@ -173,12 +175,12 @@ fn trex_ports(flags: &RunFlags, profile: &Profile) -> Result<Vec<TrexPort>, Stri
     Ok(ports)
 }
 
-/// The name of a plan's file, for the result.
+/// Returns the name of a plan's file, for the result.
 fn source(plan: &Path) -> String {
     plan.display().to_string()
 }
 
-/// Sends a plan and prints the result; `source` is the plan's file.
+/// Runs a plan and prints the result. `source` is the name of the plan's file.
 pub(super) fn conduct(
     plan: TrafficPlan,
     interfaces: Vec<Option<String>>,
@@ -188,10 +190,10 @@ pub(super) fn conduct(
 ) -> ExitCode {
     if how.per_vlan && !plan.flows.iter().any(|flow| flow.stream.is_measured) {
         return usage(
-            "--per-vlan has no effect without a measured flow: measure one, or leave it out",
+            "--per-vlan has no effect without a measured flow: measure one or remove --per-vlan",
         );
     }
-    // `send` names its interfaces itself.
+    // `send` names its interfaces with other flags.
     let is_bound = how.names_interfaces || interfaces.iter().any(Option::is_some);
     let names: Vec<_> = plan.ports.iter().map(|port| port.name.as_str()).collect();
     let bind = format!(

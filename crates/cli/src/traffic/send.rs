@@ -1,4 +1,4 @@
-//! `wirestorm send`: the everyday stream in one line.
+//! `wirestorm send`: sends one flow that flags describe.
 
 use std::process::ExitCode;
 
@@ -20,8 +20,8 @@ Examples:
 
 /// Send one flow that flags describe
 ///
-/// A range such as 1024-65534 or 10.0.0.1-10.0.0.250 changes with every frame and begins again at
-/// its end.
+/// A range such as 1024-65534 or 10.0.0.1-10.0.0.250 increments with every frame and wraps at its
+/// end.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SendFlags {
@@ -112,7 +112,7 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
         Ok(document) => document,
         Err(message) => return usage(message),
     };
-    // JSON is YAML too.
+    // JSON is valid YAML.
     let text = match serde_json::to_string_pretty(&document) {
         Ok(text) => text,
         Err(error) => return usage(error),
@@ -133,7 +133,7 @@ pub(crate) fn run(flags: &mut SendFlags) -> ExitCode {
     }
 }
 
-/// The plan that the flags mean.
+/// Builds the plan that the flags describe.
 fn document(flags: &SendFlags) -> Result<Value, String> {
     let is_ipv6 = flags.dst.contains(':') || flags.src.contains(':');
     let range = |option: &str, text: &str| range(text).map_err(|error| format!("{option} {error}"));
@@ -186,7 +186,7 @@ fn document(flags: &SendFlags) -> Result<Value, String> {
     Ok(json!({"ports": ports, "flows": [flow]}))
 }
 
-/// A value, or a range as an increment.
+/// Converts a value, or a range to an `increment` pattern.
 fn range(text: &str) -> Result<Value, String> {
     let number = |text: &str| -> Result<u128, String> {
         if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
@@ -197,12 +197,12 @@ fn range(text: &str) -> Result<Value, String> {
         }
         text.parse().map_err(|_| format!("{text:?}: expected a number or an address"))
     };
-    // Numbers stay numbers, so that the plan's own checks see them.
+    // Numbers stay JSON numbers, so that the plan's checks apply to them.
     let scalar = |text: &str| text.parse::<u64>().map_or_else(|_| json!(text), |it| json!(it));
     let Some((first, last)) = text.split_once('-') else { return Ok(scalar(text)) };
     let (start, end) = (number(first)?, number(last)?);
     let Some(count) = end.checked_sub(start).and_then(|it| u64::try_from(it + 1).ok()) else {
-        return Err(format!("{text:?}: expected a range that rises, of fewer than 2^64 values"));
+        return Err(format!("{text:?}: expected an ascending range of fewer than 2^64 values"));
     };
     Ok(json!({"increment": {"start": scalar(first), "count": count}}))
 }

@@ -1,4 +1,4 @@
-//! `wirestorm sim`: what exactly would be sent, and when, without sending it.
+//! `wirestorm sim`: simulates a plan in virtual time and writes the frames to capture files.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -32,26 +32,26 @@ Examples:
       one connection of each template, as out.clients.pcap and out.servers.pcap
   wirestorm sim stateful_profile.py --full --duration 5s --json result.json
   wirestorm sim cap2/dns.yaml -o out.pcap
-      a list of captures of TRex's, each said once";
+      a TRex capture list, one flow of each capture";
 
-/// Frames of a profile of TRex's where no end is given, as in TRex's simulator.
+/// Default frame limit for TRex profiles, as in TRex's simulator.
 const PROFILE_PACKETS: u64 = 5_000;
 
-/// How long connections are made where nothing is said.
+/// Default time in which a simulation opens connections.
 const EMULATION_DURATION: Duration = Duration::from_secs(10);
-/// The same of TRex's stateful profiles, as in TRex's simulator.
+/// Default time in which stateful TRex profiles open connections, as in TRex's simulator.
 const PROFILE_DURATION: Duration = Duration::from_secs(5);
-/// How long one flow of each of TRex's captures may take.
+/// Maximum simulated time for one flow of each capture of a TRex capture list.
 const CAPTURES_DURATION_MAX: Duration = Duration::from_secs(3_600);
-/// How long they may take to end after that.
+/// Time for open connections to finish after the load has ended.
 const EMULATION_LINGER: Duration = Duration::from_secs(2);
 
-/// Writes what a plan would send, with the times at which it would leave, to capture files.
+/// Simulate a plan and write the frames to capture files
 ///
-/// Nothing is sent, no privilege is needed, and time is simulated: the same plan gives the same
-/// bytes. Of a plan of clients and servers both sides talk to each other, and what they counted
-/// is told. TRex's profiles are taken as well: Python, where the package wirestorm-trex is
-/// installed, and the JSON that it becomes.
+/// The command sends nothing and needs no privileges. The same plan gives the same bytes. For a
+/// plan of clients and servers it simulates both sides and prints their counters.
+///
+/// It also accepts TRex profiles: Python, if the package wirestorm-trex is installed, and its JSON.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimFlags {
@@ -97,7 +97,7 @@ pub(crate) struct SimFlags {
     trex: TrexFlags,
 }
 
-/// What only plans of clients and servers take, and TRex's stateful profiles.
+/// Flags for plans of clients and servers, and for stateful TRex profiles.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For clients and servers")]
 struct EmulationFlags {
@@ -134,7 +134,7 @@ struct EmulationFlags {
     json: Option<PathBuf>,
 }
 
-/// What only TRex's profiles take, as TRex's simulator does.
+/// Flags for TRex profiles, as in TRex's simulator.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "For TRex's profiles")]
 struct TrexFlags {
@@ -164,18 +164,19 @@ struct TrexFlags {
 }
 
 impl SimFlags {
-    /// Where to write to.
+    /// Returns the capture file to write, if any.
     fn output(&self) -> Option<PathBuf> {
         self.output.clone().or_else(|| self.pcap.clone().flatten())
     }
 
-    /// Whether connections are made at their rates, and not one of each template.
+    /// Returns whether the simulation runs the full load, instead of one connection of each
+    /// template.
     fn is_full(&self) -> bool {
         let EmulationFlags { full, limit, .. } = self.emulation;
         full || limit.is_some() || self.duration.is_some()
     }
 
-    /// The speed of ports where nobody says.
+    /// Returns the speed of ports without `speed` in the plan.
     fn speed(&self) -> &str {
         self.speed.as_deref().unwrap_or(SPEED)
     }
@@ -222,7 +223,7 @@ fn run_profile(flags: &SimFlags, profile: Profile) -> Result<ExitCode, String> {
     }
 }
 
-/// Refuses what a plan of ours has no use for.
+/// Rejects options that only TRex profiles support.
 fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
     let unused = trex::Unused {
         tunables: !flags.tunables.is_empty(),
@@ -232,12 +233,12 @@ fn refuse(flags: &TrexFlags, plan: &Path) -> Result<(), String> {
     unused.refuse(plan)
 }
 
-/// The first of options that was given.
+/// Returns the first given option.
 fn given<const COUNT: usize>(options: [(&'static str, bool); COUNT]) -> Option<&'static str> {
     options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
 }
 
-/// What only TRex's stateless profiles take.
+/// Returns the options of stateless TRex profiles, and whether each is given.
 fn of_streams(flags: &TrexFlags) -> [(&'static str, bool); 3] {
     [
         ("--cores", flags.cores.is_some()),
@@ -246,28 +247,28 @@ fn of_streams(flags: &TrexFlags) -> [(&'static str, bool); 3] {
     ]
 }
 
-/// Refuses what a plan of frames of ours has no use for, beside what no plan of ours has.
+/// Rejects options of stateless TRex profiles for a plan of flows.
 fn refuse_profile(flags: &SimFlags) -> Result<(), String> {
     let Some(option) = given(of_streams(&flags.trex)) else { return Ok(()) };
     Err(format!(
-        "{option}: found with {}, expected with a stateless profile of TRex's alone; leave it out",
+        "{option} requires a stateless TRex profile, found {}; remove the option",
         flags.plan.display()
     ))
 }
 
-/// Refuses what clients and servers have no use for.
+/// Rejects options of streams for clients and servers.
 fn refuse_streams(flags: &SimFlags) -> Result<(), String> {
     let of_frames = [("--packets", flags.packets.is_some()), ("--speed", flags.speed.is_some())];
     let option = given(of_frames).or_else(|| given(of_streams(&flags.trex)));
     let Some(option) = option else { return Ok(()) };
     Err(format!(
-        "{option}: found with {}, which is of clients and servers, expected with frames of streams \
-         alone; leave it out: --limit and --duration say where connections end",
+        "{option} requires a plan of flows or a stateless profile, found clients and servers \
+         in {}; use --limit or --duration to end connections",
         flags.plan.display()
     ))
 }
 
-/// Refuses what frames of streams have no use for.
+/// Rejects options of clients and servers for streams.
 fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
     let EmulationFlags { full, limit, flows_max, rtt, interval, sample_flows, seed, json } =
         &flags.emulation;
@@ -285,8 +286,8 @@ fn refuse_emulation(flags: &SimFlags) -> Result<(), String> {
     ];
     let Some(option) = given(options) else { return Ok(()) };
     Err(format!(
-        "{option}: found with {}, which is of frames of streams, expected with clients and servers \
-         alone; leave it out: --packets and --duration say where streams end",
+        "{option} requires clients and servers, found streams in {}; use --packets or --duration \
+         to end streams",
         flags.plan.display()
     ))
 }
@@ -304,8 +305,8 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     let open = plan.flows.iter().filter(|flow| flow.found != FoundAddresses::default()).count();
     if open > 0 {
         let note = format!(
-            "Ethernet addresses that are auto, in {} of {} flows, are zeros here: a run fills in \
-             the interface's own, and asks for the next hop's",
+            "Ethernet addresses with `auto`, in {} of {} flows, are zeros here: a run uses the \
+             interface's address and resolves the next hop's",
             grouped(open as u64),
             grouped(plan.flows.len() as u64)
         );
@@ -314,7 +315,7 @@ fn run_plan(flags: &SimFlags, plan: &TrafficPlan) -> Result<ExitCode, String> {
     Ok(tell(simulate(plan, &options)))
 }
 
-/// `usual_duration`: how long connections are made where nobody says.
+/// Simulates clients and servers. `usual_duration` is the default of `--duration`.
 fn run_emulation(
     flags: &SimFlags,
     mut plan: EmulationPlan,
@@ -322,7 +323,7 @@ fn run_emulation(
 ) -> Result<ExitCode, String> {
     refuse_streams(flags)?;
     emulate::multiply(&mut plan, "--multiplier", &flags.multiplier)?;
-    /// How long a frame takes to the other side and back where nothing is said.
+    /// Default round-trip time between the sides.
     const ROUND_TRIP: &str = "20us";
     const FLOWS_MAX: u32 = 1_000_000;
     let EmulationFlags { limit, flows_max, rtt, interval, sample_flows, seed, json, .. } =
@@ -344,7 +345,7 @@ fn run_emulation(
     emulate::sim::run(&flags.plan, &plan, &options, json.as_deref())
 }
 
-/// Says what was written.
+/// Prints the files that the simulation wrote.
 fn tell(outcome: Result<Vec<Simulated>, SimulateError>) -> ExitCode {
     match outcome {
         Ok(simulated) => {
@@ -374,7 +375,7 @@ fn lower_options(flags: &SimFlags) -> Result<LowerOptions, String> {
     Ok(LowerOptions { multiplier, line_rate, cores, ..LowerOptions::simulator() })
 }
 
-/// The duration, as TRex's simulator reads it: seconds without a unit.
+/// Parses the duration. As in TRex's simulator, a number without a unit is in seconds.
 fn seconds_or_time(flags: &SimFlags) -> Result<Option<Duration>, String> {
     let duration = match flags.duration.as_deref() {
         Some(text) if text.parse::<f64>().is_ok() => Some(format!("{text}s")),
@@ -383,7 +384,7 @@ fn seconds_or_time(flags: &SimFlags) -> Result<Option<Duration>, String> {
     duration.map(|text| read_time("--duration", &text)).transpose()
 }
 
-/// As TRex's simulator reads them: no frames for any number of them.
+/// Reads the limits as TRex's simulator does: 0 packets means no limit.
 fn profile_options(flags: &SimFlags) -> Result<SimulateOptions, String> {
     let duration = seconds_or_time(flags)?;
     let packets = match (flags.packets, duration) {
@@ -400,10 +401,10 @@ fn options(
     duration: Option<Duration>,
 ) -> Result<SimulateOptions, String> {
     if packets.is_none() && duration.is_none() {
-        return Err("a simulation needs an end: --packets N or --duration TIME".into());
+        return Err("a simulation requires an end: --packets N or --duration TIME".into());
     }
     let Some(output) = flags.output() else {
-        return Err("a simulation of frames needs a file to write them to: --output FILE".into());
+        return Err("a simulation of frames requires --output FILE".into());
     };
     Ok(SimulateOptions {
         output,

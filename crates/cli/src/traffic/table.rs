@@ -1,4 +1,4 @@
-//! The result of a run of streams as people read it: at most 80 columns.
+//! Result tables of a run of flows, at most 80 columns wide.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,12 +9,12 @@ use crate::number::{grouped, rate_error, rounded, scaled, seconds, signed_nanose
 use crate::report::verdict;
 use crate::wrap::wrapped;
 
-/// Shows a result.
+/// Displays a result as tables.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
 
-/// Flows that are shown one by one; of more, the rest is one line.
+/// Maximum number of flows with their own line. The rest shares one line.
 const FLOWS_MAX: usize = 40;
-/// VLAN tags of a flow that are shown one by one; of more, the rest is one line.
+/// Maximum number of VLAN tags of a flow with their own line. The rest shares one line.
 const TAGS_MAX: usize = 16;
 
 impl Display for Table<'_> {
@@ -62,12 +62,12 @@ fn flow_line(f: &mut Formatter<'_>, flow: &FlowReport) -> fmt::Result {
         off
     )?;
     if flow.unsent > 0 {
-        writeln!(f, "{:<22} {:>14} left out because they were late", "", grouped(flow.unsent))?;
+        writeln!(f, "{:<22} {:>14} skipped because they were late", "", grouped(flow.unsent))?;
     }
     Ok(())
 }
 
-/// What arrived of the measured flows.
+/// Prints loss, order and delay of the measured flows.
 fn measured_lines(f: &mut Formatter<'_>, flows: &[FlowReport]) -> fmt::Result {
     let measured = || flows.iter().filter(|flow| !flow.measured.is_empty());
     if measured().next().is_none() {
@@ -108,7 +108,7 @@ fn measured_lines(f: &mut Formatter<'_>, flows: &[FlowReport]) -> fmt::Result {
     Ok(())
 }
 
-/// What arrived under each VLAN tag, where that was asked for.
+/// Prints the received frames of each VLAN tag, with `--per-vlan`.
 fn tag_lines(f: &mut Formatter<'_>, port: &MeasuredReport) -> fmt::Result {
     for tag in port.tags.iter().take(TAGS_MAX) {
         let under = match tag.vlans[..] {
@@ -125,14 +125,14 @@ fn tag_lines(f: &mut Formatter<'_>, port: &MeasuredReport) -> fmt::Result {
     Ok(())
 }
 
-/// What should not have happened to a flow, where it did.
+/// Prints duplicates, reordering, corruption and stale frames of a flow. Skips zeros.
 fn unusual(f: &mut Formatter<'_>, port: &MeasuredReport) -> fmt::Result {
     let happened = [
-        (port.duplicated, "further copies of frames"),
-        (port.reordering_extent_max, "frames at most that a reordered one was overtaken by"),
-        (port.corrupt.unwrap_or(0), "arrived with another payload"),
-        (port.too_late, "too late to tell reordering from repetition"),
-        (port.stale, "of an earlier run"),
+        (port.duplicated, "duplicated frames"),
+        (port.reordering_extent_max, "maximum reordering extent (RFC 4737)"),
+        (port.corrupt.unwrap_or(0), "corrupt payloads"),
+        (port.too_late, "too late to distinguish reordering from duplication"),
+        (port.stale, "frames of an earlier run"),
     ];
     for (count, what) in happened.iter().filter(|(count, _)| *count > 0) {
         writeln!(f, "{:<16} {:>13} {what}", "", grouped(*count))?;
@@ -178,11 +178,11 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     )?;
     if rx.dropped > 0 {
         let dropped = grouped(rx.dropped);
-        writeln!(f, "  dropped   {dropped} arrived that the receiver had no room for")?;
+        writeln!(f, "  dropped   {dropped} because the receiver was full")?;
     }
     for (count, what, reason) in [
-        (rx.unsigned, "unsigned", "without a signature: not of a measured flow, or damaged"),
-        (rx.wrong_port, "wrong port", "of flows that should arrive at another port"),
+        (rx.unsigned, "unsigned", "without a signature: unmeasured or corrupt frames"),
+        (rx.wrong_port, "wrong port", "frames of flows for another port"),
     ] {
         if let Some(count) = count.filter(|count| *count > 0) {
             writeln!(f, "  {what:<9} {} {reason}", grouped(count))?;
@@ -191,8 +191,7 @@ fn port_lines(f: &mut Formatter<'_>, port: &PortReport) -> fmt::Result {
     Ok(())
 }
 
-/// A name in so many columns, without its middle where it is longer: names that begin alike often
-/// end otherwise.
+/// Shortens a name to `columns` by removing its middle, because names often differ at the end.
 pub(crate) fn shortened(name: &str, columns: usize) -> String {
     let characters = name.chars().count();
     if characters <= columns {
@@ -204,7 +203,7 @@ pub(crate) fn shortened(name: &str, columns: usize) -> String {
     beginning.chain(MISSING.chars()).chain(name.chars().skip(characters - end)).collect()
 }
 
-/// A sentence in so many columns, without its end where it is longer.
+/// Shortens a text to `columns` by removing its end.
 pub(crate) fn clipped(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -212,5 +211,5 @@ pub(crate) fn clipped(text: &str, columns: usize) -> String {
     text.chars().take(columns.saturating_sub(MISSING.len())).chain(MISSING.chars()).collect()
 }
 
-/// What stands for what is left out.
+/// Mark for removed text.
 const MISSING: &str = "..";

@@ -5,50 +5,51 @@ use std::process::Command;
 
 use wirestorm_control::plan::load::Profile;
 
-/// How a profile is asked for what it is.
+/// Arguments of a profile.
 pub(crate) struct Asked<'a> {
-    /// Arguments for the profile itself.
+    /// Tunables of the profile.
     pub(crate) tunables: &'a [String],
-    /// The direction that it is for, 0 or 1.
+    /// Direction of the port, 0 or 1.
     pub(crate) direction: u8,
-    /// The port that it is for.
+    /// Number of the port.
     pub(crate) port_id: u32,
 }
 
-/// What was given that only profiles of TRex's take.
+/// Given options that only TRex profiles support.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Unused {
-    /// Arguments for the profile itself, which only Python takes.
+    /// Tunables, which only Python profiles support.
     pub(crate) tunables: bool,
-    /// That it is to be over IPv6.
+    /// The option `--ipv6`.
     pub(crate) ipv6: bool,
-    /// A configuration of its clients.
+    /// The option `--cc`, a TRex client configuration.
     pub(crate) configuration: bool,
 }
 
 impl Unused {
-    /// Refuses it beside a plan of ours, or tunables beside any file but Python: what would be
-    /// ignored is no harmless mistake.
+    /// Rejects the given options for a file that does not support them.
+    ///
+    /// An error is safer than ignoring the option.
     pub(crate) fn refuse(self, path: &Path) -> Result<(), String> {
-        const PROFILE: &str = "a profile of TRex's";
+        const PROFILE: &str = "a TRex profile";
         let (option, with, instead) = match self {
             Self { tunables: true, .. } => {
-                ("--tunables", "a profile of TRex's in Python", "write the values into the file")
+                ("--tunables", "a TRex profile in Python", "write the values into the file")
             }
             Self { ipv6: true, .. } => {
-                ("--ipv6", PROFILE, "give its ports, clients and servers addresses of IPv6")
+                ("--ipv6", PROFILE, "use IPv6 addresses for the ports, clients and servers")
             }
             Self { configuration: true, .. } => {
-                ("--cc", PROFILE, "tell the `devices` of its clients in the plan")
+                ("--cc", PROFILE, "use `devices` of the clients in the plan")
             }
             Self { .. } => return Ok(()),
         };
         let path = path.display();
-        Err(format!("{option}: found with {path}, expected with {with} alone; {instead}"))
+        Err(format!("{option} requires {with}, found {path}; {instead}"))
     }
 }
 
-/// Refuses arguments for a profile that is no program: nobody reads them.
+/// Rejects tunables for a profile that is not a Python program.
 fn refuse_tunables(path: &Path, asked: &Asked<'_>) -> Result<(), String> {
     let unused = Unused { tunables: !asked.tunables.is_empty(), ..Unused::default() };
     unused.refuse(path)
@@ -68,16 +69,16 @@ pub(super) fn streams(path: &Path, profile: &Profile, asked: &Asked<'_>) -> Resu
         Profile::Streams(text) => Ok(text),
         _ => {
             let path = path.display();
-            Err(format!("{path}: a stateful profile, which `wirestorm emulate {path}` runs"))
+            Err(format!("{path}: this is a stateful profile; use `wirestorm emulate {path}`"))
         }
     }
 }
 
-/// Runs the profile in a Python of its own.
+/// Runs the profile in a Python process and returns its JSON.
 fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
     let python = std::env::var_os("WIRESTORM_PYTHON").unwrap_or_else(|| "python3".into());
     let mut command = Command::new(&python);
-    // Not from the present folder, where a profile.py would be in the way of Python's own module.
+    // Excludes the working folder, where a profile.py would shadow Python's own module.
     command.env("PYTHONSAFEPATH", "1");
     command.args(["-m", "trex.dump"]).arg(path);
     command.args(["--direction", &asked.direction.to_string()]);
@@ -86,11 +87,11 @@ fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
         command.arg("-t").args(asked.tunables);
     }
     let output = command.output().map_err(|error| {
-        format!("{}: {error}; WIRESTORM_PYTHON names another", python.display())
+        format!("{}: {error}; set WIRESTORM_PYTHON to another interpreter", python.display())
     })?;
     if output.status.success() && output.stdout.trim_ascii().is_empty() {
-        // It was asked for its tunables (`-t --help`) and has told them: that is all, as it is
-        // with the help of this command.
+        // The profile has printed its tunables (`-t --help`). As with this command's help, that is
+        // all.
         print!("{}", String::from_utf8_lossy(&output.stderr));
         std::process::exit(0);
     }
@@ -101,7 +102,7 @@ fn dump(path: &Path, asked: &Asked<'_>) -> Result<String, String> {
     if said.contains("No module named 'trex'") || said.contains("No module named trex") {
         let (path, python) = (path.display(), python.display());
         return Err(format!(
-            "{path}: {python} has no package wirestorm-trex; install it from a checkout with: \
+            "{path}: {python} lacks the package wirestorm-trex; install it from a checkout with: \
              {python} -m pip install ./python/trex"
         ));
     }

@@ -1,4 +1,4 @@
-//! The page of counters names all that there are, and no others.
+//! Checks that docs/reference/counters.md lists exactly the counters that exist.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +9,7 @@ use wirestorm_testkit::Scratch;
 const PAGE: &str = include_str!("../../../../docs/reference/counters.md");
 const SCHEMA: &str = include_str!("../../../../schemas/wirestorm.result.2.json");
 
-/// TRex's tables by their heads, and how many counters are in each.
+/// TRex's tables by heading, with the number of counters in each.
 const TABLES: [(&str, usize); 7] = [
     ("### General", 10),
     ("### TCP", 76),
@@ -40,24 +40,24 @@ fn simulated() -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|reason| panic!("{reason}: {error}"))
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// The rows of all tables below a head, cell by cell, without those of their heads.
+/// Returns the rows of all tables in a section as cells, without the head rows.
 fn rows(page: &str) -> Vec<Vec<&str>> {
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
-/// The part of the page from a head to the next one.
+/// Returns the section of the page below a heading, up to the next heading.
 fn below(head: &str) -> &'static str {
     let (_, part) = PAGE.split_once(&format!("\n{head}\n")).unwrap_or_else(|| panic!("no {head}"));
     part.split("\n#").next().unwrap_or(part)
 }
 
-/// Where the page says that counters are.
+/// Returns the paths of all counters on the page.
 fn paths() -> Vec<&'static str> {
     let mut paths = Vec::new();
     for (head, _) in TABLES {
@@ -67,22 +67,22 @@ fn paths() -> Vec<&'static str> {
     paths
 }
 
-/// A member of a definition of the schema.
+/// Returns a property of a definition in the schema.
 fn member<'a>(schema: &'a Value, definition: &str, name: &str) -> Option<&'a Value> {
     schema["$defs"][definition]["properties"].get(name)
 }
 
-/// The definition that a member refers to, if it is more than a number.
+/// Returns the name of the definition that a property refers to. `None` for a plain value.
 fn referred(member: &Value) -> Option<&str> {
     let choices = member["anyOf"].as_array().into_iter().flatten();
     let found = choices.chain([member]).find_map(|it| it["$ref"].as_str());
     found?.rsplit('/').next()
 }
 
-/// Where counters of ports and templates are.
+/// Definitions with counters of ports and templates.
 const DEFINITIONS: [&str; 3] = ["PortReport", "ConnectionsReport", "TemplateReport"];
 
-/// Whether a path leads to something in what a port, or a template, tells.
+/// Returns whether a path exists in the report of a port or template.
 fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
     let pointer = format!("/{}", path.replace('.', "/"));
     let port = &result["ports"][0];
@@ -90,7 +90,7 @@ fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
     if told.iter().any(|it| it.pointer(&pointer).is_some()) {
         return true;
     }
-    // What is told only where there is something of the kind.
+    // Optional sections exist in the schema even if the result lacks them.
     match path.split_once('.') {
         None => DEFINITIONS.iter().any(|of| member(schema, of, path).is_some()),
         Some((first, second)) => DEFINITIONS.into_iter().any(|of| {
@@ -101,7 +101,7 @@ fn leads_somewhere(schema: &Value, result: &Value, path: &str) -> bool {
 }
 
 #[test]
-fn each_counter_of_trexs_is_on_the_page_once() {
+fn trex_counters_are_on_the_page_exactly_once() {
     let mut names = BTreeSet::new();
     for (head, count) in TABLES {
         let rows = rows(below(head));
@@ -111,7 +111,7 @@ fn each_counter_of_trexs_is_on_the_page_once() {
             let [name] = quoted(row[0])[..] else { panic!("{row:?}") };
             assert!(names.insert(name), "{name} is there twice");
             assert!(row[1] == "–" || !quoted(row[1]).is_empty(), "{row:?}");
-            // The same name, where it is the same.
+            // A counter of the same name must have the same path.
             if let Some(name) = name.strip_prefix("tcps_")
                 && row[1].starts_with("`tcp.")
             {
@@ -122,7 +122,7 @@ fn each_counter_of_trexs_is_on_the_page_once() {
 }
 
 #[test]
-fn where_the_page_says_that_a_counter_is_there_is_one() {
+fn all_paths_on_the_page_exist() {
     let (schema, result) = (serde_json::from_str(SCHEMA).expect("a schema"), simulated());
     for path in paths() {
         assert!(leads_somewhere(&schema, &result, path), "{path} is nowhere");
@@ -132,12 +132,12 @@ fn where_the_page_says_that_a_counter_is_there_is_one() {
 }
 
 #[test]
-fn each_counter_that_is_told_is_on_the_page() {
+fn all_counters_are_on_the_page() {
     let (schema, result): (Value, _) =
         (serde_json::from_str(SCHEMA).expect("a schema"), simulated());
     let known: BTreeSet<_> = paths().into_iter().collect();
     let mut told = BTreeSet::new();
-    // Those by name, of ports and of templates.
+    // Counters of ports, templates and groups by name.
     let port = &result["ports"][0];
     for of in [&port["connections"], &port["templates"][0], &result["groups"][0]] {
         for map in ["flows", "tcp", "udp", "counters"] {
@@ -145,15 +145,15 @@ fn each_counter_that_is_told_is_on_the_page() {
             told.extend(names.map(|name| format!("{map}.{name}")));
         }
     }
-    // Those that the schema has, also where nothing of the kind was there.
+    // Counters in the schema, also those of optional sections.
     let who = ["name", "group", "side", "interface", "backend", "backend_reason", "templates"];
     for definition in DEFINITIONS {
         let members = schema["$defs"][definition]["properties"].as_object().expect("properties");
         for (name, of) in members.iter().filter(|(name, _)| !who.contains(&name.as_str())) {
             match referred(of) {
-                // Its parts are those of the other definitions.
+                // The other definitions cover its properties.
                 Some("ConnectionsReport") => {}
-                // The generated page of results has them, and most are not counters.
+                // The generated page of results documents them, and most are not counters.
                 Some("TransmitReport" | "ReceiveReport" | "ImpairmentReport") => {}
                 Some(definition) => {
                     let parts = schema["$defs"][definition]["properties"].as_object();

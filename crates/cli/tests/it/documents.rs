@@ -1,4 +1,4 @@
-//! What the documents tell people to type, typed.
+//! Runs the commands and plans of the documentation.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// One stream as TRex's clients write it.
+/// One stream in the JSON format of TRex's clients.
 const STREAMS: &str = r#"[{"enabled": true, "self_start": true, "isg": 0.0, "flags": 3, "action_count": 0,
     "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1000}},
     "packet": {"binary": "AgAAAAACAgAAAAABCABFAAAcAAEAAEARZs4KAAABCgAAAgQABwAACAAA", "meta": ""},
     "vm": {"instructions": []}, "next_stream_id": -1, "flow_stats": {"enabled": false}}]"#;
 
-/// Scripts at the root of the repository, which `./test` runs as steps of its own.
+/// Scripts at the root of the repository, which `./test` runs as separate steps.
 const SCRIPTS: [&str; 3] = ["./demo", "./test", "./bench"];
 
-/// README.md and all pages below docs/.
+/// Returns README.md and all pages below docs/.
 fn documents() -> Vec<PathBuf> {
     let mut found = vec![Path::new(ROOT).join("README.md")];
     let mut folders = vec![Path::new(ROOT).join("docs")];
@@ -40,7 +40,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// A document's fenced blocks in a language.
+/// Returns the fenced blocks of a document in a language.
 fn blocks(document: &Path, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(document).expect("a document");
     let fence = format!("```{language}\n");
@@ -53,8 +53,9 @@ fn blocks(document: &Path, language: &str) -> Vec<String> {
     blocks
 }
 
-/// The commands in a document's fenced `sh` blocks, without comments: one a line, which `\` at its
-/// end continues.
+/// Returns the commands in the fenced `sh` blocks of a document, one a line, without comments.
+///
+/// A `\` at the end of a line continues the command.
 fn commands(document: &Path) -> Vec<String> {
     let mut commands = Vec::new();
     for block in blocks(document, "sh") {
@@ -66,10 +67,10 @@ fn commands(document: &Path) -> Vec<String> {
     commands
 }
 
-/// Keys of a template that make the programs of both sides.
+/// Keys of a template that generate the programs of both sides.
 const TRAFFIC: [&str; 8] = ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
-/// The plan that a document shows a part of.
+/// Completes a part of a plan, as shown in a document, to a plan.
 fn whole(part: Value) -> Value {
     let mut plan = json!({});
     let is_stateless = part.get("flows").is_some() || part.get("packet").is_some();
@@ -113,7 +114,7 @@ fn whole(part: Value) -> Value {
     plan
 }
 
-/// Ports that a document names are as it says; the others stay.
+/// Replaces the ports that a document names, and keeps the others.
 fn put_ports(ports: &mut Value, said: &Value) {
     let said = said.as_array().expect("ports");
     let is_said = |port: &Value| said.iter().any(|it| it["name"] == port["name"]);
@@ -121,7 +122,7 @@ fn put_ports(ports: &mut Value, said: &Value) {
     *ports = said.iter().cloned().chain(others).collect();
 }
 
-/// Captures that plans of the documents name.
+/// Writes the captures that plans in the documents use.
 fn write_captures(scratch: &Scratch) {
     let udp = json!({"ports": [{"name": "left"}], "flows": [{"name": "dns", "tx": "left", "packet":
         [{"ethernet": {}}, {"ipv4": {}}, {"udp": {"dst_port": 53}}], "size": 80, "rate": "1kpps"}]});
@@ -135,7 +136,7 @@ fn write_captures(scratch: &Scratch) {
 }
 
 #[test]
-fn every_plan_of_the_documents_can_be_simulated() {
+fn all_plans_in_the_documents_simulate() {
     let scratch = scratch();
     write_captures(&scratch);
     let mut count = 0;
@@ -147,7 +148,7 @@ fn every_plan_of_the_documents_can_be_simulated() {
             command.args(["sim", "plan.json", "--duration", "50ms", "--output", "out.pcap"]);
             let output = command.current_dir(scratch.path()).output().expect("a run");
             let said = String::from_utf8_lossy(&output.stderr);
-            // 3: a flow failed, for its other side is not shown.
+            // Status 3: a flow failed, because the document does not show its other side.
             let is_fine = matches!(output.status.code(), Some(0 | 3));
             assert!(is_fine, "{}: {block}\n{said}", document.display());
             count += 1;
@@ -156,7 +157,7 @@ fn every_plan_of_the_documents_can_be_simulated() {
     assert!(count >= 13, "only {count} plans were found in the documents");
 }
 
-/// A folder with what the documents' commands take for granted.
+/// Returns a folder with the files that the documents' commands use.
 fn scratch() -> Scratch {
     let scratch = Scratch::new().expect("a folder");
     let traffic = |seed| {
@@ -177,13 +178,13 @@ fn scratch() -> Scratch {
     scratch
 }
 
-/// Whether a command runs a profile of TRex's, which needs a Python with the package for it.
+/// Returns whether a command runs a TRex profile, which requires Python with wirestorm-trex.
 fn needs_python(command: &str) -> bool {
     command.contains(".py ")
 }
 
 #[test]
-fn every_command_of_the_documents_runs() {
+fn all_commands_in_the_documents_run() {
     if require_root() {
         let count = run_commands(|command| !needs_python(command));
         assert!(count >= 25, "only {count} commands were found in the documents");
@@ -191,7 +192,7 @@ fn every_command_of_the_documents_runs() {
 }
 
 #[test]
-fn every_command_with_a_profile_runs() {
+fn all_commands_with_a_trex_profile_run() {
     if std::env::var_os("WIRESTORM_PYTHON").is_none() {
         skip("WIRESTORM_PYTHON names no Python with the package wirestorm-trex");
     } else if require_root() {
@@ -200,13 +201,13 @@ fn every_command_with_a_profile_runs() {
     }
 }
 
-/// Runs the documents' commands that are wanted; returns how many there were.
+/// Runs the selected commands of the documents. Returns their number.
 fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
-    // A link is between two cables: within one, frames would go round.
+    // `impair` bridges two cables; on a single cable, frames would loop.
     let cable = Lab::new().expect("a lab");
-    // The device under test, as the documents have it.
+    // The address of the device under test in the documents.
     let address = format!("addr add 198.18.0.1/24 dev {}", lab.b.interface());
     lab.b.namespace().ip(&[&address]).expect("an address");
     let path =
@@ -219,7 +220,7 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 continue;
             }
             count += 1;
-            // The documents' names, those with a namespace first: they contain the others.
+            // Replaces names with a namespace first, because they contain the shorter names.
             let here = if command.contains("netns/") {
                 let here = command.replace("netns/a:veth0", &lab.a.port());
                 here.replace("netns/b:veth1", &lab.b.port())
@@ -236,7 +237,7 @@ fn run_commands(is_wanted: impl Fn(&str) -> bool) -> usize {
                 .current_dir(scratch.path())
                 .output()
                 .expect("a shell");
-            // 3 is a busy machine's word: the rate was missed, the command was right.
+            // Status 3 is fine: a busy machine can miss the target rate.
             let is_fine = matches!(output.status.code(), Some(0 | 3));
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(is_fine, "{}: {command}: {said}", document.display());

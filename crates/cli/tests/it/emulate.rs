@@ -1,4 +1,4 @@
-//! What `wirestorm emulate` and `sim` tell of clients and servers, and refuse to be told.
+//! Results and error messages of `wirestorm emulate` and `wirestorm sim`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use wirestorm_testkit::Scratch;
 use wirestorm_testkit::require::require_tool;
 
-/// Two templates of one group, each of which fetches pages.
+/// Two templates of one group. Each fetches pages.
 const PAGES: &str = "
 ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
 templates:
@@ -24,7 +24,7 @@ templates:
     server: {tx: s, port: 82, program: [{receive: 200}, {send: {size: 50000}}]}
 ";
 
-/// Each waits for the other.
+/// A deadlock: the client and the server each wait for data of the other.
 const HANGS: &str = "
 ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
 templates:
@@ -46,14 +46,14 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// A plan in a file of its own.
+/// Writes a plan to a file.
 fn plan(scratch: &Scratch, text: &str) -> PathBuf {
     let path = scratch.file("plan.yaml");
     fs::write(&path, text).expect("a file");
     path
 }
 
-/// The result of a simulation of all connections.
+/// Returns the result of a simulation with the full load.
 fn simulated(text_of_plan: &str) -> Value {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, text_of_plan);
@@ -62,7 +62,7 @@ fn simulated(text_of_plan: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)))
 }
 
-/// The table of one.
+/// Returns the table of a simulation with the full load.
 fn table(text_of_plan: &str, more: &[&str]) -> String {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, text_of_plan);
@@ -71,7 +71,7 @@ fn table(text_of_plan: &str, more: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// The cells of a table's line, behind what it is about.
+/// Returns the cells of a table line, without its caption.
 #[track_caller]
 fn cells(table: &str, line: &str) -> Vec<String> {
     let found = table.lines().find_map(|it| it.trim_start().strip_prefix(line));
@@ -79,7 +79,7 @@ fn cells(table: &str, line: &str) -> Vec<String> {
     found.split("  ").map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-/// What a command says that is refused before anything runs.
+/// Returns the error message of a command that exits with status 2 before it runs.
 #[track_caller]
 fn refused(arguments: &[&str]) -> String {
     let output = wirestorm(arguments);
@@ -90,33 +90,34 @@ fn refused(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn rates_are_of_the_time_in_which_connections_were_made() {
+fn rates_refer_to_the_load_time() {
     let result = simulated(PAGES);
-    // 50 at 100 a second, and 10 at 20, begin within half a second; TIME-WAIT takes as long again.
+    // The loads take half a second: 50 at 100/s and 10 at 20/s. TIME-WAIT takes another half
+    // second.
     let [load, elapsed] =
         ["load_s", "elapsed_s"].map(|name| result["times"][name].as_f64().unwrap());
     assert!((0.44..0.52).contains(&load) && elapsed > load + 0.3, "{load} of {elapsed} s");
-    let established = cells(&table(PAGES, &[]), "established a second");
+    let established = cells(&table(PAGES, &[]), "established per second");
     let rate: f64 = established[0].parse().expect("a number");
     assert!((110.0..=140.0).contains(&rate), "{rate}");
     let seldom = HANGS.replace("rate: 1}, limit: 3", "rate: 0.5}");
-    let seldom = cells(&table(&seldom, &["--duration", "6s"]), "established a second");
+    let seldom = cells(&table(&seldom, &["--duration", "6s"]), "established per second");
     assert!(seldom[0].starts_with("0."), "{seldom:?}");
 }
 
 #[test]
-fn a_connection_takes_until_both_sides_have_closed() {
+fn connection_time_ends_when_both_sides_have_closed() {
     let result = simulated(PAGES);
     for port in [0, 1] {
         let times = &result["ports"][port]["connections"]["times"]["whole"];
         assert_eq!(times["count"], 60, "{times}");
-        // TIME-WAIT would be half a second of it.
+        // TIME-WAIT would add half a second.
         assert!(times["max_ns"].as_u64() < Some(100_000_000), "{times}");
     }
 }
 
 #[test]
-fn what_flows_wait_for_in_the_end_is_told() {
+fn result_counts_the_states_of_open_flows() {
     let result = simulated(HANGS);
     for port in [0, 1] {
         let flows = &result["ports"][port]["connections"]["flows"];
@@ -136,7 +137,7 @@ fn what_flows_wait_for_in_the_end_is_told() {
 }
 
 #[test]
-fn both_directions_have_their_goodput() {
+fn series_have_the_goodput_of_both_directions() {
     let result = simulated(PAGES);
     let sum = |port: usize, name: &str| {
         let series = result["ports"][port]["connections"]["series"][name].as_array().unwrap();
@@ -156,7 +157,7 @@ fn both_directions_have_their_goodput() {
 }
 
 #[test]
-fn groups_are_the_sums_of_their_templates() {
+fn groups_sum_their_templates() {
     let result = simulated(PAGES);
     let groups = result["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 2, "{groups:?}");
@@ -173,12 +174,12 @@ fn groups_are_the_sums_of_their_templates() {
     let line = table.lines().find(|line| line.starts_with("  pages: client")).expect("a group");
     let cells: Vec<_> = line.split_whitespace().skip(2).collect();
     assert_eq!(cells, ["60", "60", "0", "7,000", "550,000"]);
-    // Templates without a group have no sum.
+    // Templates without a group appear in no group.
     assert!(simulated(HANGS)["groups"].as_array().unwrap().is_empty());
 }
 
 #[test]
-fn bytes_that_were_not_kept_are_not_said_to_be_missing() {
+fn discarded_bytes_are_not_reported_as_missing() {
     let short = HANGS
         .replace("{receive: 5}", "{send: 'hi'}, {receive: {bytes: 100}}")
         .replace("{receive: 1}", "{receive: 2}, {send: 'abc'}");
@@ -187,12 +188,12 @@ fn bytes_that_were_not_kept_are_not_said_to_be_missing() {
     let output = wirestorm(&["sim", path(&plan), "--full"]);
     let table = text(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{table}");
-    assert!(table.contains("closed before all had come: 3 flows"), "{table}");
-    assert!(!table.contains("came      nothing"), "{table}");
+    assert!(table.contains("closed before all data arrived: 3 flows"), "{table}");
+    assert!(!table.contains("received  nothing"), "{table}");
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_found_out_first_or_shown_all_the_same() {
+fn unwritable_result_fails_before_the_run_or_still_prints_the_table() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     for command in ["sim", "emulate"] {
@@ -207,7 +208,7 @@ fn a_result_that_cannot_be_written_is_found_out_first_or_shown_all_the_same() {
 }
 
 #[test]
-fn a_file_for_a_result_changes_only_once_there_is_one() {
+fn result_file_keeps_its_content_until_there_is_a_result() {
     let scratch = Scratch::new().expect("a folder");
     let alone = HANGS.lines().filter(|line| !line.contains("server: {tx")).collect::<Vec<_>>();
     let wrong = plan(&scratch, &alone.join("\n"));
@@ -229,17 +230,17 @@ fn a_file_for_a_result_changes_only_once_there_is_one() {
 }
 
 #[test]
-fn what_only_trexs_profiles_take_is_refused_beside_plans() {
+fn options_of_trex_profiles_are_rejected_for_plans() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     for (flags, words) in [
-        (&["--cc", "clients.yaml"][..], ["--cc: found with ", "`devices`"]),
-        (&["--ipv6"], ["--ipv6: found with ", "addresses of IPv6"]),
-        (&["-t", "--size", "5"], ["--tunables: found with ", "write the values into the file"]),
+        (&["--cc", "clients.yaml"][..], ["--cc requires ", "`devices`"]),
+        (&["--ipv6"], ["--ipv6 requires ", "IPv6 addresses"]),
+        (&["-t", "--size", "5"], ["--tunables requires ", "write the values into the file"]),
     ] {
         for command in ["emulate", "sim"] {
             let said = refused(&[&[command, path(&plan)], flags].concat());
-            for word in words.iter().chain(&["plan.yaml", "profile of TRex's"]) {
+            for word in words.iter().chain(&["plan.yaml", "TRex profile"]) {
                 assert!(said.contains(word), "{word:?} is not in {said}");
             }
         }
@@ -247,7 +248,7 @@ fn what_only_trexs_profiles_take_is_refused_beside_plans() {
 }
 
 #[test]
-fn what_only_streams_take_is_refused_beside_clients_and_servers() {
+fn options_of_streams_are_rejected_for_clients_and_servers() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     for flags in [
@@ -258,17 +259,17 @@ fn what_only_streams_take_is_refused_beside_clients_and_servers() {
         ["--port-id", "1"],
     ] {
         let said = refused(&[&["sim", path(&plan)], &flags[..]].concat());
-        for word in ["found with ", "plan.yaml", "frames of streams alone; leave it out"] {
+        for word in [" requires ", "plan.yaml", "found clients and servers"] {
             assert!(said.contains(word), "{word:?} is not in {said}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
     let said = refused(&["sim", frames, "-o", "out.pcap", "-l", "5", "--direction", "1"]);
-    assert!(said.contains("imix.yaml, expected with a stateless profile of TRex's"), "{said}");
+    assert!(said.contains("requires a stateless TRex profile, found"), "{said}");
 }
 
 #[test]
-fn a_configuration_of_clients_is_named_by_its_file() {
+fn error_in_a_client_configuration_has_its_file_name() {
     let scratch = Scratch::new().expect("a folder");
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
     let list = format!(
@@ -293,7 +294,7 @@ fn a_configuration_of_clients_is_named_by_its_file() {
 }
 
 #[test]
-fn loads_are_multiplied_by_a_number_above_zero() {
+fn multiplier_must_be_greater_than_zero() {
     let scratch = Scratch::new().expect("a folder");
     let holds = HANGS.replace("{rate: 1}, limit: 3", "{hold: 3}");
     let plan = plan(&scratch, &holds);
@@ -305,28 +306,27 @@ fn loads_are_multiplied_by_a_number_above_zero() {
     for command in [&["sim"][..], &["emulate"]] {
         for factor in ["-1", "0", "50%"] {
             let said = refused(&[command, &[path(&plan), "-m", factor]].concat());
-            let expected =
-                format!("--multiplier \"{factor}\": expected a factor such as 2 or 0.5, more");
+            let expected = format!("--multiplier \"{factor}\": expected a factor greater than 0");
             assert!(said.contains(&expected), "{said}");
         }
     }
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
     for command in [&["sim", "-l", "1", "-o", "out.pcap"][..], &["run"]] {
         let said = refused(&[command, &[frames, "-m", "-1"]].concat());
-        assert!(said.contains("\"-1\": expected a factor such as 2 or 0.5, more than 0"), "{said}");
+        assert!(said.contains("\"-1\": expected a factor greater than 0"), "{said}");
     }
 }
 
 #[test]
-fn the_last_connection_of_a_limit_has_an_interval_too() {
+fn load_time_includes_the_interval_of_the_last_connection() {
     let two = HANGS.replace("limit: 3", "limit: 2");
-    let established = cells(&table(&two, &["--duration", "9s"]), "established a second");
+    let established = cells(&table(&two, &["--duration", "9s"]), "established per second");
     let rate: f64 = established[0].parse().expect("a number");
     assert!((0.99..1.01).contains(&rate), "{rate}");
 }
 
 #[test]
-fn a_simulation_that_leaves_flows_says_when_it_ended() {
+fn note_on_open_flows_has_the_time_of_the_end() {
     let scratch = Scratch::new().expect("a folder");
     let waits = plan(&scratch, &HANGS.replace("{receive: 5}", "{delay: 60s}"));
     let output = wirestorm(&["sim", path(&waits), "-d", "7s", "--json", "-"]);
@@ -336,7 +336,7 @@ fn a_simulation_that_leaves_flows_says_when_it_ended() {
     assert!(notes.contains(expected), "{notes}");
 }
 
-/// So many flows of clients were made, of each template, and so many were too many at once.
+/// Returns the connections that each template opened, and those above `--flows-max`.
 fn made(output: &Output) -> (Vec<u64>, u64) {
     let result: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
@@ -349,7 +349,7 @@ fn made(output: &Output) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn a_simulation_makes_no_more_connections_than_its_flags_allow() {
+fn simulation_opens_no_more_connections_than_its_flags_allow() {
     let scratch = Scratch::new().expect("a folder");
     let plan = plan(&scratch, PAGES);
     let run =
@@ -357,13 +357,13 @@ fn a_simulation_makes_no_more_connections_than_its_flags_allow() {
     assert_eq!(run(&[]), (vec![1, 1], 0));
     assert_eq!(run(&["--full"]), (vec![50, 10], 0));
     assert_eq!(run(&["--limit", "20"]), (vec![20, 10], 0));
-    // A page takes several round trips, in which another one is due.
+    // A page takes several round trips. The next one is due in that time.
     let (made, overflow) = run(&["--full", "--rtt", "30ms", "--flows-max", "1"]);
     assert!(made.iter().sum::<u64>() < 60 && overflow > 0, "{made:?}, {overflow}");
 }
 
 #[test]
-fn a_list_of_captures_with_a_limit_lasts_as_long_as_it_says() {
+fn capture_list_with_a_limit_has_the_duration_of_the_list() {
     let scratch = Scratch::new().expect("a folder");
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/web-and-mail.pcap");
     fs::copy(capture, scratch.file("both.pcap")).expect("a copy");
@@ -393,7 +393,7 @@ fn a_list_of_captures_with_a_limit_lasts_as_long_as_it_says() {
 }
 
 #[test]
-fn what_only_clients_and_servers_take_is_refused_beside_streams() {
+fn options_of_clients_and_servers_are_rejected_for_streams() {
     let scratch = Scratch::new().expect("a folder");
     let frames = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/imix.yaml");
     let file = scratch.file("out.pcap");
@@ -410,15 +410,15 @@ fn what_only_clients_and_servers_take_is_refused_beside_streams() {
         &["--json", "-"],
     ] {
         let said = refused(&[&sim[..], flags].concat());
-        let option = format!("{}: found with ", flags[0]);
-        for word in [option.as_str(), "imix.yaml", "clients and servers alone; leave it out"] {
+        let option = format!("{} requires ", flags[0]);
+        for word in [option.as_str(), "imix.yaml", "clients and servers"] {
             assert!(said.contains(word), "{word:?} is not in {said}");
         }
     }
 }
 
 #[test]
-fn errors_name_the_file_the_step_and_what_to_do() {
+fn errors_have_the_file_the_step_and_the_expected_value() {
     let scratch = Scratch::new().expect("a folder");
     let step = "{receive: 5}";
     for (found, other, expected) in [
@@ -440,23 +440,23 @@ fn errors_name_the_file_the_step_and_what_to_do() {
     let frames = "ports: [{name: a}]\nflows: [{name: f, tx: a, size: 64, rate: {pps: 1}}]\n";
     let frames = plan(&scratch, frames);
     let said = refused(&["emulate", path(&frames)]);
-    assert!(said.contains("which `wirestorm run "), "{said}");
-    // A list is TRex's only if it is one of streams.
+    assert!(said.contains("use `wirestorm run "), "{said}");
+    // A list is a TRex profile only if it contains streams.
     let list = plan(&scratch, "[1]\n");
     let said = refused(&["emulate", path(&list)]);
     assert!(said.contains("found a list of 1, expected fields: ports, templates"), "{said}");
     let streams = plan(&scratch, "[{\"stream\": {}}]\n");
     let said = refused(&["emulate", path(&streams)]);
-    assert!(said.contains("a profile of streams, which `wirestorm run "), "{said}");
+    assert!(said.contains("a profile of streams; use `wirestorm run "), "{said}");
 }
 
 #[test]
-fn causes_are_told_in_full() {
+fn failure_causes_are_not_clipped() {
     if !require_tool("openssl") {
         return;
     }
     let scratch = Scratch::new().expect("a folder");
-    // Of one name, as those that somebody trusts by mistake.
+    // Both certificates have the same subject, so that only the signature differs.
     for name in ["own", "other"] {
         let make = format!(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=pages.test \
@@ -471,12 +471,12 @@ fn causes_are_told_in_full() {
     let output = wirestorm(&["sim", path(&plan)]);
     let table = text(&output.stdout);
     let told = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cause = "failed: unknown certificate of an authority 1 0";
+    let cause = "failed: untrusted CA certificate 1 0";
     assert!(table.lines().any(|line| told(line) == cause), "{table}");
 }
 
 #[test]
-fn only_backends_that_can_hear_are_offered() {
+fn only_backends_that_receive_are_offered() {
     for command in ["emulate", "impair"] {
         let help = text(&wirestorm(&[command, "--help"]).stdout);
         let backends = help.split("--backend").nth(1).expect("the option");
@@ -487,8 +487,8 @@ fn only_backends_that_can_hear_are_offered() {
 }
 
 #[test]
-fn a_short_load_is_as_long_as_connections_were_made() {
-    // The next event is a round trip later.
+fn load_time_of_a_short_load_is_exact() {
+    // A round trip of 200 ms separates the next event from the load.
     let plan = PAGES.replace("rate: 100}", "rate: 10000}").replace("rate: 20}", "rate: 1000}");
     let scratch = Scratch::new().expect("a folder");
     let path_of_plan = self::plan(&scratch, &plan);
@@ -500,7 +500,7 @@ fn a_short_load_is_as_long_as_connections_were_made() {
     let result = simulated(&[]);
     let load = result["times"]["load_s"].as_f64().unwrap();
     assert!((0.008_9..0.010_1).contains(&load), "the tenth of 1,000 a second: {load}");
-    // What is left behind the last whole interval is too short to have rates of its own.
+    // The rest behind the last whole interval is too short for rates of its own.
     let elapsed = result["times"]["elapsed_s"].as_f64().unwrap();
     let interval = format!("{}us", ((elapsed * 1e6) as u64 - 100) / 4);
     let result = simulated(&["--interval", &interval]);
@@ -513,7 +513,7 @@ fn a_short_load_is_as_long_as_connections_were_made() {
 }
 
 #[test]
-fn who_stopped_reading_is_no_reason_to_panic() {
+fn closed_output_pipe_causes_no_panic() {
     let scratch = Scratch::new().expect("a folder");
     let path_of_plan = plan(&scratch, PAGES);
     let captures = scratch.file("seen.pcap");
@@ -528,7 +528,7 @@ fn who_stopped_reading_is_no_reason_to_panic() {
 }
 
 #[test]
-fn long_names_keep_their_sides_and_their_ends() {
+fn long_names_are_shortened_in_the_middle() {
     let long = PAGES
         .replace("small", "a-page-with-a-long-name-1")
         .replace("large", "a-page-with-a-long-name-2")
@@ -549,7 +549,7 @@ fn long_names_keep_their_sides_and_their_ends() {
 }
 
 #[test]
-fn what_is_no_text_is_told_by_what_it_is() {
+fn files_that_are_not_text_are_reported_by_kind() {
     let scratch = Scratch::new().expect("a folder");
     let file = scratch.file("plan");
     let refused = |bytes: &[u8]| {
@@ -560,17 +560,17 @@ fn what_is_no_text_is_told_by_what_it_is() {
     };
     for magic in [[0xd4, 0xc3, 0xb2, 0xa1], [0xa1, 0xb2, 0x3c, 0x4d], [0x0a, 0x0d, 0x0d, 0x0a]] {
         let error = refused(&magic);
-        assert!(error.contains("plan: a capture, which `wirestorm replay"), "{error}");
+        assert!(error.contains("plan: this is a capture; use `wirestorm replay"), "{error}");
     }
     let error = refused(b"ab\xff");
-    assert!(error.contains("found bytes that are no UTF-8 at offset 2"), "{error}");
+    assert!(error.contains("found invalid UTF-8 at offset 2"), "{error}");
     let output = wirestorm(&["emulate", path(scratch.path())]);
-    assert!(text(&output.stderr).contains(": a directory, expected a file"));
+    assert!(text(&output.stderr).contains(": found a directory, expected a file"));
 }
 
-/// Data of datagrams is data as well.
+/// UDP payload counts as data too.
 #[test]
-fn the_rate_of_data_is_that_of_both_transports() {
+fn data_rate_includes_tcp_and_udp() {
     let udp = "
 ports: [{name: c, addresses: 10.0.0.1/16}, {name: s, addresses: 10.0.1.1/16}]
 templates:

@@ -1,4 +1,4 @@
-//! The command against the documents, the schemas and tcpreplay.
+//! Tests of the command against the documents, the schemas and tcpreplay.
 
 mod counters;
 mod documents;

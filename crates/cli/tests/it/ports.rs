@@ -1,4 +1,4 @@
-//! `wirestorm ports` and `wirestorm doctor` on interfaces made for it.
+//! Tests of `wirestorm ports` and `wirestorm doctor` on veth pairs.
 
 use std::process::{Command, Output};
 
@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The offload is switched while the interfaces are up: the kernel tells of it only then.
+/// Creates a lab with GRO switched while the interfaces are up. The kernel reports it only then.
 fn lab(gro: [bool; 2]) -> Lab {
     let lab = Lab::with(&LabOptions::default()).expect("a lab");
     for (end, on) in [(&lab.a, gro[0]), (&lab.b, gro[1])] {
@@ -37,7 +37,7 @@ fn finding<'a>(document: &'a Value, subject: &str) -> &'a Value {
 }
 
 #[test]
-fn ports_and_doctor_agree_with_the_peers_receive_offload() {
+fn ports_and_doctor_follow_the_gro_setting_of_the_peer() {
     if !require_root() {
         return;
     }
@@ -70,11 +70,11 @@ fn ports_and_doctor_agree_with_the_peers_receive_offload() {
 }
 
 #[test]
-fn the_repair_that_is_named_repairs() {
+fn printed_repair_command_repairs() {
     if !require_root() {
         return;
     }
-    // Switched on before the interface was up, the kernel has not noticed it.
+    // The kernel does not apply GRO that is switched on before the interface is up.
     let early = Lab::with(&LabOptions { gro: [false, true], ..LabOptions::default() });
     for lab in [lab([false, false]), early.expect("a lab")] {
         let interface = lab.a.port();
@@ -89,7 +89,7 @@ fn the_repair_that_is_named_repairs() {
 }
 
 #[test]
-fn what_does_not_exist_is_wrong_usage() {
+fn missing_interfaces_and_namespaces_are_usage_errors() {
     for arguments in [
         &["doctor", "no-such-if"][..],
         &["doctor", "netns/no-such-namespace:veth0"],
@@ -102,7 +102,7 @@ fn what_does_not_exist_is_wrong_usage() {
 }
 
 #[test]
-fn no_line_is_wider_than_80_columns() {
+fn tables_are_at_most_80_columns_wide() {
     for arguments in [&["ports", "--all"][..], &["doctor"]] {
         let output = text(&wirestorm(arguments).stdout);
         for line in output.lines().filter(|line| !line.contains("repair: ")) {
@@ -112,7 +112,7 @@ fn no_line_is_wider_than_80_columns() {
 }
 
 #[test]
-fn ports_lists_the_interfaces_that_are_named() {
+fn ports_lists_only_the_named_interfaces() {
     if !require_root() {
         return;
     }
@@ -145,7 +145,7 @@ fn pktgen_sends_on_interfaces_of_other_namespaces() {
          echo start > /proc/net/pktgen/pgctrl\n"
         )
     };
-    // Read here, and by a shell that finds the files.
+    // Read by the command itself, and by a shell that finds the files in /proc.
     let look = format!("test \"$(ls /proc/net/pktgen/netns)\" = {}\n", &device["netns/".len()..]);
     let program = format!("#!/bin/sh\nset -e\n{}", settings(&look));
     for (number, lines) in [settings(""), program].iter().enumerate() {
@@ -166,7 +166,7 @@ fn pktgen_sends_on_interfaces_of_other_namespaces() {
 }
 
 #[test]
-fn an_unknown_flag_names_all_that_are_meant_as_likely() {
+fn unknown_flag_suggests_all_likely_flags() {
     for (arguments, names) in [
         (&["replay", "--intf3", "x"][..], &["--intf1", "--intf2"][..]),
         (&["replay", "--intf", "x"], &["--intf1", "--intf2"]),

@@ -1,4 +1,4 @@
-//! `wirestorm replay` keeps options in files and reads tcpreplay's; what it prints, and where.
+//! Tests of `wirestorm replay`: option files, output and errors.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -34,7 +34,7 @@ fn replay(scratch: &Scratch, arguments: &str) -> Output {
     run(scratch, Path::new(WIRESTORM), &format!("replay {arguments}"))
 }
 
-/// The result of a replay into memory.
+/// Returns the result of a replay into memory.
 fn result(scratch: &Scratch, arguments: &str) -> Value {
     let output = replay(scratch, &format!("--backend memory --json - {arguments}"));
     let messages = String::from_utf8_lossy(&output.stderr);
@@ -47,7 +47,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn saved_options_load_again_and_the_command_line_has_the_last_word() {
+fn saved_options_load_and_the_command_line_overrides_them() {
     let scratch = scratch();
     let saved = replay(&scratch, "-t --loop 3 --limit 7 -r 80:81 --save-opts options.rc");
     assert!(saved.status.success() && saved.stdout.is_empty(), "{}", text(&saved.stderr));
@@ -61,7 +61,7 @@ fn saved_options_load_again_and_the_command_line_has_the_last_word() {
 }
 
 #[test]
-fn files_that_load_files_and_sections_of_others() {
+fn option_files_nest_and_skip_foreign_sections() {
     let scratch = scratch();
     let write = |name, text| fs::write(scratch.file(name), text).expect("a file");
     write("inner.rc", "[TCPREWRITE]\nnonsense\n[WIRESTORM]\nlimit = 5\n");
@@ -76,7 +76,7 @@ fn files_that_load_files_and_sections_of_others() {
 }
 
 #[test]
-fn files_that_tcpreplay_has_saved_are_read() {
+fn option_files_of_tcpreplay_load() {
     let scratch = scratch();
     let ours = scratch.file("tcpreplay");
     symlink(WIRESTORM, &ours).expect("a link");
@@ -111,11 +111,11 @@ fn interfaces_and_help_need_no_capture() {
     }
     let nothing = replay(&scratch, "-t --backend memory");
     assert_eq!(nothing.status.code(), Some(2));
-    assert!(text(&nothing.stderr).contains("no capture named"), "{}", text(&nothing.stderr));
+    assert!(text(&nothing.stderr).contains("no capture file"), "{}", text(&nothing.stderr));
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_shown_all_the_same_and_says_where() {
+fn unwritable_result_still_prints_the_table_and_the_path() {
     let scratch = scratch();
     let outcome = replay(&scratch, "--backend memory -t --json /dev/full traffic.pcap");
     assert_eq!(outcome.status.code(), Some(1));
@@ -125,13 +125,13 @@ fn a_result_that_cannot_be_written_is_shown_all_the_same_and_says_where() {
 }
 
 #[test]
-fn json_on_standard_output_is_alone_there() {
+fn json_is_alone_on_standard_output() {
     let scratch = scratch();
     assert_eq!(result(&scratch, "-t --stats 0 --loop 3 traffic.pcap")["achieved"]["passes"], 3);
 }
 
 #[test]
-fn statistics_come_after_every_pass() {
+fn statistics_follow_every_pass() {
     let scratch = scratch();
     let outcome = replay(&scratch, "--backend memory -t --stats 0 --loop 3 traffic.pcap");
     let output = text(&outcome.stdout);
@@ -141,7 +141,7 @@ fn statistics_come_after_every_pass() {
 }
 
 #[test]
-fn a_reader_that_has_gone_stops_no_replay() {
+fn closed_output_pipe_does_not_stop_a_replay() {
     let scratch = scratch();
     let all = result(&scratch, "-t --loop 3 traffic.pcap")["achieved"]["packets"].clone();
     for shown in ["-v", "--stats=0"] {
@@ -163,7 +163,7 @@ fn a_reader_that_has_gone_stops_no_replay() {
     }
 }
 
-/// A SYN and its answer, in `two.pcap`.
+/// Writes a SYN and its SYN-ACK to `two.pcap`.
 fn handshake(scratch: &Scratch) {
     let frame = |from: u8, to: u8, ports: [u16; 2], flags: u8| {
         let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x08, 0x00];
@@ -181,7 +181,7 @@ fn handshake(scratch: &Scratch) {
 }
 
 #[test]
-fn sides_without_a_second_output_are_refused_and_no_option_panics() {
+fn invalid_option_combinations_are_rejected() {
     let scratch = scratch();
     handshake(&scratch);
     for (arguments, word) in [
@@ -219,7 +219,7 @@ fn sides_without_a_second_output_are_refused_and_no_option_panics() {
 }
 
 #[test]
-fn edits_that_differ_by_side_go_into_one_file() {
+fn edits_by_side_write_to_one_file() {
     let scratch = scratch();
     handshake(&scratch);
     let macs = "--enet-dmac=02:00:00:00:00:0a,02:00:00:00:00:0b";
@@ -231,7 +231,7 @@ fn edits_that_differ_by_side_go_into_one_file() {
 }
 
 #[test]
-fn a_capture_that_ends_within_a_record_is_replayed_in_every_pass_and_the_rest_counted() {
+fn truncated_record_counts_as_failed_in_every_pass() {
     let scratch = scratch();
     handshake(&scratch);
     let file = fs::read(scratch.file("two.pcap")).expect("a file");
@@ -249,7 +249,7 @@ fn a_capture_that_ends_within_a_record_is_replayed_in_every_pass_and_the_rest_co
         let notes = result["notes"].to_string();
         assert!(notes.contains("cut.pcap: packet 2 at byte 100"), "{notes}");
     }
-    // As tcpreplay: all is well.
+    // tcpreplay exits with 0 in this case.
     let ours = scratch.file("tcpreplay");
     symlink(WIRESTORM, &ours).expect("a link");
     let output = run(&scratch, &ours, "--backend memory -t -l 3 cut.pcap");
@@ -257,7 +257,7 @@ fn a_capture_that_ends_within_a_record_is_replayed_in_every_pass_and_the_rest_co
     assert!(text(&output.stdout).starts_with("Actual: 3 packets"), "{}", text(&output.stdout));
 }
 
-/// A replay in a lab of 1,000 packets a second, 2,000 of them, that is at work.
+/// Starts a replay of 2,000 packets at 1,000 pps in a lab, and waits for its first frames.
 fn paced(lab: &Lab, scratch: &Scratch, program: &Path, options: &str) -> Child {
     let before = lab.a.counters().expect("counters").tx_packets;
     let options = format!("{options} -i veth0 -p 1000 -L 2000 -l 0 -K two.pcap --json result.json");
@@ -276,7 +276,7 @@ fn paced(lab: &Lab, scratch: &Scratch, program: &Path, options: &str) -> Child {
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_there() {
-        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        assert!(Instant::now() < deadline, "timeout while waiting for {what}");
         std::thread::yield_now();
     }
 }
@@ -292,7 +292,7 @@ fn is_stopped(child: &Child) -> bool {
 }
 
 #[test]
-fn a_stall_changes_neither_the_number_of_frames_nor_the_average_rate() {
+fn stall_changes_neither_frame_count_nor_average_rate() {
     if !require_root() {
         return;
     }
@@ -308,7 +308,7 @@ fn a_stall_changes_neither_the_number_of_frames_nor_the_average_rate() {
         let mut child = paced(&lab, &scratch, program, options);
         signal(&child, "-STOP");
         wait_for("the stop", || is_stopped(&child));
-        // The stall itself: the time is what matters here.
+        // The stall must last a set time, so this test sleeps.
         std::thread::sleep(Duration::from_millis(500));
         signal(&child, "-CONT");
         child.wait().expect("the program ends");
@@ -323,13 +323,13 @@ fn a_stall_changes_neither_the_number_of_frames_nor_the_average_rate() {
         let shifted = departures["shifted_ns"].as_u64().expect("a number");
         let regained = departures["regained_ns"].as_u64().expect("a number");
         assert_eq!(shifted == 0, !options.contains("bounded"), "{options}: {departures:#}");
-        // What a busy machine took away at the very end may be left.
+        // A busy machine can leave part of the delay at the end.
         assert!(shifted - regained < shifted / 2 + 1, "{options}: {departures:#}");
     }
 }
 
 #[test]
-fn time_under_control_z_is_a_pause() {
+fn time_under_ctrl_z_counts_as_a_pause() {
     if !require_root() {
         return;
     }
@@ -340,7 +340,7 @@ fn time_under_control_z_is_a_pause() {
     let mut child = paced(&lab, &scratch, Path::new(WIRESTORM), options);
     signal(&child, "-TSTP");
     wait_for("the stop", || is_stopped(&child));
-    // The time that must count as a pause.
+    // The pause must last a set time, so this test sleeps.
     std::thread::sleep(Duration::from_millis(700));
     signal(&child, "-CONT");
     child.wait().expect("the program ends");
@@ -355,7 +355,7 @@ fn time_under_control_z_is_a_pause() {
 }
 
 #[test]
-fn two_replays_share_an_interface_by_packet_sockets_and_no_other_way() {
+fn only_packet_sockets_share_an_interface() {
     if !require_root() {
         return;
     }
@@ -382,7 +382,7 @@ fn two_replays_share_an_interface_by_packet_sockets_and_no_other_way() {
 }
 
 #[test]
-fn the_in_kernel_sender_says_what_its_peer_lacks_before_the_first_frame() {
+fn xdp_backend_reports_missing_gro_of_the_peer_before_sending() {
     if !require_root() {
         return;
     }

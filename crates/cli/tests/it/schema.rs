@@ -1,4 +1,4 @@
-//! Real results keep to the published schema.
+//! Tests that results and plans validate against the published schemas.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use wirestorm_testkit::require::require_root;
 use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 #[test]
-fn results_keep_to_the_schema_that_is_printed() {
+fn results_validate_against_the_printed_schema() {
     let scratch = Scratch::new().expect("a folder");
     let capture = scratch.file("sample.pcap");
     let traffic = Traffic::new(TrafficOptions { conversations: 20, ..TrafficOptions::default() });
@@ -39,7 +39,7 @@ fn results_keep_to_the_schema_that_is_printed() {
             .collect();
         assert!(wrong.is_empty(), "{arguments:?}: {wrong:#?}");
 
-        // The schema would notice a field that it does not know, and one that is missing.
+        // The schema rejects an unknown field and a missing one.
         let mut other = result.clone();
         other["surprise"] = 1.into();
         assert!(!validator.is_valid(&other));
@@ -50,7 +50,7 @@ fn results_keep_to_the_schema_that_is_printed() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_of_a_schema_is_no_failure() {
+fn closed_pipe_is_no_failure_for_schema() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirestorm"));
@@ -59,7 +59,7 @@ fn a_reader_who_has_seen_enough_of_a_schema_is_no_failure() {
 }
 
 #[test]
-fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
+fn printed_plan_validates_against_the_schema() {
     let run = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_wirestorm")).args(arguments).output();
         output.expect("the program runs").stdout
@@ -84,7 +84,7 @@ fn a_plan_that_is_printed_keeps_to_the_schema_of_plans() {
     }
 }
 
-/// The schema of a document, as the program prints it and as it is published.
+/// Returns the schema of a document. Fails if the printed one differs from the published one.
 fn printed_schema(document: &str) -> jsonschema::Validator {
     let wirestorm = env!("CARGO_BIN_EXE_wirestorm");
     let printed = Command::new(wirestorm).args(["schema", document]).output();
@@ -101,7 +101,7 @@ fn printed_schema(document: &str) -> jsonschema::Validator {
 }
 
 #[test]
-fn results_of_pktgen_keep_to_theirs() {
+fn pktgen_results_validate_against_the_schema() {
     if !require_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The program under tcpreplay's name, beside tcpreplay.
+//! Tests of the tcpreplay mode against the installed tcpreplay.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -12,7 +12,7 @@ use wirestorm_testkit::sample::{Traffic, TrafficOptions, write_file};
 
 const WIRESTORM: &str = env!("CARGO_BIN_EXE_wirestorm");
 
-/// A folder with a small capture, and the program under its three names in `bin`.
+/// Returns a folder with a small capture, and with the program under its three names in `bin`.
 fn scratch() -> Scratch {
     let scratch = Scratch::new().expect("a folder");
     let traffic = Traffic::new(TrafficOptions { conversations: 20, ..TrafficOptions::default() });
@@ -35,17 +35,17 @@ fn run(lab: &Lab, scratch: &Scratch, program: &Path, arguments: &str) -> Output 
         .expect("the program runs")
 }
 
-/// The lines of a text with each number replaced by `N`, and each decimal by `d`.
+/// Returns the lines of a text, with each number replaced by `N` and each decimal by `d`.
 fn shape(text: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(text).lines().map(line_shape).collect()
 }
 
 fn line_shape(line: &str) -> String {
-    // Dates have as many decimals as the version at hand gives them.
+    // The number of decimals in dates depends on tcpreplay's version.
     if let Some((what, _)) = line.split_once(": 20").filter(|_| line.starts_with("Test ")) {
         return what.to_owned();
     }
-    // Below 1 Mb/s, and below one second, there are more decimals.
+    // Below 1 Mb/s and below one second, the number of decimals varies.
     let is_varying = line.starts_with("Actual: ") || line.starts_with("Rated: ");
     let mut shape = String::new();
     for character in line.chars() {
@@ -61,14 +61,14 @@ fn line_shape(line: &str) -> String {
 }
 
 #[test]
-fn numbers_are_masked_and_words_are_not() {
+fn shape_masks_numbers_and_keeps_words() {
     assert_eq!(line_shape("\tFailed packets:            12"), "\tFailed packets:            N");
     assert_eq!(line_shape("Rated: 15.9 Bps, 0.122 Mbps"), "Rated: N.d Bps, N.d Mbps");
     assert_ne!(line_shape("Flows: 2 flows, 1.00 fps"), line_shape("Flows: 2 flows, 1.0 fps"));
 }
 
 #[test]
-fn lines_streams_and_exit_statuses_are_tcpreplays() {
+fn output_and_exit_status_match_tcpreplay() {
     if !require_root() || !require_tool("tcpreplay") {
         return;
     }
@@ -116,7 +116,7 @@ fn lines_streams_and_exit_statuses_are_tcpreplays() {
 }
 
 #[test]
-fn two_interfaces_have_their_lines_and_flows_each() {
+fn two_interfaces_have_separate_statistics_and_flows() {
     if !require_root() || !require_tool("tcpreplay") || !require_tool("tcpprep") {
         return;
     }
@@ -132,7 +132,7 @@ fn two_interfaces_have_their_lines_and_flows_each() {
     let counts = |output: &Output| -> Vec<String> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines = text.lines().filter(|line| line.starts_with('\t'));
-        // What is a flow depends on tcpreplay's version.
+        // The definition of a flow depends on tcpreplay's version.
         lines.filter(|line| !line.to_lowercase().contains("flow")).map(str::to_owned).collect()
     };
     assert_eq!(counts(&found).len(), 2 * 5);
@@ -151,14 +151,14 @@ fn two_interfaces_have_their_lines_and_flows_each() {
 }
 
 #[test]
-fn what_an_interface_refuses_stands_with_it() {
+fn failed_packets_count_at_their_interface() {
     if !require_root() || !require_tool("tcpreplay") || !require_tool("tcpprep") {
         return;
     }
     let find = |tool| find_tool(tool).expect("it was found before");
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
-    // What `first` calls the client's side is refused in part by the loopback, not by veth0.
+    // The loopback's MTU rejects some frames of the side that `first` calls the client.
     let mut link = lab.a.command("ip");
     let shortened = link.args(["link", "set", "lo", "mtu", "700"]).status().expect("ip runs");
     assert!(shortened.success());
@@ -176,13 +176,13 @@ fn what_an_interface_refuses_stands_with_it() {
 }
 
 #[test]
-fn totals_come_at_the_end_of_every_pass() {
+fn totals_follow_each_pass() {
     if !require_root() {
         return;
     }
     let scratch = scratch();
     let lab = Lab::new().expect("a lab");
-    // The in-kernel sender needs a peer that polls.
+    // The in-kernel sender requires a peer with NAPI polling.
     lab.b.set_gro(true).expect("the offload can be switched");
     let ours = scratch.file("bin/tcpreplay");
     for backend in ["af_packet", "af_xdp", "xdp"] {
@@ -199,7 +199,7 @@ fn totals_come_at_the_end_of_every_pass() {
 }
 
 #[test]
-fn options_that_were_saved_replay_alike() {
+fn saved_options_replay_alike() {
     if !require_root() {
         return;
     }
@@ -220,7 +220,7 @@ fn options_that_were_saved_replay_alike() {
 }
 
 #[test]
-fn the_same_packets_and_bytes_are_counted() {
+fn packet_and_byte_counts_match_tcpreplay() {
     if !require_root() || !require_tool("tcpreplay") {
         return;
     }

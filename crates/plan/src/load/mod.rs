@@ -66,7 +66,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read { name, error } if error.kind() == io::ErrorKind::IsADirectory => {
-                write!(f, "{name}: a directory, expected a file")
+                write!(f, "{name}: found a directory, expected a file")
             }
             Self::Read { name, error } => write!(f, "{name}: {error}"),
             Self::NotAPlan { name, reason } => write!(f, "{name}: {reason}"),
@@ -100,7 +100,7 @@ pub fn load(path: &Path, files: &dyn Files) -> Result<Loaded, LoadError> {
     // A mistake in the syntax is reported by the reader below.
     let document = document::read(&text).unwrap_or_default();
     if stateful::is_configuration(&document) {
-        let reason = "a configuration of TRex clients; give it beside a profile: --cc FILE";
+        let reason = "this is a TRex client configuration; use it as --cc of a profile";
         return Err(no_plan(reason.into()));
     }
     if let Some(profile) = Profile::of_document(&document, text.clone()) {
@@ -111,8 +111,8 @@ pub fn load(path: &Path, files: &dyn Files) -> Result<Loaded, LoadError> {
     }
     if document::read(&text).is_ok_and(|document| document.is_null()) {
         return Err(no_plan(
-            "found nothing, expected a plan: fields `ports` and `flows` of frames to be sent, or \
-             `ports` and `templates` of clients and servers"
+            "the plan is empty; expected fields `ports` and `flows`, or `ports` and `templates` for \
+             clients and servers"
                 .into(),
         ));
     }
@@ -169,14 +169,13 @@ pub fn read_text(path: &Path, files: &dyn Files) -> Result<String, LoadError> {
         files::read(files, path).map_err(|error| LoadError::Read { name: name(), error })?;
     if is_capture(&bytes) {
         return Err(no_plan(format!(
-            "a capture, which `wirestorm replay {}` sends; flows in it are what `conversation` of a \
-             plan plays",
+            "this is a capture; use `wirestorm replay {}`, or name it in `conversation` of a plan",
             name()
         )));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        no_plan(format!("found bytes that are no UTF-8 at offset {at}, expected a text"))
+        no_plan(format!("found invalid UTF-8 at offset {at}, expected a text file"))
     })
 }
 
@@ -256,12 +255,12 @@ mod tests {
     #[test]
     fn other_files_are_named_for_what_they_are() {
         for (text, expected) in [
-            (&b""[..], "a.yaml: found nothing, expected a plan"),
+            (&b""[..], "a.yaml: the plan is empty"),
             (
                 b"\xd4\xc3\xb2\xa1 and more",
-                "a.yaml: a capture, which `wirestorm replay a.yaml` sends",
+                "a.yaml: this is a capture; use `wirestorm replay a.yaml`",
             ),
-            (b"a\xff", "a.yaml: found bytes that are no UTF-8 at offset 1"),
+            (b"a\xff", "a.yaml: found invalid UTF-8 at offset 1"),
             (b"ports: [{name: a}]", "a.yaml: flows"),
             (b"ports: [", "a.yaml: "),
         ] {

@@ -1,6 +1,6 @@
-"""TRex's Python interface, on Wirestorm.
+"""TRex's Python interface on Wirestorm.
 
-What a tree of TRex's on the module path has beside it is found as well, such as `trex.examples`.
+The package also finds modules of a TRex tree on the module path, such as `trex.examples`.
 """
 
 from pkgutil import extend_path

@@ -1,8 +1,8 @@
-"""`python -m trex SCRIPT`: runs a script with this package, wherever the script looks for TRex's.
+"""`python -m trex SCRIPT`: runs a script with this package, even if the script uses a TRex tree.
 
-A script that puts a tree of TRex's first on the module path would import the client of that tree,
-which looks for a server. What was imported before is not looked for again, so this package and
-what it depends on are imported here, and then the script runs as if Python had been given it.
+A script that puts a TRex tree first on the module path would import that tree's client, which
+connects to a server. Python does not search for modules that are already imported. Therefore this
+module imports the package and its dependencies first, and then runs the script.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pkgutil import extend_path
 from types import ModuleType
 
-# Trees have all of these of their own, scapy and yaml in older versions.
+# TRex trees contain all of these, with older versions of scapy and yaml.
 _OURS = ("trex.stl.api", "trex.astf.api", "trex_stl_lib", "trex_astf_lib", "yaml")
-# The packages of which trees have modules that are of use beside ours: examples and helpers. What
-# they have elsewhere is parts of their client.
+# Packages whose modules in a tree are useful beside ours: examples and helpers. Other modules of a
+# tree are parts of its client.
 _COMPLETED = ("trex", "trex.utils")
 _USAGE = """usage: python -m trex SCRIPT [ARGUMENT ...]
 
@@ -30,32 +30,37 @@ module path: python -m trex trex-core/scripts/cps_ndr.py --help
 
 
 class _InTrees(MetaPathFinder):
-    """Finds modules that this package has not in a tree on the module path."""
+    """Finds modules that this package lacks in a TRex tree on the module path."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Asked last, after all has been looked for where this package is."""
+        """Returns the module's spec. Python asks this finder last, after its own."""
         parent = name.rpartition(".")[0]
         if parent not in _COMPLETED:
             return None
         for package in dict.fromkeys(("trex", parent)):
             module = sys.modules[package]
-            # What is there stays first.
+            # Existing entries stay first.
             module.__path__ = extend_path(module.__path__, package)
         return PathFinder.find_spec(name, sys.modules[parent].__path__, target)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the script: 0, or 2 after a message on standard error where there is none. How the
-    script ends the process is not caught."""
+    """Runs the script. Returns 0, or 2 after a message if the script does not exist.
+
+    Exceptions and exits of the script pass through.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     if not words or words[0] in ("-h", "--help"):
         print(_USAGE, end="", file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
     script = words[0]
     if not os.path.isfile(script):
-        print(f"error: there is no file '{script}': give a script's path first", file=sys.stderr)
+        print(
+            f"error: no such file: '{script}'; the first argument is the path of a script",
+            file=sys.stderr,
+        )
         return 2
     for name in _OURS:
         importlib.import_module(name)
@@ -63,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     if getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, folder)
     else:
-        # Python has put the working directory there, where it puts the folder of a script.
+        # Python sets the working directory here; for a script it would be the script's folder.
         sys.path[0] = folder
     tree = _tree_of(folder)
     if tree is not None:
@@ -75,8 +80,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _tree_of(folder: str) -> str | None:
-    """Where a script within a package `trex` would find that package: the examples of a tree import
-    others of it."""
+    """Returns the folder that contains the package `trex` of a script, None if it is in none.
+
+    The examples of a TRex tree import each other from there.
+    """
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
         if name == "trex":

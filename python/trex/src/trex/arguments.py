@@ -1,4 +1,4 @@
-"""Checks of what a caller passed."""
+"""Checks of arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS_MAX = 1_000_000_000
 
 
 def validate_type(arg_name: str, arg: object, valid_types: Any) -> None:
-    """Raises `TRexTypeError` unless `arg` is of one of the types."""
+    """Raises `TRexTypeError` unless `arg` has one of the types."""
     types = tuple(valid_types) if isinstance(valid_types, (list, tuple)) else (valid_types,)
     if not isinstance(arg, types):
         raise TRexTypeError(arg_name, type(arg), types)
@@ -32,29 +32,29 @@ def positive(name: str, value: float) -> None:
 
 
 def seconds(name: str, value: Any) -> None:
-    """Raises unless the value is a number of seconds that a run can be told of."""
+    """Raises unless the value is a number of seconds in the supported range."""
     validate_type(name, value, (int, float))
     if not -_SECONDS_MAX <= value <= _SECONDS_MAX:
         raise TRexArgumentError(name, value, f"seconds, up to {_SECONDS_MAX:,}")
 
 
 def bits(name: str, value: Any) -> None:
-    """Raises unless the value is a mask of 32 bits."""
+    """Raises unless the value is a 32-bit mask."""
     validate_type(name, value, int)
     if not 0 <= value < 1 << 32:
         raise TRexArgumentError(name, value, "a mask of 32 bits, such as 0x5")
 
 
 def is_integer(arg: object) -> bool:
-    """Whether it is a whole number."""
+    """Returns whether `arg` is an integer."""
     return isinstance(arg, int)
 
 
 def listify(x: Any) -> list[Any]:
-    """`x` as a list: itself if it is a list or a tuple, else alone in one."""
+    """Returns `x` as a list: its items if it is a list or tuple, else a list with `x` alone."""
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
 def listify_if_int(x: Any) -> Any:
-    """A number alone in a list, anything else as it is."""
+    """Returns an integer as a list with one item, any other value unchanged."""
     return [x] if isinstance(x, int) else x

@@ -1,4 +1,4 @@
-"""Capture files: the packets, as bytes, and when they were captured."""
+"""Capture files: packets as bytes with their timestamps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trex import erf_file
 from trex.errors import TRexError
 from trex.files import reading
 
-# A packet and when it was captured, or is to leave, in microseconds.
+# A packet, and its time of capture or departure in microseconds.
 TimedPacket = tuple[bytes, float]
 
 _LINK_TYPE_ETHERNET = 1
@@ -24,18 +24,17 @@ class Record(NamedTuple):
     data: bytes
     time_usec: float
     link_type: int
-    #: The interface where an ERF file has it, 0 to 3; 0 in other files.
+    #: Interface number of an ERF record, 0 to 3; 0 in other files.
     interface: int = 0
 
 
 def records(path: str) -> list[TimedPacket]:
-    """The packets of a pcap, a pcapng or an ERF file, at least one. Raises `TRexError` if there are
-    none."""
+    """Returns the packets of a pcap, pcapng or ERF file. Raises `TRexError` if it has none."""
     return [(record.data, record.time_usec) for record in read(path)]
 
 
 def ethernet_records(path: str) -> list[TimedPacket]:
-    """The same of a capture whose packets all begin with an Ethernet header, or it raises."""
+    """Like `records`, and raises `TRexError` if a packet is not Ethernet."""
     found = []
     for number, record in enumerate(read(path), start=1):
         if record.link_type != _LINK_TYPE_ETHERNET:
@@ -48,9 +47,9 @@ def ethernet_records(path: str) -> list[TimedPacket]:
 
 
 def read(path: str) -> list[Record]:
-    """Each packet, at least one. Raises `TRexError` if there are none."""
+    """Returns all packets of a file. Raises `TRexError` if it has none."""
     if not os.path.isfile(path):
-        raise TRexError(f"there is no file '{path}'")
+        raise TRexError(f"no such file: '{path}'")
     with reading(path):
         if erf_file.is_erf(path):
             erf = erf_file.records(path)
@@ -76,10 +75,10 @@ def _read_pcap(path: str) -> list[Record]:
             ]
     except Scapy_Exception as error:
         raise TRexError(
-            f"'{path}' is no capture: {error}; expected a pcap, a pcapng or an ERF file"
+            f"'{path}' is not a capture: {error}; expected a pcap, pcapng or ERF file"
         ) from error
 
 
 def _since_epoch_usec(meta: PcapNgReader.PacketMetadata) -> float:
-    """When a packet of a pcapng was captured."""
+    """Returns the timestamp of a pcapng packet in microseconds."""
     return ((meta.tshigh << 32) + meta.tslow) * 1e6 / meta.tsresol

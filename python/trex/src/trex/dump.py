@@ -1,7 +1,7 @@
-"""`python -m trex.dump PROFILE`: prints a profile of either kind as JSON.
+"""`python -m trex.dump PROFILE`: prints a profile as JSON.
 
-A stateful one, whose `register()` has a `get_profile`, is an object; the streams of any other are a
-list.
+A stateful profile, whose `register()` object has a `get_profile`, becomes an object. A stateless
+profile becomes a list of streams.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from trex.loader import registered
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the document; 0, or 1 after a message on standard error."""
-    # All that profiles import from here comes before the profile's own folder is on the module
-    # path: a `profile.py` there would be the standard library's `profile` to it.
+    """Prints the document. Returns 0, or 1 after a message on standard error."""
+    # Imports the package before the profile's folder enters the module path. A `profile.py` there
+    # would shadow the module `profile` of the standard library.
     import trex.astf.api
     import trex.astf.dump
     import trex.stl.api
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _is_stateful(path: str) -> bool:
-    # What a profile prints, it prints for people, and when it is loaded.
+    # Profiles can print while they load; standard output is for the JSON document.
     with contextlib.redirect_stdout(None), registered(path) as described:
         return hasattr(described, "get_profile")
 

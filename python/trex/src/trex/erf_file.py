@@ -1,7 +1,7 @@
-"""Captures in the Extensible Record Format of Endace's DAG cards, with records of Ethernet.
+"""Captures in the Extensible Record Format of Endace's DAG cards, with Ethernet records.
 
-A record is a header of 16 bytes, two bytes of padding, and a frame with its FCS (Endace, "ERF
-Types Reference Guide", type 2).
+A record is a header of 16 bytes, two bytes of padding, and a frame with its FCS (Endace, "ERF Types
+Reference Guide", type 2).
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import struct
 
 from trex.errors import TRexError
 
-# Time of arrival (32.32 fixed point), type, flags, length of the record, loss counter, length of
-# the frame on the wire. The time alone is little-endian.
+# Timestamp (32.32 fixed point), type, flags, record length, loss counter, frame length on the wire.
+# Only the timestamp is little-endian.
 _TIME = struct.Struct("<Q")
 _REST = struct.Struct(">BBHHH")
 _HEADER_LENGTH = _TIME.size + _REST.size
 _PADDING_LENGTH = 2
 _ETHERNET = 2
-# Bits of the flags: the interface, those that are reserved.
+# Bits of the flags: interface number, reserved bits.
 _INTERFACE, _RESERVED = 0x03, 0xC0
 _FCS_LENGTH = 4
-# A file has no magic number: so many records have to make sense.
+# Records to check, because the format has no magic number.
 _LOOKED_AT = 10
-# What other formats begin with: pcap in both orders of bytes, with micro- and nanoseconds, pcapng.
+# Magic numbers of other formats: pcap in both byte orders, with micro- and nanoseconds, and pcapng.
 _OTHERS = (
     b"\xa1\xb2\xc3\xd4",
     b"\xd4\xc3\xb2\xa1",
@@ -33,7 +33,7 @@ _OTHERS = (
 
 
 def is_erf(path: str) -> bool:
-    """Whether a file is one: its first records are of Ethernet, and in the order of their times."""
+    """Returns whether a file is ERF: its first records are Ethernet with ascending timestamps."""
     with open(path, "rb") as file:
         before = 0
         for number in range(_LOOKED_AT):
@@ -53,7 +53,7 @@ def is_erf(path: str) -> bool:
 
 
 def is_erf_at(path: str) -> bool:
-    """The same; not of what is not there, or cannot be read."""
+    """Like `is_erf`. Returns False for a file that is missing or unreadable."""
     try:
         return is_erf(path)
     except OSError:
@@ -61,8 +61,10 @@ def is_erf_at(path: str) -> bool:
 
 
 def records(path: str) -> list[tuple[bytes, float, int]]:
-    """The frames of a file without FCS, their times in microseconds since 1970, and the interface
-    of each, 0 to 3. Raises `TRexError` where a record is cut short or none of Ethernet."""
+    """Returns frames without FCS, timestamps in microseconds since 1970, and interfaces, 0 to 3.
+
+    Raises `TRexError` if a record is truncated or not Ethernet.
+    """
     with open(path, "rb") as file:
         data = file.read()
     found: list[tuple[bytes, float, int]] = []
@@ -80,7 +82,7 @@ def records(path: str) -> list[tuple[bytes, float, int]]:
         if place > len(data) or place <= start:
             raise TRexError(f"{where}: a length of {length} bytes, which the file does not have")
         end = min(place, start + wire_length)
-        # Of a frame that was not kept whole, the FCS is among what is missing.
+        # In a truncated frame, the FCS is part of the missing bytes.
         if end == start + wire_length:
             end = max(end - _FCS_LENGTH, start)
         found.append((data[start:end], time * 1e6 / (1 << 32), flags & _INTERFACE))

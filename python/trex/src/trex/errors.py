@@ -1,4 +1,4 @@
-"""The errors that scripts catch, under the names they know."""
+"""Exceptions with the names that scripts catch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TRexError(Exception):
-    """Anything this package refuses, with a message for the user."""
+    """Base class of the package's errors, with a message for the user."""
 
     def __init__(self, msg: object) -> None:
         super().__init__(msg)
@@ -18,12 +18,14 @@ class TRexError(Exception):
         return self.msg
 
     def brief(self) -> str:
-        """The message alone."""
+        """Returns the message."""
         return self.msg
 
     def get_tb(self) -> str:
-        """The way to where it was raised, the caller first, as it was caught; nothing of one that
-        was not raised. TRex counts the lines as well, the last is 0."""
+        """Returns the traceback, outermost caller first; empty if the error was not raised.
+
+        As in TRex, the lines have numbers that count down to 0.
+        """
         frames = traceback.extract_tb(self.__traceback__)
         if not frames:
             return ""
@@ -35,13 +37,13 @@ class TRexError(Exception):
         return "\n".join(["", "Exception stack (most recent call last):", "", *lines, ""])
 
     def full(self) -> str:
-        """The message and what led to it."""
+        """Returns the message and its cause."""
         cause = self.__cause__
         return self.msg if cause is None else f"{self.msg}\n{type(cause).__name__}: {cause}"
 
 
 class TRexArgumentError(TRexError):
-    """An argument with a value that means nothing."""
+    """An argument with an invalid value."""
 
     def __init__(
         self, name: str, got: object, valid_values: object = None, extended: object = None
@@ -64,29 +66,29 @@ class TRexTypeError(TRexError):
 
 
 class TRexTimeoutError(TRexError):
-    """Something took longer than it may."""
+    """An operation that exceeded its time limit."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__(f"not done within {timeout} seconds")
 
 
 class TRexAbsentError(TRexError, AttributeError):
-    """A part of TRex's that is not there: `hasattr` says so as well."""
+    """A part of TRex that this package does not have. `hasattr` returns False for it."""
 
 
 class TRexConsoleError(TRexError):
-    """A console command that could not be carried out."""
+    """A console command that failed."""
 
 
 class TRexConsoleNoAction(TRexError):
-    """A console command that had nothing to do."""
+    """A console command that had no effect."""
 
     def __init__(self) -> None:
         super().__init__("")
 
 
 class CTRexPacketBuildException(Exception):
-    """A packet or a field-engine program that cannot be built."""
+    """A packet or field-engine program that cannot be built."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)

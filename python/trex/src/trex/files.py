@@ -1,4 +1,4 @@
-"""Files of users: errors of the system become a `TRexError` that names the file."""
+"""User files: errors of the system become a `TRexError` with the file's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trex.errors import TRexError
 
 @contextmanager
 def reading(path: str | os.PathLike[str], error: type[TRexError] = TRexError) -> Iterator[None]:
-    """In its block, a file that cannot be read raises `error`."""
+    """Raises `error` if the block cannot read the file."""
     try:
         yield
     except (OSError, UnicodeDecodeError) as cause:
@@ -20,7 +20,7 @@ def reading(path: str | os.PathLike[str], error: type[TRexError] = TRexError) ->
 
 @contextmanager
 def writing(path: str | os.PathLike[str], error: type[TRexError] = TRexError) -> Iterator[None]:
-    """In its block, a file that cannot be written raises `error`."""
+    """Raises `error` if the block cannot write the file."""
     try:
         yield
     except OSError as cause:

@@ -1,4 +1,4 @@
-"""Runs a file that a user wrote and hands its `register()` object on."""
+"""Loads a user's file and yields its `register()` object."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from trex.errors import TRexError
 
 @contextmanager
 def registered(path: str) -> Iterator[Any]:
-    """The object that the file's `register()` returns.
+    """Yields the object that the file's `register()` returns.
 
-    Inside the block the file's folder is on the module path, for what it imports from there. What
-    the file or its object raises becomes a `TRexError` that says where in the file.
+    Within the block, the file's folder is on the module path for its imports. An exception of the
+    file or its object becomes a `TRexError` with the line in the file.
     """
     if not os.path.isfile(path):
-        raise TRexError(f"there is no file '{path}'")
+        raise TRexError(f"no such file: '{path}'")
     path = os.path.abspath(path)
     folder, file = os.path.split(path)
-    # A name of its own, or a profile called `random.py` would be everyone's `random`.
+    # A unique module name, so that a profile `random.py` does not replace the module `random`.
     name = f"trex_profile_{file.partition('.')[0]}"
     writes_bytecode = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
@@ -32,23 +32,23 @@ def registered(path: str) -> Iterator[Any]:
     try:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise TRexError(f"'{path}' is no Python file")
+            raise TRexError(f"'{path}' is not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
         if not hasattr(module, "register") and hasattr(module, "get_topo"):
             raise TRexError(
-                "this is no profile but a topology, for there is get_topo() and no register(): "
-                "topo_load() or tunnels_topo_load() of ASTFClient load it"
+                "this is a topology, not a profile: it has get_topo() and no register(); "
+                "load it with topo_load() or tunnels_topo_load() of ASTFClient"
             )
         if not hasattr(module, "register"):
-            raise TRexError("there is no function register(), which is what a profile is found by")
+            raise TRexError("the profile has no function register()")
         yield module.register()
     except TRexError as error:
         raise TRexError(f"{_place(error, path)}: {error}") from error
     except SystemExit as error:
         said = error.code if isinstance(error.code, str) else f"sys.exit({error.code})"
-        raise TRexError(f"{_place(error, path)}: it ends the process: {said}") from error
+        raise TRexError(f"{_place(error, path)}: it exits the process: {said}") from error
     except Exception as error:
         raise TRexError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     finally:
@@ -57,20 +57,20 @@ def registered(path: str) -> Iterator[Any]:
 
 
 def function_of(described: Any, name: str, mode: str) -> Callable[..., Any]:
-    """A registered object's function that a mode's profiles have. Raises where there is none."""
+    """Returns the function of a registered object for a mode. Raises if it does not exist."""
     function = getattr(described, name, None)
     if function is None:
         others = (
             "stateless ones get_streams()" if mode == "stateful" else "stateful ones get_profile()"
         )
         raise TRexError(
-            f"what register() returns has no {name}(), which {mode} profiles have, and {others}"
+            f"the object of register() has no {name}() as {mode} profiles have; {others}"
         )
     return function
 
 
 def _place(error: BaseException, path: str) -> str:
-    """The last line of the file on the way to the error."""
+    """Returns the path, with the last line of the file in the error's traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     lines = [

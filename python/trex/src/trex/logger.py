@@ -1,4 +1,4 @@
-"""Where clients say what happens: `ScreenLogger` prints it, a script's own does what it likes."""
+"""Loggers of clients. `ScreenLogger` prints messages; scripts can subclass `Logger`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from trex.utils.text_opts import format_text
 
 
 class Logger:
-    """Messages by how much they matter.
+    """Filters messages by level.
 
-    A subclass has `_write(msg, newline)` and `_flush()`, which are called by one thread at a time.
+    A subclass implements `_write(msg, newline)` and `_flush()`. Only one thread calls them at a
+    time.
     """
 
-    #: The levels, each of which says what those before it say.
+    #: Levels by number. Each one includes the lower ones.
     VERBOSES = {"none": 0, "critical": 1, "error": 2, "warning": 3, "info": 4, "debug": 5}
 
     def __init__(self, verbose: str = "error") -> None:
@@ -24,63 +25,63 @@ class Logger:
         self.write_lock = threading.RLock()
 
     def set_verbose(self, verbose: str) -> None:
-        """Says so much from now on."""
+        """Sets the level."""
         if verbose not in Logger.VERBOSES:
             raise TRexArgumentError("verbose", verbose, ", ".join(Logger.VERBOSES))
         self.level = Logger.VERBOSES[verbose]
         self.verbose = verbose
 
     def get_verbose(self) -> str:
-        """How much it says."""
+        """Returns the level."""
         return self.verbose
 
     def critical(self, msg: Any, newline: bool = True, flush: bool = False) -> None:
-        """Says what must not be missed."""
+        """Logs a critical message."""
         self._log(msg, "critical", newline, flush)
 
     def error(self, msg: Any, newline: bool = True, flush: bool = False) -> None:
-        """Says what failed."""
+        """Logs an error."""
         self._log(msg, "error", newline, flush)
 
     def warning(self, msg: Any, newline: bool = True, flush: bool = False) -> None:
-        """Says what fell short."""
+        """Logs a warning."""
         self._log(msg, "warning", newline, flush)
 
     def info(self, msg: Any, newline: bool = True, flush: bool = False) -> None:
-        """Says what else happened."""
+        """Logs an informational message."""
         self._log(msg, "info", newline, flush)
 
     def debug(self, msg: Any, newline: bool = True, flush: bool = False) -> None:
-        """Says what is of use to those who look for errors."""
+        """Logs a debug message."""
         self._log(msg, "debug", newline, flush)
 
     def async_log(self, msg: Any, level: int = VERBOSES["info"], newline: bool = True) -> None:
-        """Says what happened beside a command; `level` is a number of `VERBOSES`."""
+        """Logs an asynchronous event. `level` is a number of `VERBOSES`."""
         self._log(msg, level, newline)
 
     def urgent_async_log(self, msg: Any, newline: bool = True) -> None:
-        """Says what happened beside a command and must not be missed."""
+        """Logs a critical asynchronous event."""
         self._log(msg, "critical", newline, flush=True)
 
     def pre_cmd(self, desc: str) -> None:
-        """Says what is going to be done; `post_cmd` goes on in that line."""
+        """Logs the beginning of a command, without a newline. `post_cmd` completes the line."""
         self.info(format_text(f"\n{desc:<60}", "bold"), newline=False, flush=True)
 
     def post_cmd(self, rc: Any) -> None:
-        """Says whether it was done."""
+        """Logs the outcome of a command."""
         words = ("[SUCCESS]\n", "green") if rc else ("[FAILED]\n", "red")
         self.info(format_text(words[0], words[1], "bold"))
 
     def log_cmd(self, desc: str) -> None:
-        """Says what was done."""
+        """Logs a successful command."""
         self.pre_cmd(desc)
         self.post_cmd(True)
 
     def suppress(self, verbose: str = "warning") -> Suppressed:
-        """In a `with` block, says so much."""
+        """Lowers the level within a `with` block."""
         return Suppressed(self, verbose)
 
-    # As scripts for older versions have it.
+    # The misspelling of older scripts.
     supress = suppress
 
     def _log(self, msg: Any, level: str | int, newline: bool = True, flush: bool = False) -> None:
@@ -100,7 +101,7 @@ class Logger:
 
 
 class Suppressed:
-    """A logger that says less for a while."""
+    """Context manager that lowers the level of a logger."""
 
     def __init__(self, logger: Logger, verbose: str) -> None:
         self._logger, self._verbose = logger, verbose
@@ -114,7 +115,7 @@ class Suppressed:
 
 
 class ScreenLogger(Logger):
-    """Prints."""
+    """Logger that prints to standard output."""
 
     def _write(self, msg: Any, newline: bool) -> None:
         print(msg, end="\n" if newline else "")

@@ -1,4 +1,4 @@
-"""Tunables: a profile's own arguments."""
+"""Tunables: the arguments of a profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from trex.errors import TRexArgumentError, TRexError
 
-# What TRex takes for True and False in the older form.
+# Words that TRex converts to True and False in the older form.
 _SWITCHES = {
     **dict.fromkeys(("true", "on", "yes"), True),
     **dict.fromkeys(("false", "off", "no"), False),
@@ -17,16 +17,16 @@ _SWITCHES = {
 
 
 def keywords_of(words: list[str]) -> dict[str, Any]:
-    """The arguments that load a profile, of what stands behind `-t` on a command line.
+    """Converts the words behind `-t` of a command line to the arguments that load a profile.
 
-    The older form (`size=100,pps=10`) becomes keyword arguments, the newer one (`--size 100`) stays
-    a command line. Ends the process with a message if it is neither.
+    The older form (`size=100,pps=10`) becomes keyword arguments, the newer one (`--size 100`)
+    remains a command line. Exits with a message for any other form.
     """
     if not words:
         return {}
     if words[0].startswith("-") or "=" not in words[0]:
         return {"tunables": words}
-    # TRex takes the flag before each of them, too.
+    # As TRex, accepts the flag in front of each tunable.
     words = [word for word in words if word not in ("-t", "--tunables")]
     pairs = [pair for word in words for pair in word.split(",") if pair]
     tunables = {}
@@ -42,8 +42,11 @@ def keywords_of(words: list[str]) -> dict[str, Any]:
 
 
 def by_name(tunables: Any, or_else: str = "") -> dict[str, Any]:
-    """Tunables that a script names, none for None. Raises `TRexArgumentError` unless that is what
-    they are; `or_else` is what they may be beside that."""
+    """Checks tunables of a script; None becomes an empty dictionary.
+
+    Raises `TRexArgumentError` if they are not a mapping. `or_else` describes other valid values for
+    the message.
+    """
     if tunables is None:
         return {}
     if not isinstance(tunables, Mapping):
@@ -58,11 +61,11 @@ def by_name(tunables: Any, or_else: str = "") -> dict[str, Any]:
 def call_with_tunables(
     function: Callable[..., Any], arguments: dict[str, Any], name: str, expected: str
 ) -> Any:
-    """Calls a registered object's function of this name; None if all it did was print its help.
+    """Calls a function of a registered object. Returns None if it only printed its help.
 
-    `tunables` are the function's own command line. Unless they are among the arguments, the others
-    reach it that way too, as `--NAME VALUE`. Raises `TRexError` if it does not take them, or does
-    not return what is `expected` of it.
+    `tunables` is the function's command line. Without it, the other arguments become the command
+    line, as `--NAME VALUE`. Raises `TRexError` if the function rejects them, or returns None
+    instead of what is `expected`.
     """
     line = arguments.get("tunables")
     if line is None:
@@ -71,17 +74,17 @@ def call_with_tunables(
         found = function(**{**arguments, "tunables": line})
     except SystemExit as stop:
         if stop.code and not isinstance(stop.code, int):
-            raise TRexError(f"{name}() ends the process: {stop.code}") from stop
+            raise TRexError(f"{name}() exits the process: {stop.code}") from stop
         if stop.code:
-            # What is wrong with them was printed.
-            raise TRexError(f"refuses its tunables: {' '.join(line) or 'none given'}") from stop
+            # The profile has printed its error message.
+            raise TRexError(f"rejects its tunables: {' '.join(line) or 'none given'}") from stop
         return None
     if found is None:
-        raise TRexError(f"{name}() returned None: let it return {expected} on every way")
+        raise TRexError(f"{name}() returned None, expected {expected}")
     return found
 
 
 def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The arguments of a registered object's function that have defaults, and those."""
+    """Returns the arguments of a function that have defaults, with their defaults."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not p.empty}

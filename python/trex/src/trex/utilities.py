@@ -1,4 +1,4 @@
-"""Small helpers that scripts reach through the star import."""
+"""Helpers that scripts get through the star import."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from trex.arguments import listify
 
 
 def get_current_user() -> str:
-    """The name of the user who runs this."""
+    """Returns the name of the current user."""
     return getpass.getuser()
 
 
 def get_number(input: Any) -> int | None:
-    """It as a whole number, None if it is none."""
+    """Returns `input` as an integer, None if it is not one."""
     try:
         return int(input)
     except (TypeError, ValueError):
@@ -29,40 +29,40 @@ def get_number(input: Any) -> int | None:
 
 
 def try_int(i: Any) -> Any:
-    """It as a whole number if it is one, else as it is."""
+    """Returns `i` as an integer if it is one, else unchanged."""
     number = get_number(i)
     return i if number is None else number
 
 
 def filter_none(seq: Iterable[Any]) -> list[Any]:
-    """What is not None."""
+    """Returns the items that are not None."""
     return [x for x in seq if x is not None]
 
 
 def all_none(seq: Iterable[Any]) -> bool:
-    """Whether there is nothing but None in it."""
+    """Returns whether all items are None."""
     return not filter_none(seq)
 
 
 def list_intersect(l1: Iterable[Any], l2: Iterable[Any]) -> list[Any]:
-    """What is in both, in the order of the first."""
+    """Returns the items that are in both, in the order of the first."""
     other = list(l2)
     return [x for x in l1 if x in other]
 
 
 def list_difference(l1: Iterable[Any], l2: Iterable[Any]) -> list[Any]:
-    """What is in the first only, in its order."""
+    """Returns the items that are only in the first, in its order."""
     other = list(l2)
     return [x for x in l1 if x not in other]
 
 
 def list_xor(l1: Iterable[Any], l2: Iterable[Any]) -> list[Any]:
-    """What is in one of them only, in no order."""
+    """Returns the items that are in exactly one of them, in any order."""
     return list(set(l1) ^ set(l2))
 
 
 def list_remove_dup(values: Iterable[Any]) -> list[Any]:
-    """Each value once, where it came first."""
+    """Removes duplicates; the first occurrence stays."""
     seen: list[Any] = []
     for value in values:
         if value not in seen:
@@ -71,43 +71,43 @@ def list_remove_dup(values: Iterable[Any]) -> list[Any]:
 
 
 def has_dup(values: list[Any]) -> bool:
-    """Whether a value is in it twice."""
+    """Returns whether a value occurs twice."""
     return len(values) > len(set(values))
 
 
 def is_sub_list(l1: Iterable[Any], l2: Iterable[Any]) -> bool:
-    """Whether all of the first is in the second."""
+    """Returns whether the second contains all items of the first."""
     return set(l1) <= set(l2)
 
 
 def bitfield_to_list(bf: int) -> list[int]:
-    """The places of the bits that are set, lowest first."""
+    """Returns the positions of the set bits, lowest first."""
     return [place for place in range(bf.bit_length()) if bf >> place & 1]
 
 
 def bitfield_to_str(bf: int) -> str:
-    """The places of the bits that are set as text, a dash for none."""
+    """Formats the positions of the set bits; a dash for none."""
     return ", ".join(map(str, bitfield_to_list(bf))) or "-"
 
 
 def calc_bps_L1(bps: float, pps: float) -> float:
-    """The bit rate with preamble and gap (20 bytes a frame) of a layer 2 bit rate."""
+    """Adds preamble and inter-frame gap (20 bytes a frame) to a layer 2 bit rate."""
     return bps + pps * 20 * 8 if bps and pps else 0
 
 
 def sec_split_usec(ts: float) -> tuple[int, int]:
-    """Whole seconds and the microseconds beyond them."""
+    """Splits a time into whole seconds and microseconds."""
     seconds = int(ts)
     return seconds, int((ts - seconds) * 1e6)
 
 
 def round_float(f: Any) -> Any:
-    """A float with two digits behind the point, anything else as it is."""
+    """Rounds a float to two decimals; returns any other value unchanged."""
     return round(f, 2) if isinstance(f, float) else f
 
 
 def safe_ord(c: str | int) -> int:
-    """The number of a character or of a byte."""
+    """Returns the code of a character, or a byte as it is."""
     if isinstance(c, int):
         return c
     if isinstance(c, str):
@@ -116,17 +116,17 @@ def safe_ord(c: str | int) -> int:
 
 
 def natural_sorted_key(val: str) -> list[Any]:
-    """A key that sorts `port2` before `port10`."""
+    """Returns a sort key that puts `port2` before `port10`."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", val)]
 
 
 def parse_ports_from_profiles(ports: Any) -> list[int]:
-    """The port numbers of `PORT` and `PORT.PROFILE`, each once."""
+    """Returns the port numbers of `PORT` and `PORT.PROFILE`, sorted, without duplicates."""
     return sorted({int(str(port).split(".")[0]) for port in listify(ports)})
 
 
 def format_num(size: Any, suffix: str = "", compact: bool = True, opts: object = None) -> str:
-    """A number for people: `1.5 Kpps`. `opts` (colours of a terminal) changes nothing."""
+    """Formats a number with a unit prefix: `1.5 Kpps`. `opts` (terminal colours) has no effect."""
     if isinstance(size, str):
         return "N/A"
     unit = ""
@@ -145,7 +145,7 @@ def format_num(size: Any, suffix: str = "", compact: bool = True, opts: object =
 
 
 class random_id_gen:
-    """Draws identifiers of small letters and digits."""
+    """Generates identifiers of lower-case letters and digits."""
 
     def __init__(self, length: int = 8) -> None:
         self.length = length
@@ -157,18 +157,18 @@ class random_id_gen:
 
 
 class PassiveTimer:
-    """Tells whether a time has passed; None never passes."""
+    """A timer that is checked on demand; None never expires."""
 
     def __init__(self, timeout_sec: float | None = None) -> None:
         self._begin = time.monotonic()
         self._timeout = timeout_sec
 
     def has_expired(self) -> bool:
-        """Whether the timeout is over."""
+        """Returns whether the timeout has expired."""
         return self._timeout is not None and time.monotonic() - self._begin > self._timeout
 
     def has_elapsed(self, timegap: float) -> bool:
-        """Whether that many seconds went by since it last said so."""
+        """Returns whether `timegap` seconds have passed since the last True."""
         if time.monotonic() - self._begin <= timegap:
             return False
         self._begin = time.monotonic()
@@ -176,7 +176,7 @@ class PassiveTimer:
 
 
 class Profiler_Context:
-    """Prints where the time in a `with` block went."""
+    """Profiles a `with` block and prints the result."""
 
     def __init__(self, lines: int | None = None, sortby: str | None = None) -> None:
         self._lines = lines

@@ -1,1 +1,1 @@
-"""The older name of `trex.astf`."""
+"""Older name of `trex.astf`."""

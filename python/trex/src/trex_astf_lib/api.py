@@ -1,3 +1,3 @@
-"""What profiles get from `from trex_astf_lib.api import *`: the same as from `trex.astf.api`."""
+"""Names for profiles with `from trex_astf_lib.api import *`: those of `trex.astf.api`."""
 
 from trex.astf.api import *

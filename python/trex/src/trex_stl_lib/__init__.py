@@ -1,1 +1,1 @@
-"""The older name of `trex.stl`, which many profiles import."""
+"""Older name of `trex.stl`, which many profiles import."""

@@ -1,3 +1,3 @@
-"""What profiles get from `from trex_stl_lib.api import *`: the same as from `trex.stl.api`."""
+"""Names for profiles with `from trex_stl_lib.api import *`: those of `trex.stl.api`."""
 
 from trex.stl.api import *

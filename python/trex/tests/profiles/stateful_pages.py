@@ -1,4 +1,4 @@
-"""Pages over TCP and names over UDP, both at one port; the number of pages is a tunable."""
+"""Pages over TCP and names over UDP at the same port. The number of pages is a tunable."""
 
 import argparse
 

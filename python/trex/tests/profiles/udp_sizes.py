@@ -4,7 +4,7 @@ from trex_stl_lib.api import *
 
 
 class UdpSizes:
-    """A stream for each size; both ends change places with the direction."""
+    """A stream for each size. The direction exchanges the ends."""
 
     def get_streams(self, direction, tunables, **kwargs):
         parser = argparse.ArgumentParser()

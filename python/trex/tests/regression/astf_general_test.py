@@ -1,4 +1,4 @@
-"""What TRex's stateful regression tests find their setup in: a session with two ports."""
+"""Setup for TRex's stateful regression tests: a session with two ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CTRexScenario:
 
 
 class CASTFGeneral_Test(unittest.TestCase):
-    """What they ask of the setup."""
+    """Base class that the regression tests expect."""
 
     astf_trex = CTRexScenario.astf_trex
     is_dummy_ports = is_vdev = is_vf_nics = is_virt_nics = False
@@ -26,15 +26,15 @@ class CASTFGeneral_Test(unittest.TestCase):
 
     @classmethod
     def get_driver_params(cls) -> dict[str, bool]:
-        """What the ports' driver does not do, in TRex: nothing of it is asked of drivers here."""
+        """Returns the limits of the ports' driver in TRex. Wirestorm's have none of them."""
         return {}
 
     def setUp(self) -> None:
-        """Each begins with nothing."""
+        """Resets the ports before each test."""
         self.astf_trex.reset()
 
     def skip(self, reason: str) -> None:
-        """Leaves a test out."""
+        """Skips a test."""
         self.skipTest(reason)
 
 

@@ -1,4 +1,4 @@
-"""What TRex's regression tests find their setup in: a session, and two ports that are connected."""
+"""Setup for TRex's regression tests: a session with two connected ports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from trex.stl.api import STLClient, STLError
 
 
 class Client(STLClient):
-    """The session, with the one command of the console that they use."""
+    """The session, with the console command that the tests use."""
 
     def set_l3_mode_line(self, line: str) -> None:
-        """`-p PORT --src ADDRESS --dst ADDRESS`; that nobody answers is no failure."""
+        """Parses `-p PORT --src ADDRESS --dst ADDRESS`. Ignores a missing answer."""
         words = shlex.split(line)
         given = dict(zip(words[::2], words[1::2]))
         try:
@@ -26,13 +26,13 @@ class CTRexScenario:
 
     stl_trex = Client()
     ports_map = {"bi": [(0, 1)]}
-    #: The one that has the ports in a loop, for which tests of pings are.
+    #: TRex's name of a setup with a loopback, for ping tests.
     setup_name = "trex17"
     stl_init_error = None
 
 
 class CStlGeneral_Test(unittest.TestCase):
-    """What they ask of the setup."""
+    """Base class that the regression tests expect."""
 
     is_vdev = False
     is_linux_stack = True
@@ -42,11 +42,11 @@ class CStlGeneral_Test(unittest.TestCase):
 
     @staticmethod
     def is_connected() -> bool:
-        """Whether the session is open."""
+        """Returns whether the session is open."""
         return CTRexScenario.stl_trex.is_connected()
 
     def skip(self, reason: str) -> None:
-        """Leaves a test out."""
+        """Skips a test."""
         self.skipTest(reason)
 
 

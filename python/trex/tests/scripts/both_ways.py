@@ -1,4 +1,4 @@
-"""A script as users of TRex write them: both ways between two ports, and what was lost."""
+"""A user's script for TRex: both directions between two ports, and the lost frames."""
 
 import sys
 

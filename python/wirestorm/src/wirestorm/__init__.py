@@ -7,7 +7,7 @@
 >>> flow = plan.add_flow("clients", left, packet, rx=right, size=128, rate="10kpps", duration="1s")
 >>> print(ws.run(plan))
 
-docs/guide/python.md of the repository tells more.
+See docs/guide/python.md in the repository for a guide.
 """
 
 from wirestorm import headers as _headers

@@ -1,4 +1,4 @@
-"""The native part, written in Rust (crates/python)."""
+"""Type stubs of the native module, written in Rust (crates/python)."""
 
 from os import PathLike
 from typing import Any, TypedDict
@@ -8,16 +8,16 @@ __version__: str
 Folder = str | PathLike[str]
 
 def check(plan: str, folder: Folder) -> None:
-    """Raises PlanError where a plan in YAML or JSON makes no sense.
+    """Raises PlanError if a plan in YAML or JSON is invalid.
 
-    Here and below, captures that it names are found from `folder`.
+    Here and below, relative paths in the plan start at `folder`.
     """
 
 def document(plan: str) -> str:
-    """A plan in YAML or JSON as JSON, not yet understood."""
+    """Converts a plan in YAML or JSON to JSON, without validation."""
 
 def frames(plan: str, folder: Folder, count: int, speed: str) -> list[tuple[str, int, bytes]]:
-    """The first frames of each flow: its name, nanoseconds since its start, bytes without FCS."""
+    """Returns the first frames of each flow: name, ns since the start, bytes without FCS."""
 
 def simulation(
     plan: str,
@@ -28,43 +28,45 @@ def simulation(
     speed: str,
     multiplier: str,
 ) -> list[tuple[str, str, int, int]]:
-    """Writes what a plan would send to captures; for each port its name, file, frames, bytes."""
+    """Writes a plan's frames to captures. Returns name, file, frames and bytes of each port."""
 
 def line_rate(speed: str, frame_size: int) -> float:
-    """Frames a second that a wire carries at most, with preamble and inter-packet gap."""
+    """Returns the maximum frame rate of a speed, with preamble and inter-frame gap."""
 
 def headers() -> list[tuple[str, str, list[str], str | None]]:
-    """The headers that a packet can have: name, what it is, its fields, and its list of items."""
+    """Returns the headers of packets: name, description, field names, name of the item list."""
 
 def interface(name: str) -> dict[str, Any]:
-    """What is known of an interface at this moment; what its driver does not tell is None."""
+    """Returns the properties of an interface. None for what its driver does not report."""
 
 class Lease:
-    """Keeps other processes from transmitting on an interface until it is released or forgotten."""
+    """Keeps other processes from transmitting on an interface until it is released or deleted."""
 
     def release(self) -> None:
-        """Lets others have the interface, as soon as no run of this process is there."""
+        """Unlocks the interface as soon as no run of this process uses it."""
 
 def lease(interface: str) -> Lease:
-    """Locks an interface. Runs of this process still start there. Raises RunError, with the
-    process, if another process has it."""
+    """Locks an interface. Runs of this process can still use it.
+
+    Raises RunError with the process if another process has locked it.
+    """
 
 class Host:
-    """A host on an Ethernet, without VLAN tags, that answers ARP, neighbour discovery and pings.
+    """A host on untagged Ethernet that answers ARP, neighbour discovery and pings.
 
-    Its addresses, of both families, have the length of their network's prefix: `10.0.0.1/24`.
-    Raises ValueError where one is none.
+    Its IPv4 and IPv6 addresses have a prefix length: `10.0.0.1/24`. Raises ValueError for an
+    invalid address.
     """
 
     def __init__(self, mac: str, addresses: list[str]) -> None: ...
     def answer(self, frame: bytes) -> bytes | None:
-        """The frame that answers a frame, None where there is nothing to answer; without FCS."""
+        """Returns the answer to a frame, None if it needs no answer. Frames are without FCS."""
 
     def announcements(self) -> list[bytes]:
-        """Frames that tell all neighbours where its addresses are."""
+        """Returns gratuitous ARP frames and unsolicited neighbour advertisements."""
 
 class How(TypedDict):
-    """How a run sends, in the words of the command line's flags."""
+    """Options of a run, as strings in the syntax of the command line."""
 
     duration: str | None
     backend: str
@@ -80,48 +82,47 @@ class How(TypedDict):
 class Run:
     """A run of a plan.
 
-    It ends with its last frame, when it is stopped, or when nothing refers to it any more.
+    It ends with its last frame, when it is stopped, or when no object refers to it.
     """
 
     def __init__(self, plan: str, folder: Folder, interfaces: dict[str, str], how: How) -> None: ...
     @property
     def flows(self) -> list[str]:
-        """The names of its flows."""
+        """Names of the plan's flows."""
 
     @property
     def load(self) -> list[float]:
-        """Percent of a CPU that the workers took in each of the last seconds, the latest first."""
+        """CPU load of the workers in each of the last seconds in percent, the latest first."""
 
     def wait_started(self) -> None:
-        """Waits until frames leave, or nothing will."""
+        """Waits until the run sends, or is over."""
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end, at most so many seconds; returns whether it has come."""
+        """Waits for the end, at most `timeout_s` seconds. Returns whether the run is over."""
 
     def stop(self) -> None:
-        """Ends sending; returns at once."""
+        """Stops the run. Returns at once."""
 
     def give(self, flows: list[str], order: str, value: str | None = None) -> None:
-        """Asks something of flows, by name: pause, resume, start, stop, rate, scale."""
+        """Sends a command to flows by name: pause, resume, start, stop, rate or scale."""
 
     def progress(self) -> dict[str, Any] | None:
-        """What has been sent so far, None before the first frame."""
+        """Returns what the run has sent so far. None before the first frame."""
 
     def measured(self, flow: str) -> str | None:
-        """What was measured so far of a flow: a list in JSON, with an object for each port.
+        """Returns the current measurements of a flow: a JSON list with an object for each port.
 
-        None of a run that has not begun or has ended.
+        None if the run has not begun or has ended.
         """
 
     def result(self) -> str:
-        """The result as a document of the form wirestorm.result/2."""
+        """Returns the result as a wirestorm.result/2 document."""
 
 class EmulationHow(TypedDict):
-    """How clients and servers work, in the words of the command line's flags.
+    """Options of an emulation, as strings in the syntax of the command line.
 
-    Without a `drain_timeout` what is open in the end has all the time that it takes; `drain_timeout_flag` is how
-    the caller knows it, for the note on what did not end within it, or nothing where that is not
-    to be told.
+    Without `drain_timeout`, open connections have unlimited time to finish. `drain_timeout_flag` is
+    the caller's name of that option in notes; None omits the note.
     """
 
     duration: str | None
@@ -140,62 +141,62 @@ class EmulationHow(TypedDict):
     is_visible: bool
     verify_checksums: bool
 
-# Tunnels of clients: the first and the last of them, the first one's identifier and what is added
-# for each next one, the end at the clients and the other one, and the port of UDP, 0 for that of
-# the packet within.
+# Tunnels of clients: first and last client, first TEID and its step for each next client, the
+# endpoint of the clients and the other one, and the UDP source port. Port 0 copies the source port
+# of the inner packet.
 Tunnels = tuple[str, str, int, int, str, str, int]
 
 class Emulation:
     """A run of clients and servers.
 
-    It ends when they are done, when it is stopped, or when nothing refers to it any more.
+    It ends when they are done, when it is stopped, or when no object refers to it.
     """
 
     def __init__(
         self, plan: str, folder: Folder, interfaces: dict[str, str], how: EmulationHow
     ) -> None: ...
     def wait_started(self) -> None:
-        """Waits until its clients and servers work, or nothing will."""
+        """Waits until the clients and servers run, or the run is over."""
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end, at most so many seconds; returns whether it has come."""
+        """Waits for the end, at most `timeout_s` seconds. Returns whether the run is over."""
 
     def end_load(self) -> None:
-        """Makes no more connections, as at the end of the duration; returns at once."""
+        """Stops opening connections, as at the end of the duration. Returns at once."""
 
     def stop(self) -> None:
-        """Ends all of it, whatever is open; returns at once."""
+        """Stops the run, whatever is open. Returns at once."""
 
     def set_load(self, factor: str) -> None:
-        """Multiplies the loads that it began with: rates, flows that are held, throughputs."""
+        """Multiplies the initial loads: rates, numbers of concurrent flows, throughputs."""
 
     def switch_clients(self, ranges: list[tuple[str, str]], on: bool) -> None:
-        """Switches clients off, or on again, by ranges of a first and a last address.
+        """Switches ranges of clients, by first and last address, off or on.
 
-        One that is off makes no connections, and those that it has go on.
+        A client that is off opens no connections. Its open connections continue.
         """
 
     def change_tunnels(self, tunnels: list[Tunnels]) -> None:
-        """Gives clients other tunnels than they have, on all ports that have any."""
+        """Replaces the tunnels of clients on all ports that have tunnels."""
 
     def clients(self, addresses: list[str]) -> list[bool | None]:
-        """Of each address whether it is that of a client that is on; None where it is none."""
+        """Returns for each address whether its client is on. None if it belongs to no client."""
 
     def progress(self) -> dict[str, Any] | None:
-        """How far it is, None before it has begun."""
+        """Returns elapsed_s and the counters of ports by name. None before the run has begun."""
 
     def reports(self, detail: str) -> str | None:
-        """What each port has counted by now: as in the result, a list in JSON.
+        """Returns the current reports of the ports: a JSON list as in the result.
 
-        `detail`: of the `port` as such, of its `templates` too, or `all`, which has times and
-        series as well; what is left out is empty. None of a run that has not begun, or has ended.
+        `detail` is `port`, `templates` (also each template), or `all` (also times and series).
+        Omitted parts are empty. None if the run has not begun or has ended.
         """
 
     def result(self) -> str:
-        """The result as a document of the form wirestorm.result/2."""
+        """Returns the result as a wirestorm.result/2 document."""
 
 class TrexGateway(TypedDict):
-    """Clients, by their addresses of IPv4, and what is below IP in their frames."""
+    """A range of clients by IPv4 address, and the Ethernet header and VLANs of their frames."""
 
     first: str
     last: str
@@ -204,8 +205,10 @@ class TrexGateway(TypedDict):
     destination: str
 
 class TrexPort(TypedDict):
-    """A port of TRex's: its interface, and of clients where their frames go, and in which VLANs
-    (the outer one first), but for those that gateways are told of."""
+    """A TRex port: its interface, and the next hop, VLANs and tunnels of its clients.
+
+    The outer VLAN comes first. `gateways` override the next hop and VLANs for their clients.
+    """
 
     interface: str
     destination: str | None
@@ -221,17 +224,16 @@ def trex_emulate(
     off: list[tuple[str, str]],
     how: EmulationHow,
 ) -> Emulation:
-    """Starts a stateful profile of TRex's on its ports, which are 0, 1 and so on.
+    """Starts a stateful TRex profile on its ports, numbered 0, 1 and so on.
 
-    Clients on those even ones that have their bit in `client_mask`, and servers on the odd ones.
-    Clients that are `off` make no flows until they are switched on.
+    Clients run on the even ports whose bit in `client_mask` is set, servers on the odd ports.
+    Clients in `off` open no flows until they are switched on.
     """
 
 class Terms(TypedDict):
-    """How TRex's streams are understood.
+    """Parameters to convert TRex streams.
 
-    What their rates are multiplied by, bits a second of the line, and the addresses of the port
-    and of the one that it sends to.
+    Rate multiplier, line speed in bit/s, source and destination MAC address.
     """
 
     multiplier: str
@@ -240,10 +242,10 @@ class Terms(TypedDict):
     destination: str
 
 def trex_load(streams: str, terms: Terms) -> tuple[float, float, float]:
-    """What TRex's streams send together at most: frames a second, bits a second (L2, L1)."""
+    """Returns the maximum load of TRex streams: frames/s, bit/s at layer 2 and at layer 1."""
 
 def trex_start(streams: str, terms: Terms, interface: str, receive: str | None, how: How) -> Run:
-    """Starts sending TRex's streams from an interface; `receive` is where they should arrive."""
+    """Starts to send TRex streams from an interface. The interface `receive` receives them."""
 
 def trex_update(run: Run, streams: str, terms: Terms) -> None:
-    """Sends TRex's streams, some or all of a run's, at other rates from now on."""
+    """Changes the rates of some or all streams of a run."""

@@ -1,4 +1,4 @@
-"""Objects as the plain values that plans are written in."""
+"""Conversion of objects to the plain values of plans."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Union
 
 Scalar = Union[int, str, IPv4Address, IPv6Address]
 
-#: A time: with its unit (`"1.5ms"`), in seconds, or as `datetime` has it.
+#: A time: a text with its unit (`"1.5ms"`), a number of seconds, or a `timedelta`.
 Time = Union[str, int, float, timedelta]
 
 
 def plain(value: Any) -> Any:
-    """A value with everything in it that has a form of its own in plans put into that form."""
+    """Converts a value, and the values in it, to the plain form of plans."""
     if hasattr(value, "to_plan"):
         return value.to_plan()
     if isinstance(value, Mapping):
@@ -31,12 +31,12 @@ def plain(value: Any) -> Any:
 
 
 def time_text(value: Time) -> str:
-    """A time as plans have it, in whole nanoseconds where it is a number."""
+    """Formats a time as plans have it. Numbers become whole nanoseconds."""
     if isinstance(value, str):
         return value
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
         return f"{microseconds * 1000}ns"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"a time is a text with its unit, seconds or a timedelta, not {value!r}")
+        raise TypeError(f"expected a time with its unit, seconds or a timedelta, not {value!r}")
     return f"{round(value * 1_000_000_000)}ns"

@@ -1,4 +1,4 @@
-"""A result as text: at most 80 columns."""
+"""Text tables of a result, at most 80 columns wide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLUMNS = 80
 
 
 def lines(result: RunResult) -> Iterator[str]:
-    """The table of a result, line by line."""
+    """Yields the lines of a result's table."""
     yield f"{_ended(result)} {result.times.elapsed_s:.3f} s"
     if result.flows:
         yield ""
@@ -43,14 +43,14 @@ def lines(result: RunResult) -> Iterator[str]:
         yield from _wrapped("note: ", note)
     for error in result.errors:
         yield from _wrapped("error: ", error)
-    # Errors stand above, and the first line reports an interruption.
+    # The table lists errors already, and its first line reports an interruption.
     if result.verdict.outcome == "fell_short":
         for reason in result.verdict.reasons:
             yield from _wrapped("fell short: ", reason)
 
 
 def summary(result: RunResult) -> str:
-    """A result in a line."""
+    """Formats a result in one line."""
     counts = [f"{result.achieved.packets:,} packets"]
     if result.flows:
         counts.insert(0, _counted(len(result.flows), "flow"))
@@ -105,7 +105,7 @@ def _measured(flows: Iterable[FlowReport]) -> Iterator[str]:
 
 def _emulated(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
     row = "{:<16} {:>12} {:>9} {:>10} {:>9} {:>9} {:>9}"
-    yield row.format("port", "connections", "a second", "closed", "failed", "b/s", "connect")
+    yield row.format("port", "connections", "per second", "closed", "failed", "b/s", "connect")
     seconds = max(elapsed_s, 1e-9)
     for port in ports:
         connections = port.connections
@@ -124,7 +124,7 @@ def _emulated(ports: Iterable[PortReport], elapsed_s: float) -> Iterator[str]:
 
 
 def _established(port: PortReport) -> int:
-    """Connections of a port that were established, and flows of UDP."""
+    """Returns the established TCP connections and the UDP flows of a port."""
     if port.connections is None:
         return 0
     tcp, udp = port.connections.tcp, port.connections.udp
@@ -146,7 +146,7 @@ def _port(port: PortReport) -> Iterator[str]:
             line += f"; {rx.lost:,} lost ({rx.loss_percent or 0:.4f}%)"
         yield line
         if rx.dropped:
-            yield f"  dropped   {rx.dropped:,} that the receiver had no room for"
+            yield f"  dropped   {rx.dropped:,} because the receiver was full"
     if impairment is not None:
         lost = f"{impairment.lost:,} lost, {impairment.queue_dropped:,} dropped by a full queue"
         yield f"  impaired  {impairment.entered:,} packets, {lost}"

@@ -1,13 +1,13 @@
-"""Waiting for what goes on by itself."""
+"""Waiting for the end of a background run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-# How long a wait lasts before Python looks for signals.
+# Longest wait before Python checks for signals.
 _LOOK_S = 0.05
-# How often a callback is told.
+# Interval of progress callbacks.
 _TELL_S = 0.1
 
 
@@ -17,10 +17,10 @@ class _Going(Protocol):
 
 
 def wait_for_end(going: _Going, timeout: float | None, tell: Callable[[], object] | None) -> bool:
-    """Waits for the end; returns whether Ctrl-C brought it about.
+    """Waits for the end of a run. Returns whether Ctrl-C stopped it.
 
-    :param timeout: seconds; `TimeoutError` after them
-    :param tell: is called about ten times a second
+    :param timeout: seconds; raises `TimeoutError` after that time
+    :param tell: callback, called about ten times a second
     """
     waited = told = 0.0
     try:

@@ -1,4 +1,4 @@
-"""Emulated clients and servers."""
+"""Emulations of clients and servers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from wirestorm.result import Result, port_reports
 if TYPE_CHECKING:
     from wirestorm._native import EmulationHow
 
-#: The path of a plan of clients and servers in YAML or JSON, or plain values.
+#: Path of a plan of clients and servers in YAML or JSON, or its plain values.
 AnyEmulationPlan = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class EmulationCount:
-    """What a port has counted so far.
+    """Counters of a port during a run.
 
-    Connections established, connections now, those that ended otherwise than by both sides closing
-    them, bytes of data in sequence, and segments that were sent again.
+    Established connections, open connections, failed connections, bytes received in sequence, and
+    retransmitted segments.
     """
 
     connects: int
@@ -40,16 +40,16 @@ class EmulationCount:
 
 @dataclass(frozen=True)
 class EmulationProgress:
-    """How far clients and servers are: each port's counts, by its name in the plan."""
+    """Progress of an emulation: the counters of each port by its name in the plan."""
 
     elapsed_s: float
     ports: dict[str, EmulationCount]
 
 
 class Emulating:
-    """Clients and servers that work by themselves; see `wirestorm.start_emulation`.
+    """A background run of clients and servers; see `wirestorm.start_emulation`.
 
-    As a context manager it ends them at the end of the block and waits for that.
+    As a context manager, it stops the run at the end of the block and waits for its end.
     """
 
     def __init__(self, native: _native.Emulation) -> None:
@@ -64,12 +64,12 @@ class Emulating:
 
     @property
     def is_done(self) -> bool:
-        """Whether they have ended."""
+        """Whether the run is over."""
         return self._native.wait(0)
 
     @property
     def progress(self) -> EmulationProgress:
-        """How far they are; a twentieth of a second old."""
+        """Progress of the run, at most 50 ms old."""
         told = self._native.progress()
         if told is None:
             return EmulationProgress(0.0, {})
@@ -77,30 +77,30 @@ class Emulating:
         return EmulationProgress(told["elapsed_s"], ports)
 
     def ports(self) -> list[PortReport]:
-        """All that each port has counted by now, as in a result.
+        """Returns the current reports of all ports, as in a result.
 
-        The threads that work at the ports tell it, and do nothing else meanwhile: some
-        microseconds for each template.
+        The worker threads of the ports collect them, which takes some microseconds for each
+        template.
 
-        Raises `RunError` where they have ended: then `wait` gives it.
+        Raises `RunError` if the run has ended. Then `wait` returns the result.
         """
         told = self._native.reports("all")
         if told is None:
-            raise RunError("the run has ended: its result has what was counted")
+            raise RunError("the run has ended; wait() returns its result")
         return port_reports(json.loads(told))
 
     def set_load(self, factor: float) -> None:
-        """Multiplies the loads that they began with: rates, flows that are held, throughputs.
+        """Multiplies the initial loads: rates, numbers of concurrent flows, throughputs.
 
-        Raises `PlanError` where a rate becomes too small or too great.
+        Raises `PlanError` if a rate becomes too small or too large.
         """
         self._native.set_load(f"{factor:.9f}")
 
     def switch_clients(self, *clients: str, on: bool) -> None:
-        """Switches clients off, or on again: addresses, or ranges such as `10.0.0.1-10.0.0.9`.
+        """Switches clients off or on: addresses, or ranges such as `10.0.0.1-10.0.0.9`.
 
-        One that is off makes no connections; those that it has go on. Its turn is the next
-        client's.
+        A client that is off opens no connections; the next client opens them instead. Its open
+        connections continue.
         """
         ends = (it.partition("-") for it in clients)
         ranges = [(first.strip(), last.strip() or first.strip()) for first, _, last in ends]
@@ -116,24 +116,24 @@ class Emulating:
         teid_step: int = 1,
         source_port: int = 0,
     ) -> None:
-        """Gives clients, an address or a range, other tunnels, on all ports that have any.
+        """Replaces the tunnels of a client or a range of clients, on all ports with tunnels.
 
-        :param teid: the identifier of the first client's
-        :param source: the tunnels' end at the clients
-        :param destination: the other one
-        :param teid_step: what is added for each next client
-        :param source_port: of UDP; 0: that of what is within
+        :param teid: TEID of the first client
+        :param source: tunnel endpoint on the clients' side
+        :param destination: remote tunnel endpoint
+        :param teid_step: increment of the TEID for each next client
+        :param source_port: UDP source port; 0: source port of the inner packet
         """
         first, _, last = (it.strip() for it in clients.partition("-"))
         ends = (first, last or first, teid, teid_step, source, destination, source_port)
         self._native.change_tunnels([ends])
 
     def end_load(self) -> None:
-        """No connection is made from now on; those that are open have the drain_timeout to end."""
+        """Stops opening connections. Open connections have `drain_timeout` to finish."""
         self._native.end_load()
 
     def stop(self) -> None:
-        """Ends them at once, whatever is open; returns at once."""
+        """Stops the run at once, whatever is open. Does not wait."""
         self._native.stop()
 
     def wait(
@@ -141,12 +141,12 @@ class Emulating:
         timeout: float | None = None,
         progress: Callable[[EmulationProgress], object] | None = None,
     ) -> Result:
-        """Waits for the end and gives the result.
+        """Waits for the end and returns the result.
 
-        :param timeout: seconds; `TimeoutError` after them, while they go on
-        :param progress: is called about ten times a second
-        :raises Interrupted: after Ctrl-C, which ends them; with what was counted
-        :raises RunError: where they did not begin, or something went wrong
+        :param timeout: seconds; then raises `TimeoutError`, and the run continues
+        :param progress: callback, called about ten times a second
+        :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
+        :raises RunError: if the run did not begin, or an error occurred
         """
         tell = None if progress is None else lambda: progress(self.progress)
         if wait_for_end(self._native, timeout, tell):
@@ -177,7 +177,7 @@ def start_emulation(
     force_interface: bool = False,
     verify_checksums: bool = False,
 ) -> Emulating:
-    """Starts clients and servers and leaves them to themselves; arguments are those of `emulate`.
+    """Starts clients and servers in the background. The arguments are those of `emulate`.
 
     >>> with start_emulation("pages.yaml", {"clients": "eth1", "servers": "eth2"}) as running:
     ...     running.set_load(2)
@@ -203,7 +203,7 @@ def start_emulation(
     native = _native.Emulation(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
     if native.wait(0):
-        # Tells why, where it did not begin.
+        # Raises the error if the run did not begin.
         native.result()
     return Emulating(native)
 
@@ -226,33 +226,32 @@ def emulate(
     verify_checksums: bool = False,
     progress: Callable[[EmulationProgress], object] | None = None,
 ) -> Result:
-    """Emulates the clients and servers of a plan, and reports what became of their connections.
+    """Emulates the clients and servers of a plan, and returns the result.
 
-    :param plan: the path of a file in YAML or JSON, or its values as Python has them
-    :param ports: the interfaces of the plan's ports by name, where the plan does not say them:
+    :param plan: path of a file in YAML or JSON, or its plain values
+    :param ports: interfaces of the plan's ports by name, where the plan does not have them:
         `{"clients": "eth1", "servers": "netns/b:veth1"}`
-    :param duration: no connection is made later; without it, not before the plan's limits are
-        reached, or Ctrl-C
-    :param drain_timeout: how long connections may take to end after that
-    :param link_down_timeout: an interface that is down for so long ends the run
-    :param rx_coalesce: how long what arrives may wait until it is looked at, where 32 flows and more
-        have 20,000 frames a second and more; measured times are as coarse then
-    :param interval: how long the intervals are in which `connections.series` tells flows over time
-    :param follow: so many flows of each port are sampled at a time, at the end of each interval:
+    :param duration: time in which connections start; default: until the plan's limits are reached,
+        or until Ctrl-C
+    :param drain_timeout: time for open connections to finish after that
+    :param link_down_timeout: stops the run if an interface stays down for this time
+    :param rx_coalesce: maximum receive delay under load, to save CPU time: at 32 flows or more with
+        20,000 frames per second or more; measured times have this resolution then
+    :param interval: interval of the time series in `connections.series`
+    :param follow: number of flows sampled on each port at the end of each interval:
         `connections.sampled_flows`
-    :param backend: what carries the frames: `auto`, `af_packet` or `af_xdp`
-    :param multiplier: a factor for loads: connections a second, and how many are held, users, and
-        bits a second
-    :param flows_max: connections at once on each port, at most
-    :param seed: where sequence numbers, drawn delays and the first ports of clients come from;
-        without it, each run draws others
-    :param force_interface: send also on the interface that carries the default route
-    :param verify_checksums: look at the checksums of what AF_XDP receives on a virtual interface
-        too; not where a Linux host at its other end leaves them out
-    :param progress: is called about ten times a second with how far it is
-    :raises PlanError: where the plan makes no sense
-    :raises RunError: where nothing can be sent, or something goes wrong meanwhile
-    :raises Interrupted: after Ctrl-C, which ends it; with what was counted
+    :param backend: `auto`, `af_packet` or `af_xdp`
+    :param multiplier: a factor for loads: connections per second, concurrent connections, users,
+        and bits per second
+    :param flows_max: maximum concurrent connections on each port
+    :param seed: seed for sequence numbers, delays and first client ports; default: random
+    :param force_interface: send even on the interface of the default route
+    :param verify_checksums: verify checksums on virtual interfaces with AF_XDP too; not if a Linux
+        host at the other end leaves them to its interface
+    :param progress: callback, called about ten times a second with the progress
+    :raises PlanError: if the plan is invalid
+    :raises RunError: if the run cannot send, or an error occurs
+    :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
     """
     running = start_emulation(
         plan,

@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions."""
+"""Exceptions of the package."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class WirestormError(Exception):
-    """Anything that wirestorm refuses or fails at."""
+    """Base class of the package's exceptions."""
 
 
 class PlanError(WirestormError, ValueError):
-    """A plan that makes no sense.
+    """An invalid plan.
 
-    `errors` are all that is wrong with it, each with its place in the plan, such as
-    `flows[0].packet[1].ipv4.src`, and a message that says what was found and what was expected.
+    `errors` lists all errors. Each is a pair of a path in the plan, such as
+    `flows[0].packet[1].ipv4.src`, and a message with the value found and the value expected.
     """
 
     def __init__(self, errors: list[tuple[str, str]]) -> None:
@@ -28,9 +28,9 @@ class PlanError(WirestormError, ValueError):
 
 
 class RunError(WirestormError):
-    """A run that did not begin, or in which something went wrong.
+    """A run that did not begin, or in which an error occurred.
 
-    `result` is what was measured before; None where nothing was sent.
+    `result` has the measurements until the error; None if nothing was sent.
     """
 
     def __init__(self, message: str, result: Result | None = None) -> None:
@@ -43,8 +43,8 @@ class RunError(WirestormError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run: sending has ended, and `result` is what was measured."""
+    """Ctrl-C stopped a run. `result` has the measurements until then."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__("interrupted; the exception's `result` is what was measured")
+        super().__init__("interrupted; the exception's `result` has the measurements")
         self.result = result

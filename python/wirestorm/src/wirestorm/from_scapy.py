@@ -1,7 +1,7 @@
-"""Packets that were built with Scapy, as the headers of a plan.
+"""Conversion of Scapy packets to the headers of a plan.
 
-The packet is put together by Scapy and taken apart here from its bytes. Whether headers say all of
-it is not guessed: the frame that they give is compared with the packet.
+The conversion parses the bytes that Scapy builds. To find out whether the headers describe the
+packet fully, it compares the frame of the headers with the packet.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from wirestorm import _native, headers
 from wirestorm.errors import PlanError
 from wirestorm.header import Header
 
-# The shortest frame that is sent, without FCS: shorter packets are padded to it.
+# Minimum frame length without FCS. Shorter packets are padded to it.
 _FRAME_LENGTH_MIN = 60
 
 _ARP = ("hwtype", "ptype", "hwlen", "plen", "op", "hwsrc", "psrc", "hwdst", "pdst")
 
 
 def packet_of(packet: Any, vary: dict[str, Any]) -> list[Header]:
-    """The headers of a packet, or its bytes; `vary` are values for fields such as `ipv4.src`."""
+    """Returns a packet's headers, or its bytes. `vary` has values for fields such as `ipv4.src`."""
     data = bytes(packet)
     found = list(_headers(packet.__class__(data)))
     if _frame(found) != data.ljust(_FRAME_LENGTH_MIN, b"\0"):
         if vary:
             names = ", ".join(vary)
-            raise PlanError([("packet", f"its headers are not all known: it cannot vary {names}")])
+            raise PlanError([("packet", f"its headers are not all known; cannot vary {names}")])
         return [headers.custom(data)]
     for path, value in vary.items():
         _header_of(found, path).fields[path.partition(".")[2]] = value
@@ -44,7 +44,7 @@ def _header_of(found: list[Header], path: str) -> Header:
 
 
 def _frame(found: list[Header]) -> bytes | None:
-    """The frame that headers give."""
+    """Returns the frame of these headers, None if they are invalid."""
     flow = {"name": "packet", "tx": "port", "packet": [header.to_plan() for header in found]}
     plan = json.dumps({"ports": [{"name": "port"}], "flows": [flow]})
     try:
@@ -55,13 +55,13 @@ def _frame(found: list[Header]) -> bytes | None:
 
 
 def _headers(layer: Any) -> Iterator[Header]:
-    """Headers from the first layer on; what is none that is known is bytes."""
+    """Yields the headers from this layer on. The rest behind the last known header is bytes."""
     while layer.name in _KNOWN:
         yield _KNOWN[layer.name](layer)
         if not layer.payload:
             return
         layer = layer.payload
-    # Not a payload: that would reach to the end of a frame that is padded.
+    # Not a payload, which would extend to the end of a padded frame.
     yield headers.custom(bytes(layer))
 
 
@@ -70,7 +70,7 @@ def _ethernet(layer: Any) -> Header:
 
 
 def _vlan(layer: Any) -> Header:
-    # The tag's own number is the type of the header before it.
+    # The tag's TPID is the type field of the preceding header.
     return headers.vlan(priority=layer.prio, cfi=layer.dei, id=layer.vlan, ether_type=layer.type)
 
 

@@ -1,4 +1,4 @@
-"""A header of a packet, and what can stand behind the headers."""
+"""Headers of a packet, and payloads."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from wirestorm._plain import plain
 
 
 class Header:
-    """A header, or an item in one such as an option: its name and the fields that are given.
+    """A header, or an item of one such as a TCP option: its name and the given fields.
 
-    `wirestorm.headers` has a function for each header; items are made by this class:
+    `wirestorm.headers` has a function for each header. Use this class for items:
 
     >>> from wirestorm import Header, tcp
     >>> tcp(ctl_syn=1, options=[Header("mss", value=1460)])
@@ -24,7 +24,7 @@ class Header:
         self.fields: dict[str, Any] = {**(fields or {}), **more}
 
     def to_plan(self) -> dict[str, Any]:
-        """The header as it is written in a plan."""
+        """Returns the header in the form of a plan."""
         return {self.name: plain(self.fields)}
 
     def __eq__(self, other: object) -> bool:
@@ -43,17 +43,17 @@ def payload(
     increment_byte: int | None = None,
     increment_word: int | None = None,
 ) -> Header:
-    """What stands behind the headers; zeros unless one of these is given.
+    """Payload behind the headers; zeros by default.
 
-    :param text: a text
-    :param bytes: bytes, or their hexadecimal digits
-    :param fixed: bytes that are repeated to the end of the frame
-    :param increment_byte: bytes that count up from this one
-    :param increment_word: 16-bit numbers that count up from this one
+    :param text: text
+    :param bytes: bytes, or hexadecimal digits
+    :param fixed: bytes, repeated to the end of the frame
+    :param increment_byte: first of bytes that count up
+    :param increment_word: first of 16-bit numbers that count up
     """
     forms = given(locals())
     if len(forms) > 1:
-        raise TypeError(f"a payload is one of {', '.join(forms)}")
+        raise TypeError(f"expected a single form of payload, not {', '.join(forms)}")
     return Header("payload", forms or {"zeros": None})
 
 
@@ -62,16 +62,16 @@ def capture(
     number: int = 1,
     fields: Mapping[str, Any] | None = None,
 ) -> Header:
-    """A frame out of a capture, in place of headers.
+    """A frame from a capture file, in place of headers.
 
-    :param file: pcap or pcapng; a relative path begins where the plan is
-    :param number: which of its packets, from 1
-    :param fields: what is to differ from it: `{"ipv4.src": increment("10.0.0.1", 250)}`
+    :param file: pcap or pcapng; a relative path starts at the plan's folder
+    :param number: number of the packet, from 1
+    :param fields: changed fields: `{"ipv4.src": increment("10.0.0.1", 250)}`
     """
     more = {} if fields is None else {"fields": dict(fields)}
     return Header("capture", {"file": os.fspath(file), "number": number, **more})
 
 
 def given(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Those of a function's arguments that are not None."""
+    """Returns the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}

@@ -1,11 +1,11 @@
-"""Values of a field that change from frame to frame.
+"""Patterns: values of a field that change with each frame.
 
 >>> from wirestorm import increment, ipv4
 >>> ipv4(src=increment("10.0.0.1", 250), dst="192.0.2.1")
 ipv4(src=increment(start='10.0.0.1', count=250), dst='192.0.2.1')
 
-All fields of a flow that vary go on with every frame. With `after="ipv4.src"` a field waits until
-that other one has been through all its values. `restarting_after` and `masked` say more of it.
+All patterns of a flow advance with every frame. With `after="ipv4.src"`, a field advances only when
+that field has completed its cycle. See also `restarting_after` and `masked`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wirestorm._plain import Scalar, plain
 
 @dataclass(frozen=True)
 class Pattern:
-    """A field's values: a form with its content, in the words of a plan."""
+    """A pattern: its form and content, in the words of a plan."""
 
     form: str
     content: Any
@@ -27,22 +27,22 @@ class Pattern:
     beside: dict[str, Any] = field(default_factory=dict)
 
     def restarting_after(self, count: int) -> Pattern:
-        """Begins again after `count` values, and with it the fields that wait for it."""
+        """Restarts the pattern after `count` values, and with it the fields that wait for it."""
         return replace(self, beside={**self.beside, "restart_after": count})
 
     def masked(
         self, mask: Scalar | None = None, *, shift: int = 0, value: Scalar | None = None
     ) -> Pattern:
-        """Changes the bits of `mask` alone, with values moved to the left by `shift` bits.
+        """Changes only the bits of `mask`, with values shifted left by `shift` bits.
 
-        A negative `shift` moves them to the right. The other bits are those of `value`.
+        A negative `shift` shifts right. The other bits are those of `value`.
         """
         part = {"mask": mask, "shift": shift, "value": value}
         given = {name: it for name, it in part.items() if it is not None}
         return replace(self, beside={**self.beside, **given})
 
     def to_plan(self) -> dict[str, Any]:
-        """The field as it is written in a plan."""
+        """Returns the pattern in the form of a plan."""
         written = {self.form: plain(self.content), **plain(self.beside)}
         if self.after is not None:
             written["after"] = self.after
@@ -60,17 +60,17 @@ class Pattern:
 
 
 def values(*items: Scalar, after: str | None = None) -> Pattern:
-    """These values in turn."""
+    """These values, round robin."""
     return Pattern("values", list(items), after)
 
 
 def increment(start: Scalar, count: int, *, step: Scalar = 1, after: str | None = None) -> Pattern:
-    """`count` values from `start` on, each greater by `step`; then from the start again."""
+    """`count` values from `start`, in steps of `step`; then it restarts."""
     return _counter("increment", start, count, step, after)
 
 
 def decrement(start: Scalar, count: int, *, step: Scalar = 1, after: str | None = None) -> Pattern:
-    """`count` values from `start` on, each smaller by `step`; then from the start again."""
+    """`count` values from `start` downwards, in steps of `step`; then it restarts."""
     return _counter("decrement", start, count, step, after)
 
 
@@ -82,9 +82,9 @@ def random(
     count: int | None = None,
     after: str | None = None,
 ) -> Pattern:
-    """Any value from `min` to `max`, the field's whole range if they are not given.
+    """Random values from `min` to `max`, by default the field's whole range.
 
-    The same `seed` gives the same values. With `count` the draws begin again after so many.
+    The same `seed` gives the same values. With `count`, the sequence repeats after that number.
     """
     content = {"min": min, "max": max, "seed": seed, "count": count}
     given = {name: value for name, value in content.items() if value is not None}
@@ -97,7 +97,7 @@ def weighted(
     seed: int | None = None,
     after: str | None = None,
 ) -> Pattern:
-    """These values as often as their weights say: `{443: 8, 80: 2}`."""
+    """Random choice by weight: `{443: 8, 80: 2}`."""
     pairs = [list(pair) for pair in (choices.items() if isinstance(choices, Mapping) else choices)]
     content: dict[str, Any] = {"choices": pairs}
     if seed is not None:

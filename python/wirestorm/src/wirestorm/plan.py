@@ -1,7 +1,7 @@
-"""Plans: which frames leave which port, how fast and for how long.
+"""Plans of flows: their frames, ports, rates and durations.
 
-The keys are those of docs/guide/streams.md: an object's fields are the keys there, and every text or
-mapping of a plan can be given here as it is.
+The fields have the names of the keys in docs/guide/streams.md. They also accept the texts and
+mappings of a plan.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ Packet = Sequence[Union[Header, Mapping[str, Any]]]
 
 @dataclass
 class Port:
-    """Where frames leave or arrive.
+    """A port that sends or receives frames.
 
-    :param name: its name in the plan
-    :param location: its interface, `eth1` or `netns/NAME:veth0`; else a run binds it
-    :param speed: bits a second, such as `"10G"`: what percentages are of; else the interface's own
-    :param addresses: those of a host of its own, such as `"198.18.0.2/24"`, which answers for them;
-        of IPv4, IPv6 or both
-    :param gateway: that host's router, or one of each family
+    :param name: name in the plan
+    :param location: interface, `eth1` or `netns/NAME:veth0`; a run can set it with `ports`
+    :param speed: bits per second, such as `"10G"`, for percentages; default: the interface's speed
+    :param addresses: IPv4 and IPv6 addresses of an emulated host, such as `"198.18.0.2/24"`
+    :param gateway: gateway of that host, at most one for each address family
     """
 
     name: str
@@ -40,7 +39,7 @@ class Port:
     gateway: str | Sequence[str] | None = None
 
     def to_plan(self) -> dict[str, Any]:
-        """The port as it is written in a plan."""
+        """Returns the port in the form of a plan."""
         written = {
             "name": self.name,
             "location": self.location,
@@ -56,22 +55,22 @@ PortName = Union[str, Port]
 
 @dataclass
 class Flow:
-    """Frames of one kind from one port.
+    """A flow: frames of one kind from one port.
 
-    :param name: its name
-    :param tx: the port that it leaves
+    :param name: name in the plan
+    :param tx: port that sends the flow
     :param packet: headers, outermost first, from `wirestorm.headers`
-    :param rx: the port where it should arrive, or several; what arrives there is counted
-    :param size: bytes of a frame with FCS; or another form, such as `{"frame": 60}` or `"imix"`;
-        as long as the headers if None
-    :param rate: `"1Mpps"`, `"10G-l1"`, `"10G-l2"`, `"50%"`, `"max"`, or `{"pps": 1000}`; 1000
-        frames a second if None
-    :param duration: a time, `packets(1000)` or `bursts(...)`; without end if None
+    :param rx: port or ports that receive the flow and count it
+    :param size: frame bytes with FCS, or another form such as `{"frame": 60}` or `"imix"`; default:
+        length of the headers
+    :param rate: `"1Mpps"`, `"10G-l1"`, `"10G-l2"`, `"50%"`, `"max"`, or `{"pps": 1000}`; default:
+        1000 frames per second
+    :param duration: a time, `packets(1000)` or `bursts(...)`; default: endless
     :param departures: `"constant"`, `"poisson"` or `{"on_off": {"on": "10ms", "off": "10ms"}}`
-    :param start_delay: how long it waits before its first frame, each time it starts
+    :param start_delay: delay of the first frame after each start of the flow
     :param start: `"immediate"`, `"paused"` or `"triggered"` (by another flow's `next`)
-    :param next: the flow that starts when this one ends, or `{"flow": NAME, "times": N}`
-    :param measure: whether frames carry a signature by which loss, order and delay are measured
+    :param next: flow that starts when this one ends, or `{"flow": NAME, "times": N}`
+    :param measure: adds a signature to the frames, to measure loss, order and delay
     """
 
     name: str
@@ -88,7 +87,7 @@ class Flow:
     measure: bool = False
 
     def to_plan(self) -> dict[str, Any]:
-        """The flow as it is written in a plan."""
+        """Returns the flow in the form of a plan."""
         rx = self.rx
         written = {
             "name": self.name,
@@ -120,11 +119,11 @@ class Flow:
         vary: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Flow:
-        """A flow of a packet that was built with Scapy.
+        """Creates a flow from a Scapy packet.
 
-        The frames are the packet's very bytes. Headers that plans know become headers, so that
-        `vary` can name their fields (`{"ipv4.src": increment("10.0.0.1", 250)}`); a packet that
-        they cannot say exactly becomes bytes. Other arguments are those of the class.
+        The frames have exactly the packet's bytes. Known headers become headers of the plan, so
+        that `vary` can change their fields (`{"ipv4.src": increment("10.0.0.1", 250)}`). A packet
+        that headers cannot describe exactly becomes bytes. Other arguments are those of the class.
         """
         from wirestorm.from_scapy import packet_of
 
@@ -133,7 +132,7 @@ class Flow:
 
 @dataclass
 class Plan:
-    """Ports, and the flows between them. Captures in flows are found from `folder`.
+    """Ports and the flows between them. Relative paths of captures start at `folder`.
 
     >>> plan = Plan()
     >>> left, right = plan.add_port("left"), plan.add_port("right")
@@ -145,48 +144,48 @@ class Plan:
     folder: Path = field(default=Path(), compare=False)
 
     def add_port(self, name: str, location: str | None = None, **arguments: Any) -> Port:
-        """Adds a port; arguments are those of `Port`."""
+        """Adds a port. The arguments are those of `Port`."""
         self.ports.append(Port(name, location, **arguments))
         return self.ports[-1]
 
     def add_flow(self, name: str, tx: PortName, packet: Packet, **arguments: Any) -> Flow:
-        """Adds a flow; arguments are those of `Flow`."""
+        """Adds a flow. The arguments are those of `Flow`."""
         self.flows.append(Flow(name, tx, packet, **arguments))
         return self.flows[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """Returns the plan as plain values."""
         return {
             "ports": [port.to_plan() for port in self.ports],
             "flows": [flow.to_plan() for flow in self.flows],
         }
 
     def to_json(self, indent: int | None = None) -> str:
-        """The plan as JSON, which every command of wirestorm takes."""
+        """Returns the plan as JSON, which every wirestorm command accepts."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan to a file, as JSON."""
+        """Writes the plan to a file as JSON."""
         Path(path).write_text(self.to_json(indent=2) + "\n")
 
     def check(self) -> None:
-        """Raises `PlanError` with all that is wrong with the plan."""
+        """Raises `PlanError` with all errors of the plan."""
         _native.check(self.to_json(), self.folder)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """Reads a plan from a file in YAML or JSON. Raises `PlanError` where it makes no sense."""
+        """Reads a plan from a file in YAML or JSON. Raises `PlanError` if it is invalid."""
         return cls.from_yaml(Path(path).read_text(), Path(path).parent)
 
     @classmethod
     def from_yaml(cls, text: str, folder: str | os.PathLike[str] = "") -> Plan:
-        """Reads a plan in YAML or JSON. Raises `PlanError` where it makes no sense."""
+        """Reads a plan in YAML or JSON. Raises `PlanError` if it is invalid."""
         _native.check(text, folder)
         return cls.from_dict(json.loads(_native.document(text)), folder)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Plan:
-        """The plan of values that `to_dict` gives. Raises `PlanError` where they make no sense."""
+        """Creates a plan from the values of `to_dict`. Raises `PlanError` if they are invalid."""
         _native.check(json.dumps(plain(document)), folder)
         return cls(
             [Port(**port) for port in document["ports"]],
@@ -196,21 +195,21 @@ class Plan:
 
 
 def packets(count: int) -> dict[str, Any]:
-    """A duration: so many frames."""
+    """A duration of `count` frames."""
     return {"fixed_packets": count}
 
 
 def bursts(count: int, packets: int, gap: Time = 0) -> dict[str, Any]:
-    """A duration: so many bursts of so many frames; `gap` lies between them."""
+    """A duration of `count` bursts of `packets` frames each, with `gap` between bursts."""
     return {"burst": {"bursts": count, "packets": packets, "gap": time_text(gap)}}
 
 
-#: A plan, or the path of a file in YAML or JSON, or plain values.
+#: A plan, the path of a file in YAML or JSON, or plain values.
 AnyPlan = Union[Plan, str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 def text_of(plan: AnyPlan) -> tuple[str, Path]:
-    """A plan as the text that the native module reads, and where its captures are found from."""
+    """Returns a plan as text for the native module, and the folder of its relative paths."""
     if isinstance(plan, Plan):
         return plan.to_json(), plan.folder
     if isinstance(plan, Mapping):

@@ -1,4 +1,4 @@
-"""The result of a run."""
+"""Results of runs."""
 
 from __future__ import annotations
 
@@ -15,43 +15,46 @@ from wirestorm.reports import FlowReport, MeasuredReport, PortReport, RunResult,
 
 @dataclass(frozen=True, repr=False)
 class Result(RunResult):
-    """What a run sent, what arrived, and what became of connections: of every kind of run.
+    """Result of a run of any kind: frames sent and received, and connections.
 
-    `verdict.outcome` is `met` where the run did what was asked for, and `verdict.reasons` say why
-    not. `print(result)` shows a table, `records` gives rows for pandas, and `to_json` gives the
+    `verdict.outcome` is `met` if the run met its target; otherwise `verdict.reasons` lists why not.
+    `print(result)` prints a table, `records` returns rows for pandas, and `to_json` returns the
     document that the option `--json` of the commands writes.
     """
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> Result:
-        """The result of a document of the form wirestorm.result/2."""
+        """Creates a result from a wirestorm.result/2 document."""
         return cast(Result, build(cls, document))
 
     def to_json(self, indent: int | None = None) -> str:
-        """The result as a document of the form wirestorm.result/2."""
+        """Returns the result as a wirestorm.result/2 document."""
         document = asdict(self, dict_factory=lambda pairs: {_key(name): it for name, it in pairs})
         return json.dumps(document, indent=indent)
 
     def flow(self, name: str) -> FlowReport:
-        """The flow of this name. Raises `KeyError` where there is none."""
+        """Returns the flow with this name. Raises `KeyError` if it does not exist."""
         return {flow.name: flow for flow in self.flows}[name]
 
     def port(self, name: str) -> PortReport:
-        """The port of this name. Raises `KeyError` where there is none."""
+        """Returns the port with this name. Raises `KeyError` if it does not exist."""
         return {port.name: port for port in self.ports}[name]
 
     def template(self, name: str, side: str) -> TemplateReport:
-        """The `client` or the `server` side of a template. Raises `KeyError` if there is none."""
+        """Returns the `client` or `server` side of a template. Raises `KeyError` if it does not
+        exist.
+        """
         templates = [template for port in self.ports for template in port.templates]
         return {(template.name, template.side): template for template in templates}[name, side]
 
     def records(self) -> list[dict[str, Any]]:
-        """Flat rows: `pandas.DataFrame(result.records())`.
+        """Returns flat rows, for `pandas.DataFrame(result.records())`.
 
-        A run of streams has a row for each flow, or for each port where a flow is measured; an
-        emulation has one for each side of each template, a pktgen script one for each device of
-        each start, other runs have one for each port. The name of a nested field has the names of
-        those around it in front: `delay_p50_ns`. Lists of values are left out.
+        A run of flows has a row for each flow, and for each port of a measured flow. An emulation
+        has a row for each side of each template. A pktgen script has a row for each device of each
+        start. Other runs have a row for each port.
+
+        The name of a nested field has the outer names as prefix: `delay_p50_ns`. Lists are omitted.
         """
         if self.kind == "streams":
             return [row for flow in self.flows for row in _flow_rows(flow)]
@@ -70,7 +73,7 @@ class Result(RunResult):
         return self.port_records()
 
     def port_records(self) -> list[dict[str, Any]]:
-        """A flat row for each port."""
+        """Returns a flat row for each port."""
         return [dict(_flat(port)) for port in self.ports]
 
     def __str__(self) -> str:
@@ -80,23 +83,26 @@ class Result(RunResult):
         return f"<Result: {_table.summary(self)}>"
 
     def _repr_html_(self) -> str:
-        """The table, for notebooks."""
+        """Returns the table for notebooks."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def port_reports(documents: list[dict[str, Any]]) -> list[PortReport]:
-    """What each port counted, of documents as in a result."""
+    """Converts documents to reports of ports."""
     return [build(PortReport, document) for document in documents]
 
 
 def measured_reports(documents: list[dict[str, Any]]) -> list[MeasuredReport]:
-    """What was measured of a flow at each port, of documents as in a result."""
+    """Converts documents to the measurements of a flow at each port."""
     return [build(MeasuredReport, document) for document in documents]
 
 
 def build(kind: Any, value: Any) -> Any:
-    """A value as what its type says. Members that a class does not have are of a later version,
-    and those that are not there have their default."""
+    """Builds a value of a type from a document.
+
+    Ignores members that the class lacks, which are from a later version. Missing members have their
+    default.
+    """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Union:
         return None if value is None else build(arguments[0], value)
@@ -114,7 +120,7 @@ def build(kind: Any, value: Any) -> Any:
 
 
 def _key(name: str) -> str:
-    """What a document calls a field: the name of one that is a keyword of Python ends with `_`."""
+    """Returns a field's name in documents. Fields named like Python keywords end with `_`."""
     return name.rstrip("_")
 
 

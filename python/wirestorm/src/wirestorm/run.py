@@ -1,4 +1,4 @@
-"""Runs, simulations, frames to look at."""
+"""Runs, simulations and previews of frames."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlowCount:
-    """What was sent of a flow so far, and what has arrived of it where it is measured.
+    """Counters of a flow during a run. The last five require a measured flow.
 
-    Frames, their bytes without FCS, frames left out because they were late; frames that arrived,
-    the bytes of all arrivals, further copies of frames, frames that arrived after one sent later,
-    and their mean delay.
+    Frames sent, their bytes without FCS, late frames skipped; frames received, the bytes of all
+    received frames, duplicates, reordered frames, and the mean delay.
     """
 
     packets: int
@@ -42,9 +41,9 @@ class FlowCount:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run.
 
-    Frames that left, their bytes without FCS, frames that interfaces refused, and each flow's.
+    Frames sent, their bytes without FCS, frames that failed to send, and the counters of each flow.
     """
 
     elapsed_s: float
@@ -55,10 +54,11 @@ class Progress:
 
 
 class Running:
-    """A run that goes on by itself; see `wirestorm.start`.
+    """A background run; see `wirestorm.start`.
 
-    Flows are told by their names. What is asked of them happens 25 ms later, on all workers at the
-    same instant. As a context manager it ends the run at the end of the block and waits for it.
+    Flows are identified by name. Commands to flows take effect after 25 ms, at the same instant on
+    all workers. As a context manager, it stops the run at the end of the block and waits for its
+    end.
     """
 
     def __init__(self, native: _native.Run) -> None:
@@ -73,12 +73,12 @@ class Running:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run is over."""
         return self._native.wait(0)
 
     @property
     def progress(self) -> Progress:
-        """How far it has come."""
+        """Progress of the run."""
         told = self._native.progress()
         if told is None:
             return Progress(0.0, 0, 0, 0, {})
@@ -87,40 +87,40 @@ class Running:
         return Progress(flows=flows, **told)
 
     def measured(self, flow: str) -> list[MeasuredReport]:
-        """What was measured of a flow so far, at each port where it should arrive.
+        """Returns the current measurements of a flow at each of its receiving ports.
 
-        Raises `RunError` where the run has ended: then `wait` gives all of it.
+        Raises `RunError` if the run has ended. Then `wait` returns the result.
         """
         told = self._native.measured(flow)
         if told is None:
-            raise RunError("the run has ended: its result has what was measured")
+            raise RunError("the run has ended; wait() returns its result")
         return measured_reports(json.loads(told))
 
     def stop(self, *flows: str) -> None:
-        """Ends the run, or flows of these names; returns at once."""
+        """Stops the run, or only these flows. Returns at once."""
         if flows:
             self._native.give(list(flows), "stop")
         else:
             self._native.stop()
 
     def start(self, *flows: str) -> None:
-        """Starts flows that have ended, or that wait to be named."""
+        """Starts flows that have ended or that wait for a trigger."""
         self._native.give(list(flows), "start")
 
     def pause(self, *flows: str) -> None:
-        """Holds flows; frames that a port was given ahead of their time still leave."""
+        """Pauses flows. Frames that the port has queued already still leave."""
         self._native.give(list(flows), "pause")
 
     def resume(self, *flows: str) -> None:
-        """Lets flows go on where they were held."""
+        """Resumes paused flows."""
         self._native.give(list(flows), "resume")
 
     def set_rate(self, rate: str, *flows: str) -> None:
-        """Sends flows at another rate: `"1Mpps"`, `"10G-l1"`, `"10G-l2"` or `"max"`."""
+        """Changes the rate of flows: `"1Mpps"`, `"10G-l1"`, `"10G-l2"` or `"max"`."""
         self._native.give(list(flows), "rate", rate)
 
     def scale(self, factor: float, *flows: str) -> None:
-        """Sends flows at so many times the rate that the plan has for them."""
+        """Changes the rate of flows to a multiple of the plan's rate."""
         self._native.give(list(flows), "scale", f"{factor:.9f}")
 
     def wait(
@@ -128,12 +128,12 @@ class Running:
         timeout: float | None = None,
         progress: Callable[[Progress], object] | None = None,
     ) -> Result:
-        """Waits for the end and gives the result.
+        """Waits for the end and returns the result.
 
-        :param timeout: seconds; `TimeoutError` after them, while the run goes on
-        :param progress: is called about ten times a second
-        :raises Interrupted: after Ctrl-C, which ends the run; with what was measured
-        :raises RunError: where the run did not begin, or something went wrong in it
+        :param timeout: seconds; then raises `TimeoutError`, and the run continues
+        :param progress: callback, called about ten times a second
+        :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
+        :raises RunError: if the run did not begin, or an error occurred
         """
         tell = None if progress is None else lambda: progress(self.progress)
         if wait_for_end(self._native, timeout, tell):
@@ -160,7 +160,7 @@ def start(
     force_interface: bool = False,
     per_vlan: bool = False,
 ) -> Running:
-    """Starts a run and leaves it to itself; arguments are those of `run`.
+    """Starts a run in the background. The arguments are those of `run`.
 
     >>> with start(plan, {"left": "eth1"}) as running:
     ...     time.sleep(1)
@@ -181,7 +181,7 @@ def start(
     native = _native.Run(*text_of(plan), dict(ports or {}), how)
     native.wait_started()
     if native.wait(0):
-        # Tells why, where it did not begin.
+        # Raises the error if the run did not begin.
         native.result()
     return Running(native)
 
@@ -200,24 +200,24 @@ def run(
     per_vlan: bool = False,
     progress: Callable[[Progress], object] | None = None,
 ) -> Result:
-    """Sends a plan's flows, and reports what left and what arrived.
+    """Sends the flows of a plan and returns the result.
 
     :param plan: a `Plan`, or the path of a file in YAML or JSON
-    :param ports: the interfaces of the plan's ports by name, where the plan does not say them:
+    :param ports: interfaces of the plan's ports by name, where the plan does not have them:
         `{"left": "eth1", "right": "netns/b:veth1"}`
-    :param duration: nothing is sent for longer
-    :param backend: what carries the frames: `auto`, `af_packet`, `af_xdp`, `xdp` or `memory`
-    :param workers: threads that share every flow
-    :param catch_up: what becomes of late frames: `bounded:MS`, `strict:MS` or `stretch`
-    :param multiplier: a factor for all rates (`"2"`), or what each port's flows send together:
-        `"50%"` of its speed, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"` (all of the wire)
-    :param tolerance_percent: a rate that is off by more is a reason in the result's `verdict`
-    :param force_interface: send also on the interface that carries the default route
-    :param per_vlan: count arrivals of measured flows by their VLAN tags too: `measured[0].tags`
-    :param progress: is called about ten times a second with how far the run has come
-    :raises PlanError: where the plan makes no sense
-    :raises RunError: where nothing can be sent, or something goes wrong while sending
-    :raises Interrupted: after Ctrl-C, which ends the run; with what was measured
+    :param duration: time limit of the run
+    :param backend: `auto`, `af_packet`, `af_xdp`, `xdp` or `memory`
+    :param workers: number of threads that share each flow
+    :param catch_up: policy for late frames: `bounded:MS`, `strict:MS` or `stretch`
+    :param multiplier: a factor for all rates (`"2"`), or the total load of each port: `"50%"` of
+        its speed, `"10kpps"`, `"1gbps"` (frames with FCS), `"1gbpsl1"` (line rate)
+    :param tolerance_percent: largest rate error that does not fail the result's `verdict`
+    :param force_interface: send even on the interface of the default route
+    :param per_vlan: count received frames of measured flows by VLAN tag: `measured[0].tags`
+    :param progress: callback, called about ten times a second with the progress
+    :raises PlanError: if the plan is invalid
+    :raises RunError: if the run cannot send, or an error occurs while it sends
+    :raises Interrupted: after Ctrl-C, which stops the run; has the result so far
     """
     running = start(
         plan,
@@ -236,36 +236,36 @@ def run(
 
 
 class Frame(NamedTuple):
-    """A frame that a flow would send."""
+    """A frame of a flow."""
 
     flow: str
-    """The flow's name."""
+    """Name of the flow."""
     departure_ns: int
-    """When it would leave, in nanoseconds since the start of its flow."""
+    """Departure time in nanoseconds since the start of the flow."""
     data: bytes
-    """The frame without FCS."""
+    """Bytes of the frame without FCS."""
 
 
 def frames(plan: AnyPlan, count: int = 3, *, speed: str = "10G") -> list[Frame]:
-    """The first `count` frames of each flow; nothing is sent.
+    """Returns the first `count` frames of each flow, without sending them.
 
-    :param speed: bits a second of ports whose speed the plan does not say
-    :raises PlanError: where the plan makes no sense
+    :param speed: bits per second of ports without `speed` in the plan
+    :raises PlanError: if the plan is invalid
     """
     return [Frame(*frame) for frame in _native.frames(*text_of(plan), count, speed)]
 
 
 class Simulated(NamedTuple):
-    """What a port would have sent."""
+    """Simulated frames of a port."""
 
     port: str
-    """Its name in the plan."""
+    """Name of the port in the plan."""
     file: Path
-    """The capture."""
+    """Path of the capture file."""
     packets: int
-    """Frames in it."""
+    """Number of frames."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes of the frames without FCS."""
 
 
 def simulate(
@@ -277,24 +277,24 @@ def simulate(
     speed: str = "10G",
     multiplier: str = "1",
 ) -> list[Simulated]:
-    """Writes what a plan would send, and when, to capture files; nothing is sent.
+    """Simulates a plan and writes its frames with their times to capture files.
 
-    :param output: the file; with several transmitting ports one for each, with the port's name
-        before the suffix
-    :param packets: frames for each port at most
-    :param duration: simulated time at most
-    :param speed: bits a second of ports whose speed the plan does not say
-    :param multiplier: what rates are multiplied by, as for `run`
-    :raises PlanError: where the plan makes no sense
-    :raises RunError: where a file cannot be written
+    :param output: capture file; several sending ports have one each, with the port's name before
+        the suffix
+    :param packets: maximum number of frames of each port
+    :param duration: maximum simulated time
+    :param speed: bits per second of ports without `speed` in the plan
+    :param multiplier: multiplier of rates, as in `run`
+    :raises PlanError: if the plan is invalid
+    :raises RunError: if a file cannot be written
     """
     if packets is None and duration is None:
-        raise ValueError("a simulation needs an end: packets or duration")
+        raise ValueError("a simulation requires an end: packets or duration")
     limit = None if duration is None else time_text(duration)
     simulated = _native.simulation(*text_of(plan), output, packets, limit, speed, multiplier)
     return [Simulated(port, Path(file), *counts) for port, file, *counts in simulated]
 
 
 def line_rate(speed: str, frame_size: int) -> float:
-    """Frames a second that a wire of so many bits a second (`"10G"`) carries at most."""
+    """Returns the maximum frame rate of a speed in bits per second, such as `"10G"`."""
     return _native.line_rate(speed, frame_size)

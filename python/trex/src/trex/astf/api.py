@@ -1,7 +1,7 @@
-"""What profiles get from `from trex.astf.api import *`.
+"""Names for profiles with `from trex.astf.api import *`.
 
-Beside the names of this package these are the standard modules that profiles use without importing
-them. There is no `__all__`, so that all of it comes along.
+They include standard modules that profiles use without importing them. The module has no `__all__`,
+so that a star import includes everything.
 """
 
 import array

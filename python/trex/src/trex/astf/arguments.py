@@ -1,4 +1,4 @@
-"""Checks of what a profile passes. `where` names the class or method in messages."""
+"""Checks of a profile's arguments. `where` is the class or method for messages."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from trex.astf.errors import (
 
 
 def required(where: str, name: str, value: object, *types: type) -> None:
-    """Raises unless the argument is given and of one of the types."""
+    """Raises unless the argument is given with one of the types."""
     if value is None:
         raise ASTFErrorMissingParam(where, name)
     optional(where, name, value, *types)
 
 
 def optional(where: str, name: str, value: object, *types: type) -> None:
-    """Raises if the argument is given and of none of the types."""
+    """Raises if the argument is given with another type."""
     if value is not None and not isinstance(value, types):
         raise ASTFErrorWrongType(where, name, types, False, value)
 
 
 def one_or_more(where: str, name: str, value: Any, kind: type) -> list[Any]:
-    """One of the type, or a list of them that is not empty, as a list of its own."""
+    """Returns a value, or a non-empty list of values, of a type as a new list."""
     found = list(value) if isinstance(value, (list, tuple)) else [value]
     if not found:
         raise ASTFErrorMissingParam(where, name)
@@ -39,27 +39,27 @@ def one_or_more(where: str, name: str, value: Any, kind: type) -> list[Any]:
 
 
 def within(where: str, name: str, value: Any, least: int, most: int) -> None:
-    """Raises unless the value is a whole number from `least` to `most`."""
+    """Raises unless the value is an integer from `least` to `most`."""
     required(where, name, value, int)
     if not least <= value <= most:
         raise ASTFError(f"argument '{name}' of {where} is {value}, not from {least} to {most}")
 
 
 def not_negative(where: str, name: str, value: Any) -> None:
-    """Raises if the value is given and is no number from 0 on."""
+    """Raises if the value is given and is not a number of 0 or more."""
     optional(where, name, value, int, float)
     if value is not None and not value >= 0:
         raise ASTFError(f"argument '{name}' of {where} is {value}, not 0 or more")
 
 
 def ipv4_address(where: str, name: str, value: object) -> None:
-    """Raises unless it is an IPv4 address in dotted notation."""
+    """Raises unless the value is an IPv4 address in dotted notation."""
     if not is_valid_ipv4(value):
         raise ASTFErrorBadIp(where, name, value)
 
 
 def ipv4_range(where: str, name: str, value: Any) -> tuple[str, str]:
-    """The first and the last address of a range."""
+    """Returns the first and the last address of a range."""
     if value is None:
         raise ASTFErrorMissingParam(where, name)
     if not isinstance(value, (list, tuple)) or len(value) != 2:
@@ -74,7 +74,7 @@ def ipv4_range(where: str, name: str, value: Any) -> tuple[str, str]:
 
 
 def group_name(where: str, value: Any) -> None:
-    """Raises if the name of a template group is given and has not 1 to 20 characters."""
+    """Raises if the name of a template group is given and does not have 1 to 20 characters."""
     optional(where, "tg_name", value, str)
     if value is not None and not 1 <= len(value) <= 20:
         raise ASTFError(

@@ -1,4 +1,4 @@
-"""Associations: which of the flows that reach a server are a template's."""
+"""Associations: rules that assign flows to the server of a template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _L7_MAP_LEN_MAX = 8
 
 
 class ASTFAssociationRule:
-    """A destination port, and the destination addresses or first bytes that flows have to have."""
+    """A destination port, with optional destination addresses or first bytes of the flows."""
 
     def __init__(
         self,
@@ -22,13 +22,12 @@ class ASTFAssociationRule:
         l7_map: list[int] | tuple[int, ...] | dict[str, list[int]] | None = None,
         assoc_id: int | None = None,
     ) -> None:
-        """
-        :param port: destination port
-        :param ip_start: the first destination address; any if None
-        :param ip_end: the last destination address
-        :param l7_map: offsets of bytes of the payload that have to be as the client's program sends
-            them; or `{"offset": [...], "value": [...], "mask": [...]}`
-        :param assoc_id: a number that programs with an add-on are known by
+        """:param port: destination port
+        :param ip_start: first destination address; any if None
+        :param ip_end: last destination address
+        :param l7_map: offsets of payload bytes that must match what the client's program sends, or
+            `{"offset": [...], "value": [...], "mask": [...]}`
+        :param assoc_id: number that identifies programs with an add-on
         """
         where = type(self).__name__
         within(where, "port", port, 0, 65535)
@@ -49,19 +48,17 @@ class ASTFAssociationRule:
         return self.fields["port"]
 
     def to_json(self) -> dict[str, Any]:
-        """The rule as documents have it."""
+        """Returns the rule in the format of documents."""
         return dict(self.fields)
 
 
 class ASTFAssociation:
-    """The rules of a server, of which TRex's server reads the first."""
+    """The rules of a server. TRex's server reads only the first one."""
 
     def __init__(
         self, rules: ASTFAssociationRule | list[ASTFAssociationRule] | None = None
     ) -> None:
-        """
-        :param rules: one or several; port 80 if None
-        """
+        """:param rules: one or several rules; port 80 if None"""
         where = type(self).__name__
         given = ASTFAssociationRule() if rules is None else rules
         self.rules = one_or_more(where, "rules", given, ASTFAssociationRule)
@@ -72,11 +69,11 @@ class ASTFAssociation:
         return self.rules[0].port
 
     def is_port_only(self) -> bool:
-        """Whether all flows to the port are meant."""
+        """Returns whether the rule matches all flows to the port."""
         return set(self.rules[0].fields) == {"port"}
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The rules as documents have them."""
+        """Returns the rules in the format of documents."""
         return [rule.to_json() for rule in self.rules]
 
 

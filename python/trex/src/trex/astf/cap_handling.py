@@ -1,4 +1,4 @@
-"""Captures of one conversation, packet by packet, by an older name of their module."""
+"""Captures of one conversation, packet by packet. Older location of this module's classes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from trex.capture_file import ethernet_records
 from trex.files import writing
 
 _SYN = 0x02
-# The least time there and back with which packets can be moved.
+# Minimum round-trip time for which packets can be moved.
 _ROUND_TRIP_MIN_S = 0.010
 
 
 class CPacketData:
-    """What a packet says, or several of one side."""
+    """Payload of a packet, or of several packets from one side."""
 
     def __init__(self, direction: str, payload: bytes) -> None:
-        """:param direction: `c` of the client, `s` of the server"""
+        """:param direction: `c` from the client, `s` from the server"""
         self.direction = direction
         self.payload = payload
 
     def is_empty(self) -> bool:
-        """Whether it says nothing."""
+        """Returns whether the payload is empty."""
         return not self.payload
 
     def dump(self) -> None:
-        """Prints whose it is, and how long."""
+        """Prints direction and length."""
         print(f"{self.direction} - len {len(self.payload)}")
 
     def __add__(self, other: CPacketData) -> CPacketData:
@@ -45,24 +45,24 @@ class CPacketData:
 
 
 class CaptureReader:
-    """A capture of one conversation, of TCP or UDP. Nothing is known of it before `analyze`."""
+    """A capture of one TCP or UDP conversation. `analyze` fills the fields."""
 
     def __init__(self, file_name: str) -> None:
         self.file_name = file_name
         self.pkts: list[CPacketData] = []
-        #: Seconds since the packet before, of each.
+        #: Seconds since the previous packet, for each packet.
         self.pkt_times: list[float] = []
         #: The addresses as bytes.
         self.c_ip: bytes | None = None
         self.s_ip: bytes | None = None
         self.s_port = self.d_port = -1
-        #: The windows of SYN and SYN+ACK; -1 where there are none.
+        #: Windows of SYN and SYN+ACK; -1 if missing.
         self.c_tcp_win = self.s_tcp_win = -1
         self.payload_len = 0
         self._first: Segment | None = None
 
     def analyze(self) -> None:
-        """Reads it. Raises `ASTFError` where it is no such capture."""
+        """Reads the capture. Raises `ASTFError` if it is not a single conversation."""
         if self._first is not None:
             return
         reader = read_messages(self.file_name)
@@ -78,7 +78,7 @@ class CaptureReader:
         self.payload_len = sum(len(it.payload) for it in reader.messages)
 
     def condense_pkt_data(self) -> None:
-        """Leaves what each side said until the other spoke."""
+        """Merges consecutive packets of the same side."""
         turns: list[CPacketData] = []
         for packet in self.pkts:
             if packet.is_empty():
@@ -90,17 +90,20 @@ class CaptureReader:
         self.pkts = turns
 
     def is_tcp(self) -> bool:
-        """Whether it is of TCP."""
+        """Returns whether the conversation uses TCP."""
         return self._first is not None and self._first.stream
 
     @property
     def pkt_dirs(self) -> list[str]:
-        """Whose each packet is: `c` or `s`."""
+        """Direction of each packet: `c` or `s`."""
         return [packet.direction for packet in self.pkts]
 
     def is_same_pkts(self, cap_reader: CaptureReader) -> int:
-        """-1 where another capture says the same; -2 where one has more packets than the other;
-        else the number of the first that differs, from 0."""
+        """Compares with another capture.
+
+        Returns -1 if the payloads are equal, -2 if the numbers of packets differ, else the index of
+        the first packet that differs.
+        """
         if len(self.pkts) != len(cap_reader.pkts):
             return -2
         for number, (one, other) in enumerate(zip(self.pkts, cap_reader.pkts)):
@@ -109,7 +112,7 @@ class CaptureReader:
         return -1
 
     def dump(self) -> None:
-        """Prints what is known."""
+        """Prints the fields."""
         print(f"{self.c_ip!r}:{self.s_port} --> {self.s_ip!r}:{self.d_port}")
         for name, window in (("Client", self.c_tcp_win), ("Server", self.s_tcp_win)):
             if window != -1:
@@ -119,7 +122,7 @@ class CaptureReader:
 
 
 def pcap_reader(file_name: str) -> CaptureReader:
-    """The reader of a capture: the same one for the same file, as long as that is not changed."""
+    """Returns the reader of a capture, from a cache while the file is unchanged."""
     path = os.path.abspath(file_name)
     try:
         written = os.stat(path).st_mtime_ns
@@ -154,7 +157,7 @@ class CPktWithTime(list):  # type: ignore[type-arg]
 
 
 class CPcapFixTime:
-    """A capture of one connection that was made at its client, as it would be in the middle."""
+    """A capture of a connection from its client, converted to the middle of the path."""
 
     def __init__(self, in_file_name: str) -> None:
         self.pcap_data = [(usec / 1e6, frame) for frame, usec in ethernet_records(in_file_name)]
@@ -163,8 +166,9 @@ class CPcapFixTime:
         self.pkts: list[CPktWithTime] = []
 
     def calc_rtt(self) -> float:
-        """How long it takes there and back. Raises `ASTFError` where it does not begin with SYN
-        and SYN+ACK."""
+        """Returns the round-trip time. Raises `ASTFError` unless the capture begins with SYN and
+        SYN+ACK.
+        """
         for number, (_, frame) in enumerate(self.pcap_data[:3], start=1):
             packet = Ether(frame)
             if TCP not in packet:
@@ -182,8 +186,9 @@ class CPcapFixTime:
         self.rtt = self.calc_rtt()
 
     def fix_timing(self, out_file_name: str) -> None:
-        """Writes what the client sent a quarter of the round trip later, and what the server sent
-        a quarter earlier."""
+        """Writes the capture with the client's packets a quarter of the round trip later, and the
+        server's packets a quarter earlier.
+        """
         self.calc_timing()
         print(f"RTT is {self.rtt * 1000:g} msec")
         if self.rtt < _ROUND_TRIP_MIN_S:
@@ -200,14 +205,14 @@ class CPcapFixTime:
 
 
 def is_udp_pcap(in_file_name: str) -> bool:
-    """Whether the first packet of a capture is of UDP."""
+    """Returns whether the first packet of a capture is UDP."""
     return UDP in Ether(ethernet_records(in_file_name)[0][0])
 
 
 def pcap_cut_udp(
     max_data_len: int, in_file_name: str, out_file_name: str, verbose: bool = False
 ) -> None:
-    """Writes the datagrams of a capture, cut to so many bytes of data."""
+    """Writes the datagrams of a capture, truncated to `max_data_len` bytes of data."""
     if max_data_len < 1:
         raise ASTFError(f"max_data_len is {max_data_len}, expected 1 or more")
     packets = []
@@ -226,7 +231,7 @@ def pcap_cut_udp(
 
 
 def _with_data(packet: Any, data: bytes) -> bytes:
-    """A datagram with other data, and lengths and checksums that are right."""
+    """Replaces the data of a datagram, and updates lengths and checksums."""
     packet[UDP].remove_payload()
     packet[UDP].add_payload(Raw(data))
     for layer, names in ((UDP, ("len", "chksum")), (IP, ("len", "chksum")), (IPv6, ("plen",))):
@@ -237,7 +242,7 @@ def _with_data(packet: Any, data: bytes) -> bytes:
 
 
 def _ends(frame: bytes) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Where a segment comes from, and where it goes to."""
+    """Returns source and destination of a segment."""
     packet = Ether(frame)
     if TCP not in packet:
         raise ASTFError("a packet is not of TCP: keep one connection in the capture")

@@ -1,4 +1,4 @@
-"""Templates that come from captured conversations."""
+"""Templates from captured conversations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trex.astf.templates import ASTFTCPClientTemplate, ASTFTCPServerTemplate, AS
 
 
 class ASTFCapInfo:
-    """A capture of one conversation, and how often it is had."""
+    """A capture of one conversation, and its load."""
 
     def __init__(
         self,
@@ -35,20 +35,20 @@ class ASTFCapInfo:
         s_delay: Delay | None = None,
         udp_mtu: int | None = None,
     ) -> None:
-        """
-        :param file: the capture, from the folder of the profile
-        :param cps: new flows a second, 1 if neither it nor `l7_percent` is given
-        :param assoc: which flows are the server's; those to the capture's port if None
+        """:param file: capture, relative to the profile's folder
+        :param cps: new flows per second; 1 without `cps` and `l7_percent`
+        :param assoc: rules for the server's flows; the capture's port if None
         :param ip_gen: addresses; the profile's if None
-        :param port: another destination port than the capture's
-        :param l7_percent: share of all payload bytes of the profile's captures, in place of `cps`
+        :param port: destination port instead of the capture's
+        :param l7_percent: share of the payload bytes of all captures in the profile, instead of
+            `cps`
         :param s_glob_info: tunables of the servers
         :param c_glob_info: tunables of the clients
-        :param limit: flows in all, no limit if None
-        :param cont: `limit` flows at a time instead
-        :param tg_name: the template group
-        :param s_delay: before each answer of the server; the profile's if None
-        :param udp_mtu: cuts datagrams to this length; the profile's if None
+        :param limit: maximum number of flows; no limit if None
+        :param cont: `limit` concurrent flows instead
+        :param tg_name: template group
+        :param s_delay: delay before each answer of the server; the profile's if None
+        :param udp_mtu: truncates datagrams to this length; the profile's if None
         """
         where = type(self).__name__
         required(where, "file", file, str)
@@ -93,12 +93,12 @@ class ASTFCapInfo:
         default_s_delay: Delay | None,
         default_udp_mtu: int | None,
     ) -> ASTFTemplate:
-        """The template of the capture's conversation, with the profile's defaults."""
+        """Returns the template of the capture's conversation, with the profile's defaults."""
         s_delay = self.s_delay if self.s_delay is not None else default_s_delay
         udp_mtu = self.udp_mtu if self.udp_mtu is not None else default_udp_mtu
         client = ASTFProgram.imported(conversation, "c", udp_mtu=udp_mtu)
         server = ASTFProgram.imported(conversation, "s", s_delay=s_delay, udp_mtu=udp_mtu)
-        # Neither side may give up while the other waits.
+        # Both sides use the longer keepalive, so that neither gives up while the other waits.
         client.update_keepalive(server)
         if not conversation.stream:
             server.update_keepalive(client)

@@ -1,4 +1,4 @@
-"""`ASTFClient`: stateful profiles loaded, started, changed, counted."""
+"""`ASTFClient`: loads, starts, changes and counts stateful profiles."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from trex.stl.tagged import TaggedGroupCommands
 from trex.tunables import by_name
 
 _PORTS_MAX = 32
-# How often the flow of each side is looked at that is followed.
+# Default and minimum interval of samples of single flows.
 _INTERVAL_S, _INTERVAL_S_MIN = 1.0, 0.001
 
 
 class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Sending):
     """TRex's advanced stateful client, with the engine in this process.
 
-    Ports are `STLClient`'s: the environment names their interfaces. Clients are on the even ports,
-    servers on the odd ones; `dummy` in a trex_cfg.yaml leaves one of them to others.
+    The ports are those of `STLClient`: the environment defines their interfaces. Clients use the
+    even ports, servers the odd ones. `dummy` in a trex_cfg.yaml leaves a port to other hosts.
     """
 
-    # What TRex's client has of its server, which is not there.
-    handler = Absent("get_acquired_ports() tells which ports this client has")
-    sync_waiting = Absent("no command is under way when another can be given")
-    profile_state_change = Absent("get_profiles_state() tells what each profile is doing")
-    macs_ips_mngr = Absent("get_ignored_macs_ips() and set_ignored_macs_ips() have the lists")
+    # Attributes of TRex's client for its server, which does not exist here.
+    handler = Absent("use get_acquired_ports()")
+    sync_waiting = Absent("commands are complete when they return")
+    profile_state_change = Absent("use get_profiles_state()")
+    macs_ips_mngr = Absent("use get_ignored_macs_ips() and set_ignored_macs_ips()")
 
     needs_service_mode = False
 
@@ -54,7 +54,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         self.topo_mngr = ASTFTopologyManager(self)
         self.traffic_stats = TrafficStats(self)
         self.latency_stats = LatencyStats(self)
-        #: Counts `inc_epoch`; None before there is a session.
+        #: Counter of `inc_epoch`; None before the first session.
         self.epoch: int | None = None
         self._ignored: dict[str, list[int]] = {"macs": [], "ips": []}
 
@@ -65,18 +65,18 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
     # The session.
 
     def connect(self) -> None:
-        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
+        """Opens the ports of the environment. Raises `TRexError` if it defines none."""
         super().connect()
         self.epoch = self.epoch or 1
 
     def inc_epoch(self) -> None:
-        """Counts `epoch` on. TRex tells by it what its server said before; here nothing is."""
+        """Increments `epoch`. TRex uses it to ignore old messages of its server."""
         self._need_session()
         self.epoch = (self.epoch or 0) + 1
         self.sync()
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
-        """Ends the session, and what is running; without `stop_traffic` that goes on for now."""
+        """Ends the session and its traffic. Without `stop_traffic`, the traffic continues."""
         if self._is_connected and stop_traffic:
             self.stop(pid_input=ALL_PROFILE_ID)
             self.stop_latency()
@@ -85,41 +85,41 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         super().disconnect(stop_traffic, release_ports)
 
     def reset(self, restart: bool = False) -> None:
-        """Takes all ports, ends what is running, forgets profiles and counters."""
+        """Acquires all ports, stops all traffic, and clears profiles and counters."""
         self._need_session()
         if not restart:
             self.stop(pid_input=ALL_PROFILE_ID)
             self.stop_latency()
             self._latency = None
             self.clear_profile(pid_input=ALL_PROFILE_ID)
-        # Refuses a restart.
+        # Raises for `restart`.
         self._reset_streams(None, restart)
         self.clear_stats()
 
     def acquire(self, force: bool = False) -> None:
-        """Takes all ports; with `force` from other clients of this process, too."""
+        """Acquires all ports; with `force` also from other clients of this process."""
         self._take(None, force)
 
     def release(self, force: bool = False) -> None:
-        """Gives all ports back."""
+        """Releases all ports."""
         self._give_back(None)
 
     def sync(self) -> dict[str, int]:
-        """The state of each profile, as a number."""
+        """Returns the state of each profile as a number."""
         self._need_session()
         return self.astf_profile_state
 
     def set_service_mode(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
     ) -> None:
-        """Notes that ports are in service mode: what is started then can be captured."""
+        """Switches service mode of ports. Traffic that starts in service mode can be captured."""
         self._need_session()
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
         for number in self._owned(ports):
             port = self.links[number]
             if not enabled and port.capture_port is not None:
-                raise TRexError(f"port {number} has a capture port: stop_capture_port() first")
+                raise TRexError(f"port {number} has a capture port; call stop_capture_port() first")
             port.is_service, port.service_filtered = enabled, enabled and filtered
 
     def _check_capture(self, rx_ports: list[int], tx_ports: list[int]) -> None:
@@ -139,24 +139,26 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                     )
         super()._check_capture(rx_ports, tx_ports)
 
-    # Gateways, and who is left alone.
+    # Gateways and ignored hosts.
 
     def topo_load(self, topology: Any, tunables: Any = None) -> None:
         """Loads a topology: an `ASTFTopology`, or a file in Python, JSON or YAML.
 
-        `tunables` are arguments of `get_topo()` of a file in Python, by their names.
+        `tunables` are keyword arguments of a Python file's `get_topo()`.
         """
         self._need_session()
         self.topo_mngr.load(topology, **by_name(tunables))
 
     def topo_clear(self) -> None:
-        """Forgets the topology: what is started then goes where the ports say."""
+        """Removes the topology. Traffic that starts later uses the next hops of the ports."""
         self._need_session()
         self.topo_mngr.clear()
 
     def topo_resolve(self, ports: Any = None) -> None:
-        """Asks the topology's gateways, of ports or of all, for their Ethernet addresses. What is
-        started once all are known goes by them. Raises where one does not answer."""
+        """Resolves the Ethernet addresses of the topology's gateways, of some ports or all.
+
+        Traffic that starts after all are resolved uses the gateways. Raises if one does not answer.
+        """
         self._need_session()
         self.topo_mngr.resolve(ports)
 
@@ -166,12 +168,12 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         self.topo_mngr.show(ports)
 
     def topo_save(self, filename: str) -> None:
-        """Writes the topology into a new file: `.py`, `.json` or `.yaml`."""
+        """Writes the topology to a new file: `.py`, `.json` or `.yaml`."""
         self._need_session()
         self.topo_mngr.save(filename)
 
     def get_ignored_macs_ips(self, to_str: bool = True) -> dict[str, list[Any]]:
-        """The addresses to which no resets are sent: `ips` and `macs`, as text or as numbers."""
+        """Returns the addresses that get no resets: `ips` and `macs`, as text or integers."""
         self._need_session()
         macs, ips = self._ignored["macs"], self._ignored["ips"]
         if to_str:
@@ -181,18 +183,18 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
     def set_ignored_macs_ips(
         self, mac_list: Any = None, ip_list: Any = None, is_str: bool = True
     ) -> None:
-        """Sends no resets to these addresses; there may be others than this on the ports.
+        """Sets the addresses of other hosts on the ports, which get no resets.
 
-        What belongs to no flow of a profile that is started then is answered to nobody, whoever
-        sends it, as long as the lists are not empty.
+        While the lists are not empty, profiles that start answer no packet that belongs to none of
+        their flows, whatever its source.
         """
         self._need_session()
         going = [it.pid for it in self._profiles_by_id.values() if it.is_running]
         if going:
-            raise TRexError(f"profile {going[0]} is running: stop it first")
+            raise TRexError(f"profile {going[0]} is running; stop it first")
         self._ignored = ignored(mac_list, ip_list, is_str)
 
-    # Running.
+    # Start and stop.
 
     def start(
         self,
@@ -208,21 +210,20 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         t_duration: float = 0,
         dump_interval: float = 0,
     ) -> None:
-        """Starts what is loaded.
+        """Starts the loaded profile.
 
-        :param mult: what the flows a second of all templates are multiplied by
-        :param duration: seconds after which no flow is made; 0 or less: without end
-        :param nc: drop what is open then, instead of waiting for its end
-        :param block: no effect: it has started when this returns
-        :param latency_pps: as `start_latency`, between the first addresses of the profile's pools,
-            as long as it runs
-        :param ipv6: over IPv6
-        :param client_mask: ports whose clients make flows, a bit for each: 1 is port 0, 4 is port 2
-        :param e_duration: all ends if no flow was established within so many seconds
-        :param t_duration: wait for the end of flows for so many seconds at most; without a
-            `duration` all ends after so many
-        :param dump_interval: seconds from look to look at the flow of each side that
-            `get_flow_info` tells of; 1 where nothing is said
+        :param mult: multiplier of the flows per second of all templates
+        :param duration: seconds in which flows start; 0 or less: endless
+        :param nc: drop open flows at the end instead of waiting for them
+        :param block: no effect: the profile has started when the method returns
+        :param latency_pps: rate of latency traffic during the run, as `start_latency`, between the
+            first addresses of the profile's pools
+        :param ipv6: use IPv6
+        :param client_mask: bit mask of ports whose clients open flows: 1 is port 0, 4 is port 2
+        :param e_duration: stop if no flow is established within this time, in seconds
+        :param t_duration: longest wait for the end of flows, in seconds; without `duration`, the
+            duration of the whole run
+        :param dump_interval: interval in seconds of the samples for `get_flow_info`; default 1
         """
         self._need_session()
         multiplier(mult)
@@ -241,9 +242,9 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         ports = self._stateful_ports()
         for profile in profiles:
             if profile.document is None:
-                raise TRexError(f"profile {profile.pid} is not loaded: load_profile() first")
+                raise TRexError(f"profile {profile.pid} is not loaded; call load_profile() first")
             if profile.is_running:
-                raise TRexError(f"profile {profile.pid} is running: stop it first")
+                raise TRexError(f"profile {profile.pid} is running; stop it first")
         if latency_pps:
             latency_rate("latency_pps", latency_pps)
             self._check_latency(0xFFFFFFFF)
@@ -292,7 +293,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
     def stop(
         self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID, is_remove: bool = False
     ) -> None:
-        """Ends profiles at once, and drops what is open; `is_remove` forgets them then."""
+        """Stops profiles at once and drops open flows; `is_remove` also removes the profiles."""
         self._need_session()
         profiles = self._chosen(pid_input)
         for profile in profiles:
@@ -307,21 +308,21 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
             self.clear_profile(pid_input=[profile.pid for profile in profiles])
 
     def update(self, mult: float, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
-        """Makes so many times the profiles' flows a second from now on; `*` is all that run."""
+        """Changes the multiplier of profiles; `*` selects all that run."""
         self._need_session()
         multiplier(mult)
         profiles = self._chosen(pid_input)
         if ALL_PROFILE_ID in names_of(pid_input):
             profiles = [it for it in profiles if it.is_running]
             if not profiles:
-                raise TRexError("no profile is running: start() first")
+                raise TRexError("no profile is running; call start() first")
         for profile in profiles:
             if not profile.is_running or profile.run is None:
-                raise TRexError(f"profile {profile.pid} is not running: start() first")
+                raise TRexError(f"profile {profile.pid} is not running; call start() first")
             profile.run.update(mult)
 
     def wait_on_traffic(self, timeout: float | None = None, profile_id: str | None = None) -> None:
-        """Waits until profiles have ended, all or one.
+        """Waits for the end of all profiles or of one.
 
         Raises `TRexTimeoutError` after `timeout` seconds.
         """
@@ -343,7 +344,9 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         pid_input: str = DEFAULT_PROFILE_ID,
         is_sum: bool = False,
     ) -> dict[Any, Any]:
-        """Counters of ports, their sum, of the whole; `traffic` of a profile, and `latency`."""
+        """Returns the counters of ports, their sum and totals; `traffic` of a profile, and
+        `latency`.
+        """
         self._need_session()
         self._reap()
         stats = self._counters.ports(self._numbers(ports, of_all=True))
@@ -360,7 +363,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         clear_traffic: bool = True,
         pid_input: Pids = DEFAULT_PROFILE_ID,
     ) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         self._need_session()
         profiles = self._chosen(pid_input)
         self._counters.clear(self._numbers(ports, of_all=True))
@@ -369,29 +372,29 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                 self.clear_traffic_stats(profile.pid)
         self.clear_traffic_stats(is_sum=True)
 
-    # For the commands above.
+    # Internal methods.
 
     def _port_commands(self, number: int) -> PortCommands:
         return ASTFPort(self, number)
 
     def _stateful_ports(self) -> list[dict[str, Any] | None]:
-        """The ports by number, as the engine takes them."""
+        """Returns the ports by number for the engine."""
         found: list[dict[str, Any] | None] = []
         for number in range(min(max(self.links, default=-1) + 1, _PORTS_MAX)):
             port = self.links.get(number)
             if port is not None and not port.is_acquired:
-                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
+                raise TRexError(f"port {number} is not acquired; call acquire() or reset()")
             found.append(None if port is None else self._as_stateful(port))
         return found
 
     def _as_stateful(self, port: Port) -> dict[str, Any]:
         if port.source != port.facts["mac"]:
             raise TRexError(
-                f"port {port.number}: stateful profiles send from the interface's own address: ip "
-                f"link set {port.interface} address {port.source}"
+                f"port {port.number}: stateful profiles require the interface's own address: ip "
+                "link set {port.interface} address {port.source}"
             )
         if port.layer.mode != "ethernet" and port.layer.resolved is None:
-            # Who did not answer before may do so now.
+            # A next hop that did not answer before may answer now.
             self.resolve(port.number)
         return {
             "interface": port.interface,
@@ -402,11 +405,11 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
         }
 
     def _is_heard(self) -> bool:
-        """Whether others are to hear what is sent and what arrives."""
+        """Returns whether captures must see the frames of the profile."""
         return bool(self._captures) or any(port.is_service for port in self.links.values())
 
     def _check_beside(self, profile: Profile) -> None:
-        """Raises where what is running leaves no room for a profile."""
+        """Raises if a running profile conflicts with this one."""
         for other in self._profiles_by_id.values():
             if other is profile or other.run is None or not other.is_running:
                 continue
@@ -425,7 +428,7 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                 )
         for number, found in self.links.items():
             if found.active:
-                raise TRexError(f"port {number} is sending streams: stop_stl() first")
+                raise TRexError(f"port {number} is sending streams; call stop_stl() first")
 
     def _reap(self) -> None:
         super()._reap()
@@ -447,27 +450,27 @@ class ASTFClient(Console, Switching, Counting, Delays, TaggedGroupCommands, Send
                 self._note(f"profile {profile.pid}: {warning}", "warning")
             self._note(f"profile {profile.pid} has ended")
             if not any(it.is_running for it in self._profiles_by_id.values()):
-                # In TRex's words, which scripts look for.
+                # TRex's wording, which scripts search for.
                 self._note("Moved to state: Loaded")
-                # An interface that is gone has no rates.
+                # A deleted interface has no rates.
                 with suppress(TRexError):
                     self._counters.end()
 
 
 def _warnings(result: dict[str, Any]) -> Iterable[str]:
-    """What went wrong, and what else is to be known of a run."""
-    # Each of the threads tells of what ends them all.
+    """Yields the errors and warnings of a run."""
+    # Several threads can report the same error.
     yield from dict.fromkeys(result["errors"])
     yield from result["notes"]
     for port in result["ports"]:
         tx, dropped = port["tx"], port["rx"]["dropped"]
-        # Notes tell of outages, and of what was not sent meanwhile.
+        # Notes report outages and the frames that were not sent during them.
         if tx["unsent"] and not port["outages"]:
             yield f"{port['interface']}: {tx['unsent']:,} frames were not sent"
         if tx["failed"]:
             yield f"{port['interface']} refused {tx['failed']:,} frames"
         if dropped:
-            yield f"{port['interface']}: {dropped:,} frames were dropped: no room for them"
+            yield f"{port['interface']}: {dropped:,} frames were dropped: receive buffer full"
         tunnels = port.get("tunnels") or {}
         for cause, why in (
             ("no_tunnel", "neither sender nor receiver has a tunnel"),

@@ -1,7 +1,7 @@
-"""The commands of a program, each as an object that scripts may make themselves.
+"""Commands of programs, as objects that scripts can create.
 
-A command names variables, labels, buffers and template groups; in the document these are numbers,
-which a `Place` knows.
+A command refers to variables, labels, buffers and template groups by name. A `Place` converts the
+names to the numbers of the document.
 """
 
 from __future__ import annotations
@@ -9,53 +9,52 @@ from __future__ import annotations
 import base64
 from typing import Any, ClassVar, Protocol, Union
 
-# Base64 of all bytes, or of the first ones with a size, and what is repeated up to it.
+# Base64 of all bytes, or of the first bytes with a total size and repeated filler.
 Buffer = Union[str, dict[str, Any]]
 
 
 class Place(Protocol):
-    """Where a command stands in its program, and what names mean there."""
+    """Position of a command in its program, which resolves names."""
 
     def buffer(self, buffer: Buffer) -> int:
-        """The number of a buffer."""
+        """Returns the number of a buffer."""
 
     def offset(self, label: str) -> int:
-        """How many commands further on a label stands."""
+        """Returns the distance to a label in commands."""
 
     def variable(self, name: Any) -> int:
-        """The number of a variable. A number is its own."""
+        """Returns the number of a variable. A number is its own."""
 
     def tick_variable(self, name: Any) -> int:
-        """The number of a variable that holds a time. A number is its own."""
+        """Returns the number of a time variable. A number is its own."""
 
     def group(self, name: Any) -> int:
-        """The number of a template group. A number is its own."""
+        """Returns the number of a template group. A number is its own."""
 
 
 class ASTFCmd:
-    """A command. `fields` is what it says, with names as the profile has them."""
+    """A command. `fields` has its arguments, with the names of the profile."""
 
     name: ClassVar[str]
-    # Whether it is of a connection (TCP) or of datagrams (UDP); None: of either.
+    # True for TCP commands, False for UDP commands, None for both.
     stream: ClassVar[bool | None] = None
 
     def __init__(self, **fields: Any) -> None:
         self.fields: dict[str, Any] = {"name": self.name, **fields}
 
     def to_json(self) -> dict[str, Any]:
-        """The fields, with names as they are."""
+        """Returns the fields with their names."""
         return dict(self.fields)
 
     def at(self, place: Place) -> dict[str, Any]:
-        """The command as it stands in a document."""
+        """Returns the command in the format of documents."""
         return self.to_json()
 
 
 class _Sending(ASTFCmd):
     def __init__(self, buf: bytes, size: int = 0, fill: str | bytes | None = None) -> None:
-        """
-        :param size: length of what is sent, where it is more than that of `buf`
-        :param fill: what is repeated up to that length; bytes that count up if None
+        """:param size: total length to send, if it is longer than `buf`
+        :param fill: repeated filler up to that length; ascending bytes if None
         """
         super().__init__()
         self.buf_len = max(size, len(buf))
@@ -70,7 +69,7 @@ class _Sending(ASTFCmd):
 
 
 class ASTFCmdSend(_Sending):
-    """Sends on a connection, and waits until all of it is acknowledged."""
+    """Sends data on a connection, and waits for its acknowledgement."""
 
     name = "tx"
     stream = True
@@ -84,7 +83,7 @@ class ASTFCmdTxPkt(_Sending):
 
 
 class ASTFCmdTxMode(ASTFCmd):
-    """Sets what `ASTFCmdSend` waits for: with flag 1 only until all of it is in the window."""
+    """Sets the wait of `ASTFCmdSend`: with flag 1, only until the data is in the send buffer."""
 
     name = "tx_mode"
 
@@ -93,7 +92,7 @@ class ASTFCmdTxMode(ASTFCmd):
 
 
 class ASTFCmdRecv(ASTFCmd):
-    """Waits until that many bytes have arrived since the counter was cleared."""
+    """Waits until `bytes` have arrived since the counter was cleared."""
 
     name = "rx"
     stream = True
@@ -103,7 +102,7 @@ class ASTFCmdRecv(ASTFCmd):
 
 
 class ASTFCmdRecvMsg(ASTFCmd):
-    """Waits until that many datagrams have arrived since the counter was cleared."""
+    """Waits until a number of datagrams has arrived since the counter was cleared."""
 
     name = "rx_msg"
     stream = False
@@ -113,7 +112,7 @@ class ASTFCmdRecvMsg(ASTFCmd):
 
 
 class ASTFCmdKeepaliveMsg(ASTFCmd):
-    """Sets the milliseconds without datagrams after which a UDP flow ends."""
+    """Sets the idle timeout of a UDP flow in milliseconds."""
 
     name = "keepalive"
     stream = False
@@ -144,14 +143,14 @@ class ASTFCmdReset(ASTFCmd):
 
 
 class ASTFCmdNoClose(ASTFCmd):
-    """Leaves closing the connection to the other side."""
+    """Leaves the close of the connection to the other side."""
 
     name = "nc"
     stream = True
 
 
 class ASTFCmdDelay(ASTFCmd):
-    """Waits for microseconds."""
+    """Waits for a time in microseconds."""
 
     name = "delay"
 
@@ -160,7 +159,7 @@ class ASTFCmdDelay(ASTFCmd):
 
 
 class ASTFCmdDelayRnd(ASTFCmd):
-    """Waits for microseconds that are drawn between two bounds."""
+    """Waits for a random time between two bounds in microseconds."""
 
     name = "delay_rnd"
 
@@ -197,7 +196,7 @@ class ASTFCmdAddVal(ASTFCmdSetValBase):
 
 
 class ASTFCmdSetTickValBase(ASTFCmd):
-    """Changes a variable that holds a time."""
+    """Changes a time variable."""
 
     def __init__(self, id_val: int | str, **fields: Any) -> None:
         super().__init__(id=id_val, **fields)
@@ -207,13 +206,13 @@ class ASTFCmdSetTickValBase(ASTFCmd):
 
 
 class ASTFCmdSetTickVar(ASTFCmdSetTickValBase):
-    """Sets a time to now."""
+    """Sets a time variable to the current time."""
 
     name = "set_tick_var"
 
 
 class ASTFCmdAddTickVar(ASTFCmdSetTickValBase):
-    """Moves a time by seconds."""
+    """Adds seconds to a time variable."""
 
     name = "add_tick_var"
 
@@ -222,14 +221,14 @@ class ASTFCmdAddTickVar(ASTFCmdSetTickValBase):
 
 
 class ASTFCmdAddStatsBase(ASTFCmd):
-    """Changes a counter of the user's, 0 to 3."""
+    """Changes a user counter, 0 to 3."""
 
     def __init__(self, id_val: int, **fields: Any) -> None:
         super().__init__(stats_id=id_val, **fields)
 
 
 class ASTFCmdAddStatsVal(ASTFCmdAddStatsBase):
-    """Adds to a counter."""
+    """Adds a value to a user counter."""
 
     name = "add_stats"
 
@@ -238,7 +237,7 @@ class ASTFCmdAddStatsVal(ASTFCmdAddStatsBase):
 
 
 class ASTFCmdAddTickStats(ASTFCmdAddStatsBase):
-    """Adds the time since a variable was set to a counter."""
+    """Adds the time since a time variable to a user counter."""
 
     name = "add_tick_stats"
 
@@ -250,7 +249,7 @@ class ASTFCmdAddTickStats(ASTFCmdAddStatsBase):
 
 
 class ASTFCmdJMPBase(ASTFCmd):
-    """Goes on at a label. The offset follows from it and need not be right."""
+    """Jumps to a label. The label determines the offset; the given one has no effect."""
 
     def __init__(self, id_val: int | str, offset: int, label: str, **fields: Any) -> None:
         super().__init__(id=id_val, offset=offset, **fields)
@@ -265,13 +264,13 @@ class ASTFCmdJMPBase(ASTFCmd):
 
 
 class ASTFCmdJMPNZ(ASTFCmdJMPBase):
-    """Takes one from a variable, and jumps unless it is 0 then."""
+    """Decrements a variable, and jumps unless it becomes 0."""
 
     name = "jmp_nz"
 
 
 class ASTFCmdJMPDP(ASTFCmdJMPBase):
-    """Jumps while less than these seconds went by since a time was set."""
+    """Jumps while fewer seconds than the duration have passed since a time variable."""
 
     name = "jmp_dp"
 
@@ -287,7 +286,7 @@ class ASTFCmdJMPDP(ASTFCmdJMPBase):
 
 
 class ASTFCmdJMPCMP(ASTFCmdJMPBase):
-    """Jumps if a variable compares so with a value; without a variable, always."""
+    """Jumps if a variable compares with a value; without a variable, always."""
 
     name = "jmp_cmp"
 
@@ -307,7 +306,7 @@ class ASTFCmdJMPCMP(ASTFCmdJMPBase):
 
 
 class ASTFCmdSetTemplate(ASTFCmd):
-    """Chooses the template group of `ASTFCmdExecTemplate`."""
+    """Selects the template group for `ASTFCmdExecTemplate`."""
 
     name = "set_template"
 
@@ -319,7 +318,7 @@ class ASTFCmdSetTemplate(ASTFCmd):
 
 
 class ASTFCmdExecTemplate(ASTFCmd):
-    """Makes a flow of the chosen template group, and waits until it ends."""
+    """Opens a flow of the selected template group, and waits for its end."""
 
     name = "exec_template"
 

@@ -1,4 +1,4 @@
-"""Commands as TRex's console has them: a line of words, as in `start_line("-f http.py -m 10")`."""
+"""Commands of TRex's console: a line of words, as in `start_line("-f http.py -m 10")`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from trex.lines.words import HELP, Words, command, ipv4, ports_of, seconds, tuna
 
 
 class Console(PortLines, StreamLines, TaggedLines):
-    """Each takes the words behind the command's name, and does what the method of that name does.
+    """Console commands that call the client method of the same name.
 
-    `-h` prints help. Raises `TRexError` where the words are wrong.
+    `-h` prints help. Raises `TRexError` for invalid arguments.
     """
 
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
-        """Takes all ports."""
+        """Acquires all ports."""
         words = Words(self.acquire_line)
         words.add_argument(
             "--force",
             action="store_true",
-            help="also from other clients of this process",
+            help="acquire ports of other clients of this process",
         )
         given = words.of(line)
         if given is not None:
@@ -42,7 +42,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("release")
     def release_line(self: Any, line: str) -> None:
-        """Gives all ports back: clients and servers have them together."""
+        """Releases all ports, which clients and servers share."""
         words = Words(self.release_line)
         words.add_ports()
         given = words.of(line)
@@ -55,10 +55,10 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
-        """Takes all ports, ends what is running, forgets profiles and counters."""
+        """Acquires all ports, stops all traffic, and clears profiles and counters."""
         words = Words(self.reset_line)
         words.add_argument(
-            "-r", "--restart", action="store_true", help="sets the interfaces down and up"
+            "-r", "--restart", action="store_true", help="set the interfaces down and up"
         )
         given = words.of(line)
         if given is not None:
@@ -75,37 +75,37 @@ class Console(PortLines, StreamLines, TaggedLines):
             dest="mult",
             type=float,
             default=1,
-            help="what the flows a second are multiplied by",
+            help="multiplier of the flows per second",
         )
         words.add_argument(
             "-d",
             dest="duration",
             type=seconds,
             default=-1.0,
-            help="after which no flow is made: 100, 10m, 1h; without end where it is left out",
+            help="time in which flows start: 100, 10m, 1h; default: endless",
         )
         words.add_argument(
             "--e_duration",
             type=seconds,
             default=0.0,
-            help="all ends if no flow was established after so long",
+            help="stop if no flow is established in this time",
         )
         words.add_argument(
-            "--t_duration", type=seconds, default=0.0, help="how long flows may take to end then"
+            "--t_duration", type=seconds, default=0.0, help="longest wait for the end of flows"
         )
         words.add_argument(
             "--dump_interval",
             type=seconds,
             default=0.0,
-            help="from look to look at flows that are followed",
+            help="interval of samples of single flows",
         )
-        words.add_argument("--nc", action="store_true", help="drops what is open in the end")
+        words.add_argument("--nc", action="store_true", help="drop open flows at the end")
         words.add_argument(
             "-l",
             dest="latency_pps",
             type=int,
             default=0,
-            help="packets a second of latency traffic",
+            help="latency traffic in packets per second",
         )
         words.add_argument("--ipv6", action="store_true", help="over IPv6")
         which = words.add_mutually_exclusive_group()
@@ -114,10 +114,10 @@ class Console(PortLines, StreamLines, TaggedLines):
             type=int,
             nargs="+",
             default=[],
-            help="ports whose clients make flows; all where none are named",
+            help="ports whose clients open flows; default: all",
         )
-        which.add_argument("--servers-only", action="store_true", help="no clients make flows")
-        words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
+        which.add_argument("--servers-only", action="store_true", help="run no clients")
+        words.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
         words.add_tunables()
         given = words.of(line)
         if given is None:
@@ -125,7 +125,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         mask = self._client_mask(given.clients)
         self.load_profile(given.file, tunables(given.tunables), pid_input=given.pid)
         if any(word in given.tunables for word in HELP):
-            # All that the profile did was print its help.
+            # The profile has only printed its help.
             return True
         self.start(
             given.mult,
@@ -144,37 +144,33 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("stop")
     def stop_line(self: Any, line: str) -> None:
-        """Ends profiles."""
+        """Stops profiles."""
         words = Words(self.stop_line)
-        words.add_argument(
-            "--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profiles by their identifiers"
-        )
-        words.add_argument("--remove", action="store_true", help="forgets them then")
+        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
+        words.add_argument("--remove", action="store_true", help="remove the profiles afterwards")
         given = words.of(line)
         if given is not None:
             self.stop(False, given.pid, given.remove)
 
     @command("update")
     def update_line(self: Any, line: str) -> None:
-        """Makes so many times the profiles' flows a second."""
+        """Changes the multiplier of profiles."""
         words = Words(self.update_line)
         words.add_argument(
             "-m",
             dest="mult",
             type=float,
             default=1,
-            help="what the flows a second of the profile are multiplied by",
+            help="multiplier of the flows per second",
         )
-        words.add_argument(
-            "--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profiles by their identifiers"
-        )
+        words.add_argument("--pid", nargs="+", default=[DEFAULT_PROFILE_ID], help="profile IDs")
         given = words.of(line)
         if given is not None:
             self.update(given.mult, given.pid)
 
     @command("service")
     def service_line(self: Any, line: str) -> bool:
-        """Puts all ports into service mode, or with --off out of it."""
+        """Switches service mode of all ports on, or off with --off."""
         words = Words(self.service_line)
         add_modes(words)
         given = words.of(line)
@@ -189,20 +185,20 @@ class Console(PortLines, StreamLines, TaggedLines):
         start, _, update, *_ = words.commands("start", "stop", "update", "show", "hist", "counters")
         for sub in (start, update):
             sub.add_argument(
-                "-m", dest="mult", type=float, default=1, help="packets a second from each port"
+                "-m", dest="mult", type=float, default=1, help="packets per second of each port"
             )
         start.add_argument(
-            "--src", dest="src_ipv4", type=ipv4, required=True, help="the address of port 0"
+            "--src", dest="src_ipv4", type=ipv4, required=True, help="address of port 0"
         )
         start.add_argument(
-            "--dst", dest="dst_ipv4", type=ipv4, required=True, help="the address of port 1"
+            "--dst", dest="dst_ipv4", type=ipv4, required=True, help="address of port 1"
         )
         start.add_argument(
             "--dual-ip",
             dest="dual_ipv4",
             type=ipv4,
             default="1.0.0.0",
-            help="what is added for each further pair of ports",
+            help="address offset for each further pair of ports",
         )
         start.add_argument(
             "-p",
@@ -211,7 +207,7 @@ class Console(PortLines, StreamLines, TaggedLines):
             type=int,
             nargs="+",
             default=[],
-            help="ports that send; all where none are named",
+            help="sending ports; default: all",
         )
         given = words.of(line)
         if given is None:
@@ -230,14 +226,14 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("topo")
     def topo_line(self: Any, line: str) -> bool:
-        """The topology: load, resolve, show, clear, save."""
+        """Topology: load, resolve, show, clear, save."""
         words = Words(self.topo_line)
         load, resolve, show, _, save = words.commands("load", "resolve", "show", "clear", "save")
         for sub in (load, save):
             sub.add_argument(
                 "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
             )
-        load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
+        load.add_argument("-t", dest="tunables", default="", help="arguments of get_topo()")
         for sub in (resolve, show):
             sub.add_argument(
                 "-p",
@@ -245,7 +241,7 @@ class Console(PortLines, StreamLines, TaggedLines):
                 dest="ports",
                 type=int,
                 nargs="+",
-                help="ports by number; all where none are named",
+                help="port numbers; default: all",
             )
         given = words.of(line)
         if given is None:
@@ -268,12 +264,17 @@ class Console(PortLines, StreamLines, TaggedLines):
         words = Words(self.tunnels_topo_line)
         load, show, _ = words.commands("load", "show", "clear")
         show.add_argument(
-            "-p", "--port", dest="ports", type=int, nargs="+", help="no effect: ports share them"
+            "-p",
+            "--port",
+            dest="ports",
+            type=int,
+            nargs="+",
+            help="no effect; all ports share the tunnels",
         )
         load.add_argument(
             "-f", dest="file", required=True, help="a topology in Python, JSON or YAML"
         )
-        load.add_argument("-t", dest="tunables", default="", help="arguments of its get_topo()")
+        load.add_argument("-t", dest="tunables", default="", help="arguments of get_topo()")
         given = words.of(line)
         if given is not None and given.command == "load":
             self.tunnels_topo_load(given.file, tunables(given.tunables.split()))
@@ -285,14 +286,14 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("tunnel")
     def activate_tunnel_line(self: Any, line: str) -> None:
-        """Tunnels on or off."""
+        """Switches tunnels on or off."""
         words = Words(self.activate_tunnel_line)
         words.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
-        words.add_argument("--off", action="store_true", help="switches them off")
+        words.add_argument("--off", action="store_true", help="switch tunnels off")
         words.add_argument(
-            "--loopback", action="store_true", help="the servers' ports have the other ends"
+            "--loopback", action="store_true", help="the servers' ports are the other endpoints"
         )
         given = words.of(line)
         if given is not None:
@@ -300,20 +301,20 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("update_tunnel")
     def update_clients_tunnel(self: Any, line: str) -> None:
-        """Gives the clients of a range tunnels, whose identifiers count."""
+        """Sets the tunnels of a range of clients, with ascending TEIDs."""
         words = Words(self.update_clients_tunnel)
-        for name, told in (("--c_start", "the first client"), ("--c_end", "the last one")):
+        for name, told in (("--c_start", "first client"), ("--c_end", "last client")):
             words.add_argument(name, type=ipv4, required=True, help=told)
         words.add_argument(
             "--teid",
             type=int,
             required=True,
-            help="the first client's identifier; those of others count on",
+            help="TEID of the first client; it increments for each next client",
         )
-        words.add_argument("--sport", type=int, required=True, help="the source port of UDP")
-        words.add_argument("--src_ip", required=True, help="the source of the tunnel")
-        words.add_argument("--dst_ip", required=True, help="its destination")
-        words.add_argument("--ipv6", action="store_true", help="these are of IPv6")
+        words.add_argument("--sport", type=int, required=True, help="UDP source port")
+        words.add_argument("--src_ip", required=True, help="source address of the tunnel")
+        words.add_argument("--dst_ip", required=True, help="destination address of the tunnel")
+        words.add_argument("--ipv6", action="store_true", help="the addresses are IPv6")
         words.add_argument(
             "--type", type=_tunnel_type, default=GTPU, help="the type of tunnels: gtpu"
         )
@@ -335,7 +336,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("black_list")
     def black_list_line(self: Any, line: str) -> bool:
-        """Addresses that no resets are sent to: set, remove, show, clear, get, upload."""
+        """Addresses that get no resets: set, remove, show, clear, get, upload."""
         words = Words(self.black_list_line)
         added, removed, clear, *_ = words.commands(
             "set", "remove", "clear", "show", "get", "upload"
@@ -344,9 +345,9 @@ class Console(PortLines, StreamLines, TaggedLines):
             sub.add_argument("--macs", nargs="+", default=[], help="Ethernet addresses")
             sub.add_argument("--ipv4", nargs="+", default=[], help="addresses of IPv4")
         for sub in (added, removed, clear):
-            # There is one list: it is the engine's at once.
+            # There is a single list, which the engine uses at once.
             sub.add_argument(
-                "--upload", action="store_true", help="no effect: what is listed counts at once"
+                "--upload", action="store_true", help="no effect; the list applies at once"
             )
         given = words.of(line)
         if given is None:
@@ -367,11 +368,11 @@ class Console(PortLines, StreamLines, TaggedLines):
         """Template groups: names, stats."""
         words = Words(self.template_group_line)
         names, stats = words.commands("names", "stats")
-        names.add_argument("--start", type=int, default=0, help="the first one to show, from 0")
-        names.add_argument("--amount", type=int, default=50, help="how many to show")
-        stats.add_argument("--name", required=True, help="the group")
+        names.add_argument("--start", type=int, default=0, help="first group to show, from 0")
+        names.add_argument("--amount", type=int, default=50, help="number of groups to show")
+        stats.add_argument("--name", required=True, help="name of the group")
         for sub in (names, stats):
-            sub.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="the profile's identifier")
+            sub.add_argument("--pid", default=DEFAULT_PROFILE_ID, help="profile ID")
         given = words.of(line)
         if given is None:
             return
@@ -386,7 +387,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
-        """What each profile is doing, and the profiles of streams on ports."""
+        """Prints the state of each profile, and the profiles of streams on ports."""
         words = Words(self.profiles_line)
         words.add_ports()
         given = words.of(line)
@@ -401,7 +402,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         words = Words(self.clear_stats_line)
         words.add_ports()
         given = words.of(line)
@@ -411,25 +412,27 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("stats")
     def show_stats_line(self: Any, line: str) -> None:
-        """Counters: of all and of ports; -g, -a and --za (of flows), -l, --lh, --lc (latency)."""
+        """Prints counters of all ports and each port; -g, -a and --za (flows), -l, --lh, --lc
+        (latency).
+        """
         words = Words(self.show_stats_line)
         words.add_argument(
             "--port",
             dest="ports",
             type=int,
             nargs="+",
-            help="ports by number; all where none are named",
+            help="port numbers; default: all",
         )
         words.add_argument(
-            "--pid", help="the profile whose flows are shown; all together where it is left out"
+            "--pid", help="profile ID for counters of flows; default: the sum of all"
         )
         which = words.add_mutually_exclusive_group()
         for flags, what, told in (
-            (["-a"], "flows", "of flows"),
-            (["--za", "--az"], "all flows", "of flows, also those that are 0"),
-            (["-l"], "show", "of latency traffic: delays"),
-            (["--lh"], "hist", "of latency traffic: how often delays were so long"),
-            (["--lc"], "counters", "of latency traffic: packets"),
+            (["-a"], "flows", "counters of flows"),
+            (["--za", "--az"], "all flows", "counters of flows, including zeros"),
+            (["-l"], "show", "latency traffic: delays"),
+            (["--lh"], "hist", "latency traffic: histogram of delays"),
+            (["--lc"], "counters", "latency traffic: packets"),
             *OF_PORTS,
         ):
             which.add_argument(*flags, dest="what", action="store_const", const=what, help=told)
@@ -451,20 +454,22 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("stop_stl")
     def stop_stl_line(self: Any, line: str) -> None:
-        """Ends what ports send."""
+        """Stops the traffic of ports."""
         streams.stop(self, Words(self.stop_stl_line), line)
 
     @command("update_stl")
     def update_stl_line(self: Any, line: str) -> None:
-        """Sends at other rates."""
+        """Changes the rates of ports."""
         streams.update(self, Words(self.update_stl_line), line)
 
     @command("stats_stl")
     def stats_stl_line(self: Any, line: str) -> None:
-        """Counters of streams: of all and of ports; -s (packet groups), -l and --lh (delays)."""
+        """Prints counters of streams: all ports and each port; -s (packet groups), -l and --lh
+        (delays).
+        """
         stats(self, Words(self.stats_stl_line), line)
 
-    # For the commands above.
+    # Internal methods.
 
     def _client_mask(self: Any, clients: list[int]) -> int:
         for number in clients:
@@ -478,7 +483,7 @@ class Console(PortLines, StreamLines, TaggedLines):
         for name, given in (("macs", macs), ("ips", ips)):
             missing = [address for address in given if address not in lists[name]]
             if missing and not is_added:
-                raise TRexError(f"black_list: {missing[0]} is not in the list")
+                raise TRexError(f"black_list: {missing[0]} is not listed")
             changed.append(
                 [*lists[name], *missing]
                 if is_added

@@ -1,6 +1,6 @@
-"""A captured conversation: what a client and a server said to each other, in order.
+"""A captured conversation: the messages of a client and a server in order.
 
-It is one TCP connection, complete from its SYN and without losses, or UDP between two hosts.
+It is a complete TCP connection from its SYN without losses, or UDP between two hosts.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ _TCP, _UDP = 6, 17
 _FIN, _SYN, _ACK = 0x01, 0x02, 0x10
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _VLAN_TAGS = (0x8100, 0x88A8)
-# IPv6 extension headers that a packet may have and still be whole (RFC 8200, section 4.1).
+# IPv6 extension headers of unfragmented packets (RFC 8200, section 4.1).
 _HOP_BY_HOP, _ROUTING, _DESTINATION = 0, 43, 60
 
 
 @dataclass
 class Message:
-    """What one side said without the other in between (TCP), or in one datagram (UDP)."""
+    """Data of one side until the other one sends (TCP), or one datagram (UDP)."""
 
     side: Side
     payload: bytes
-    # Since the packet before, of whichever side.
+    # Seconds since the previous packet of either side.
     gap_sec: float
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """Messages, in order."""
+    """Messages in order."""
 
-    # TCP rather than UDP.
+    # True for TCP, False for UDP.
     stream: bool
-    # Where the client's first packet went.
+    # Destination port of the client's first packet.
     port: int
     messages: tuple[Message, ...]
 
     @property
     def payload_len(self) -> int:
-        """Bytes that both sides sent."""
+        """Bytes that both sides send."""
         return sum(len(message.payload) for message in self.messages)
 
 
 def read_conversation(file: str) -> Conversation:
-    """The conversation of a capture: pcap or pcapng, Ethernet with or without VLAN tags.
+    """Reads the conversation of a capture: pcap or pcapng, Ethernet with or without VLAN tags.
 
-    A path that is not absolute is taken from the folder of the profile that is being made. Raises
-    `ASTFError` with the packet's number, from 1, if the capture is no such conversation.
+    A relative path starts at the folder of the profile under construction. Raises `ASTFError` with
+    the packet number, from 1, if the capture is not a single conversation.
     """
     path = beside_profile(file)
     reader = read_messages(path)
     messages = tuple(_turns(reader.messages) if reader.stream else reader.messages)
     if not messages:
-        raise ASTFError(f"'{path}' has no data: neither side says anything after the handshake")
+        raise ASTFError(f"'{path}' has no data: neither side sends anything after the handshake")
     return Conversation(reader.stream, reader.port, messages)
 
 
 def read_messages(path: str) -> ConversationReader:
-    """What each packet of such a capture says. Raises as `read_conversation` does."""
+    """Returns the messages of each packet of a capture. Raises as `read_conversation`."""
     try:
         captured = ethernet_records(path)
     except TRexError as error:
@@ -85,7 +85,7 @@ def read_messages(path: str) -> ConversationReader:
 
 
 def beside_profile(file: str) -> str:
-    """A file's path, from the folder of the file whose `get_profile` is being called."""
+    """Returns a path relative to the file whose `get_profile` is running."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_name != "get_profile":
         frame = frame.f_back
@@ -103,13 +103,13 @@ class Segment:
     source_port: int
     destination_port: int
     payload: bytes
-    # Of TCP.
+    # Fields of TCP.
     sequence: int = 0
     flags: int = 0
     window: int = 0
 
     def ends(self, with_ports: bool) -> tuple[tuple[bytes, int], tuple[bytes, int]]:
-        """Where it comes from and goes to; the ports are 0 where they do not matter."""
+        """Returns source and destination; with ports 0 if they do not matter."""
         return (
             (self.source, self.source_port if with_ports else 0),
             (self.destination, self.destination_port if with_ports else 0),
@@ -117,23 +117,24 @@ class Segment:
 
 
 class ConversationReader:
-    """Takes the packets of a conversation in order; `messages` has one for each."""
+    """Reads the packets of a conversation in order. `messages` has one message for each packet."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.stream = False
         self.port = 0
-        #: The windows of SYN and SYN+ACK.
+        #: Windows of SYN and SYN+ACK.
         self.windows: dict[Side, int] = {}
-        #: The packet before all others.
+        #: The first packet.
         self.first: Segment | None = None
         self._last_sec = 0.0
-        # The sequence number that comes next, of each side that has sent a SYN.
+        # Next sequence number of each side that has sent a SYN.
         self._next: dict[Side, int] = {}
 
     def read(self, segment: Segment, time_usec: float) -> None:
-        """Takes a packet."""
-        # As seconds in floating point, of which TRex takes differences: for the same microseconds.
+        """Reads a packet."""
+        # Like TRex, computes differences of seconds in floating point, to get the same
+        # microseconds.
         whole_sec, rest_usec = divmod(time_usec, 1e6)
         time_sec = whole_sec + rest_usec / 1e6
         if self.first is None:
@@ -150,7 +151,7 @@ class ConversationReader:
     def _side(self, segment: Segment, first: Segment) -> Side:
         if segment.stream != first.stream:
             raise ASTFError("the conversation is in both TCP and UDP: keep one of them")
-        # A host that talks to itself is told from itself by the ports.
+        # For a host that talks to itself, the ports distinguish client and server.
         with_ports = self.stream or first.source == first.destination
         client, server = first.ends(with_ports)
         ends = segment.ends(with_ports)
@@ -161,7 +162,7 @@ class ConversationReader:
         raise ASTFError("it is of another conversation than packet 1: keep one in the capture")
 
     def _follow(self, side: Side, segment: Segment) -> None:
-        """Holds a segment against what its side sent before."""
+        """Checks a segment against the previous ones of its side."""
         length = len(segment.payload) + bool(segment.flags & _FIN)
         if segment.flags & _SYN:
             answers = bool(segment.flags & _ACK)
@@ -188,7 +189,7 @@ class ConversationReader:
 
 
 def _turns(messages: list[Message]) -> Iterator[Message]:
-    """What each side said until the other spoke."""
+    """Yields the merged messages of each turn."""
     said = (message for message in messages if message.payload)
     for side, turn in groupby(said, key=lambda message: message.side):
         parts = list(turn)
@@ -196,7 +197,7 @@ def _turns(messages: list[Message]) -> Iterator[Message]:
 
 
 def _segment(frame: bytes) -> Segment:
-    """Dissects a frame."""
+    """Parses a frame."""
     (kind,) = struct.unpack_from("!H", frame, 12)
     packet = frame[14:]
     while kind in _VLAN_TAGS:
@@ -231,20 +232,20 @@ def _segment(frame: bytes) -> Segment:
 
 
 def _ipv4(packet: bytes) -> tuple[int, bytes, bytes, bytes]:
-    """The protocol, source, destination and data."""
+    """Returns protocol, source, destination and data of an IPv4 packet."""
     header_len = (packet[0] & 0x0F) * 4
     if header_len < 20:
         raise ASTFError(f"its IPv4 header has {header_len} bytes, not 20 or more")
     total_len, _, fragment = struct.unpack_from("!HHH", packet, 2)
     if fragment & 0x3FFF:
         raise ASTFError("it is a fragment of an IPv4 packet: capture where packets are whole")
-    # Segmentation offload leaves the length 0: the packet is all there is then.
+    # Segmentation offload leaves the length 0; then the rest of the frame is the packet.
     data = packet[header_len : total_len or None]
     return packet[9], packet[12:16], packet[16:20], data
 
 
 def _ipv6(packet: bytes) -> tuple[int, bytes, bytes, bytes]:
-    """The same of IPv6."""
+    """Returns protocol, source, destination and data of an IPv6 packet."""
     payload_len, protocol = struct.unpack_from("!HB", packet, 4)
     data = packet[40 : 40 + payload_len] if payload_len else packet[40:]
     while protocol in (_HOP_BY_HOP, _ROUTING, _DESTINATION):

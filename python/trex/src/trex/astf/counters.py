@@ -1,4 +1,4 @@
-"""What clients and servers have counted, under TRex's names."""
+"""Counters of clients and servers, under TRex's names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trex.errors import TRexError
 
 SECTIONS = ("client", "server")
 
-# Beside these a section has all that the engine counts of TCP and UDP: resets (`tcps_rst_received`)
-# and probes for a lost tail, which TRex does not count.
+# A section also has the engine's other TCP and UDP counters: resets (`tcps_rst_received`) and tail
+# loss probes, which TRex does not count.
 _TCP = (
     *("connattempt", "accepts", "connects", "closed", "segstimed", "rttupdated", "delack"),
     *("sndtotal", "sndpack", "sndbyte", "sndbyte_ok", "sndctrl", "sndacks", "rcvtotal", "rcvpack"),
@@ -43,13 +43,13 @@ _FLOW_TABLE = (
 _APPLICATION = (
     *("user_counter_A", "user_counter_B", "user_counter_C", "user_counter_D"),
     *("flows_total", "flows_other"),
-    # Flows that were due while as many were there as may be (`limit` with `cont`), or all clients
-    # were off, which TRex does not count.
+    # Flows that were skipped because of the concurrency limit (`limit` with `cont`), or because all
+    # clients were off. TRex does not count them.
     "flows_skipped",
 )
-# What the add-on `latency` counts, in microseconds, of template groups that have it.
+# Counters of the add-on `latency` in microseconds, for template groups that use it.
 _LATENCY = ("min_time", "max_time", "measure_cnt", "total_time", "total_pkts")
-# What is shown though it is 0, and does not begin anew when counters are cleared.
+# Shown even if zero, and not reset when counters are cleared.
 _STATES = ("m_active_flows", "m_est_flows")
 _RATES = (
     *("m_tx_bw_l7_r", "m_tx_bw_l7_total_r", "m_rx_bw_l7_r", "m_tx_pps_r", "m_rx_pps_r"),
@@ -62,10 +62,10 @@ _COUNTED = (
     *_FLOW_TABLE,
 )
 
-# Counters that tell of something wrong, and of what.
+# Counters of errors, and their descriptions.
 ERRORS = {
     "tcps_conndrops": "connections dropped before they were established",
-    "tcps_timeoutdrop": "connections dropped because nothing was acknowledged any more",
+    "tcps_timeoutdrop": "connections dropped by a retransmission timeout",
     "tcps_rexmttimeo": "retransmission timeouts",
     "tcps_rexmttimeo_syn": "retransmission timeouts of SYN",
     "tcps_persisttimeo": "times that a closed window was probed",
@@ -133,17 +133,17 @@ ERRORS = {
     "err_defer_no_template": "connections with first bytes that no server waits for",
 }
 
-# What became of packets in fragments that were not put together.
+# Causes of fragments that were not reassembled.
 _FRAGMENTS_LOST = ("fragments_incomplete", "fragments_overlapping", "fragments_no_room")
 
 Counts = dict[str, int]
 
 
 def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
-    """What the connections of ports or templates of one side have counted together.
+    """Returns the summed counters of ports or templates of one side.
 
-    `is_over`: whether the run has ended, so that what was open then was dropped: as in TRex that is
-    no fault of a connection, and in `tcps_testdrops` alone.
+    `is_over`: the run has ended, so that its open connections were dropped. As in TRex, these are
+    not errors and count only in `tcps_testdrops`.
     """
     sums = dict.fromkeys((*_STATES, *_COUNTED), 0)
     # Connections in TIME-WAIT, which both sides have closed.
@@ -160,7 +160,7 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
             add(name, value)
         flows = report["flows"]
         waiting += flows["time_wait"] if "time_wait" in flows else flows["waiting"]
-        # Ports have none, nor have templates without the add-on.
+        # Ports have no add-on, nor do all templates.
         if report.get("stamped"):
             _add_latency(sums, report["stamped"])
     tcp, udp = _open(sums)
@@ -176,10 +176,11 @@ def counts_of(reports: Iterable[Mapping[str, Any]], is_over: bool) -> Counts:
 
 
 def _add_latency(sums: Counts, stamped: Mapping[str, Any]) -> None:
-    """Adds what a template with the add-on `latency` has measured.
+    """Adds the measurements of a template with the add-on `latency`.
 
-    TRex adds up the least and the greatest time of each of its cores, and counts these
-    (`measure_cnt`); here they are those of all, and it is 1, so that quotients mean the same.
+    TRex adds the minimum and maximum of each core, and counts the cores (`measure_cnt`). Here the
+    minimum and maximum are those of all cores, and the count is 1, so that quotients have the same
+    meaning.
     """
     for name in _LATENCY:
         sums.setdefault(name, 0)
@@ -194,7 +195,7 @@ def _add_latency(sums: Counts, stamped: Mapping[str, Any]) -> None:
 
 
 def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
-    """What a port or a template has counted of its flows."""
+    """Returns the flow counters of a port or template under TRex's names."""
     flows = report["flows"]
     return {
         "m_active_flows": flows["active"],
@@ -214,7 +215,7 @@ def _of_flows(report: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _open(sums: Counts) -> tuple[int, int]:
-    """Connections, and flows of UDP, that were begun and are not over."""
+    """Returns the open TCP connections and UDP flows."""
     found = []
     for prefix, begin in (("tcps", "connattempt"), ("udps", "connects")):
         begun = sums[f"{prefix}_{begin}"] + sums[f"{prefix}_accepts"]
@@ -230,9 +231,9 @@ def section_of(
     since: float | None,
     skip_zero: bool,
 ) -> dict[str, float]:
-    """A section as scripts read it: counted from `base` on.
+    """Returns a section for scripts, counted from `base`.
 
-    `rates` are those of `key` since it began; None of what goes on no more.
+    `rates` has the rates of `key` since its start; None after its end.
     """
     found: dict[str, float] = {name: counts[name] for name in _STATES}
     found.update(_rates(counts, rates, key, since))
@@ -248,7 +249,7 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float | None) -
     if rates is None:
         return dict.fromkeys(_RATES, 0.0)
 
-    # One time for all, for they are divided by each other.
+    # A single time for all rates, because they are divided by each other.
     now = time.monotonic()
 
     def rate(what: str, *names: str) -> float:
@@ -273,7 +274,7 @@ def _rates(counts: Counts, rates: Rates | None, key: Any, since: float | None) -
 
 
 def errors_of(stats: Mapping[str, Mapping[str, float]]) -> tuple[bool, dict[str, dict[str, str]]]:
-    """Whether counters tell of something wrong, and which do, by section."""
+    """Returns whether counters report errors, and the errors by section."""
     missing = [section for section in SECTIONS if section not in stats]
     if missing:
         raise TRexError(f"stats have no {missing[0]!r}: expected what get_traffic_stats() returned")

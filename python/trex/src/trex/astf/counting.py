@@ -1,4 +1,4 @@
-"""What profiles count: traffic, template groups, single flows."""
+"""Counters of profiles: traffic, template groups, single flows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IPV4_MASK = 0xFFFFFFFF
 
 
 class Counting(Profiles):
-    """Commands about what profiles have counted."""
+    """Commands for counters of profiles."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -29,10 +29,11 @@ class Counting(Profiles):
     def get_traffic_stats(
         self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> dict[str, dict[str, float]]:
-        """What clients and servers of a profile have counted since it was started or cleared.
+        """Returns the counters of a profile's clients and servers since its start or the last
+        clear.
 
-        `client` and `server`, each by TRex's names; without those that are 0, and with `is_sum` of
-        all profiles together.
+        `client` and `server` have TRex's names. `skip_zero` omits zeros. `is_sum` adds all
+        profiles.
         """
         self._need_session()
         self._reap()
@@ -45,7 +46,7 @@ class Counting(Profiles):
         counts = sum_of(profile.counts() for profile in profiles)
         runs = [profile.run for profile in profiles if profile.run is not None]
         going = [profile.run for profile in profiles if profile.is_running and profile.run]
-        # Those that have ended are counted in the sum: it does not begin with these.
+        # The sum includes profiles that have ended, so that it has no common start.
         since = None if is_sum else min((run.started for run in going), default=None)
         found = {
             side: section_of(
@@ -67,7 +68,7 @@ class Counting(Profiles):
     def clear_traffic_stats(
         self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         self._need_session()
         if is_sum:
             for profile in self._profiles_by_id.values():
@@ -77,11 +78,11 @@ class Counting(Profiles):
             profile.base = profile.counts()
 
     def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
-        """Whether `get_traffic_stats` told of something wrong, and of what, by section."""
+        """Returns whether `get_traffic_stats` reports errors, and the errors by section."""
         return errors_of(stats)
 
     def _flows_of_all(self) -> dict[str, float]:
-        """What `global` tells of the flows of all profiles, and of what is asked of them."""
+        """Returns the global counters of flows of all profiles, and their target rates."""
         counts = sum_of(it.counts() for it in self._profiles_by_id.values())["client"]
         going = [it for it in self._profiles_by_id.values() if it.is_running]
         asked = [it.asked() for it in going]
@@ -98,22 +99,22 @@ class Counting(Profiles):
         }
 
     def _begin_rates(self) -> None:
-        """Counts rates of all profiles together from now, for none was on its way before."""
+        """Restarts the rates of all profiles, because none was running before."""
         self._rates_of_sum, self._rates_of_all = Rates(), Rates()
         self.get_traffic_stats(is_sum=True)
         self._flows_of_all()
 
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
-        """The template groups of a profile."""
+        """Returns the template groups of a profile."""
         self._need_session()
         return list(self._one(pid_input).groups)
 
     def get_traffic_tg_stats(
         self, tg_names: Any, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID
     ) -> dict[str, dict[str, dict[str, float]]]:
-        """What template groups have counted since their profile was started, by their names.
+        """Returns the counters of template groups since the start of their profile, by name.
 
-        Raises `ASTFErrorBadTG` where there is no such group.
+        Raises `ASTFErrorBadTG` for an unknown group.
         """
         self._need_session()
         validate_type("tg_names", tg_names, (list, str))
@@ -145,12 +146,14 @@ class Counting(Profiles):
     def get_flow_info(
         self, profile_id: str = DEFAULT_PROFILE_ID, duration: float = 0, index: int | None = None
     ) -> dict[str, Any]:
-        """What connections were seen to be: of each side of a pair of ports one at a time.
+        """Returns samples of connections: of each side of a pair of ports one flow at a time.
 
-        By their ends (`16.0.0.1:1024-48.0.0.1:80`) lists of `origin`, `state`, `options`, `rtt`,
-        `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as TRex has them: the last look of each, or all
-        that are made within `duration` seconds. `index`: all from the look of this number on, and
-        as `next_index` the number that comes then.
+        The keys are the ends of a flow (`16.0.0.1:1024-48.0.0.1:80`). The values are lists of
+        `origin`, `state`, `options`, `rtt`, `rto`, `snd_cwnd`, `snd_ssthresh` and so on, as in
+        TRex.
+
+        The result has the last sample of each flow, or all samples within `duration` seconds. With
+        `index`, it has all samples from that number on, and `next_index` for the next call.
         """
         self._need_session()
         seconds("duration", duration)
@@ -176,9 +179,9 @@ class Counting(Profiles):
     def get_traffic_distribution(
         self, start_ip: str, end_ip: str, dual_ip: str, seq_split: bool
     ) -> dict[int, dict[int, dict[str, str]]]:
-        """The addresses of a pool that clients of each port have, by port and core.
+        """Returns the client addresses of each port in a pool, by port and core.
 
-        A port has one thread, core 0 here, which has them all; `seq_split` changes nothing.
+        A port has one thread, core 0, with all addresses; `seq_split` has no effect.
         """
         self._need_session()
         numbers = []

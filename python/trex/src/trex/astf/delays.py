@@ -1,4 +1,4 @@
-"""Delays between ports, measured by packets of ICMP beside a profile or alone."""
+"""Latency traffic: delays between ports, measured with ICMP packets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IPV4_MASK = 0xFFFFFFFF
 
 
 class Delays(Session):
-    """Commands about latency traffic."""
+    """Commands for latency traffic."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -31,14 +31,14 @@ class Delays(Session):
         dual_ipv4: str = "1.0.0.0",
         port_ipv4_offset_s: str | None = None,
     ) -> None:
-        """Sends ICMP from ports to each other, with or without a profile that is running.
+        """Sends ICMP between ports, with or without a running profile.
 
-        :param mult: packets a second from each port
-        :param src_ipv4: the address of port 0
-        :param dst_ipv4: the address of port 1
-        :param ports_mask: a bit for each port that sends; the other one of its pair measures
-        :param dual_ipv4: what is added to the addresses for each further pair of ports
-        :param port_ipv4_offset_s: the same for the odd ports, where it is another
+        :param mult: packets per second of each port
+        :param src_ipv4: address of port 0
+        :param dst_ipv4: address of port 1
+        :param ports_mask: bit mask of sending ports; the other port of the pair measures
+        :param dual_ipv4: address offset for each further pair of ports
+        :param port_ipv4_offset_s: the offset for odd ports, if it differs
         """
         self._need_session()
         bits("ports_mask", ports_mask)
@@ -47,28 +47,28 @@ class Delays(Session):
         self._start_latency(rate, (src_ipv4, dst_ipv4), offsets, ports_mask, None)
 
     def update_latency(self, mult: float = 1) -> None:
-        """Sends so many packets a second from each port from now on."""
+        """Changes the rate, in packets per second of each port."""
         self._need_session()
         if self._latency is None or not self._latency.is_active:
-            raise TRexError("no latency traffic is sent: start_latency() first")
+            raise TRexError("no latency traffic is running; call start_latency() first")
         self._latency.set_rate(latency_rate("mult", mult))
 
     def stop_latency(self) -> None:
-        """Ends it; what was measured stays."""
+        """Stops latency traffic. The measurements remain."""
         self._need_session()
         if self._latency is not None:
             self._latency.stop()
 
     def get_latency_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
-        """What was measured of packets between ports, by the port where they arrive.
+        """Returns the measurements of latency traffic by receiving port.
 
-        `hist`: delays in microseconds, one way, from when a packet was given to the kernel until
-        its receiving end had it; `stats`: counters and `m_jitter` (RFC 3550).
+        `hist` has one-way delays in microseconds, from the send call to the kernel's receive
+        timestamp. `stats` has counters and `m_jitter` (RFC 3550).
         """
         self._need_session()
         return {} if self._latency is None else self._latency.told()
 
-    # For the commands of others.
+    # Internal methods.
 
     def _start_latency(
         self,
@@ -98,12 +98,16 @@ class Delays(Session):
         self._latency = LatencyTraffic(ends, rate, is_over)
 
     def _check_latency(self, mask: int) -> list[int]:
-        """The ports that send latency traffic. Raises where it is sent already, or none can."""
+        """Returns the ports that send latency traffic. Raises if it is running, or if no port can
+        send.
+        """
         if self._latency is not None and self._latency.is_active:
-            raise TRexError("latency traffic is sent already: stop_latency() first")
+            raise TRexError("latency traffic is running; call stop_latency() first")
         paired = [it for it in self.links if it ^ 1 in self.links]
         if not paired:
-            raise TRexError("latency traffic needs a pair of ports: 0 and 1, or 2 and 3, and so on")
+            raise TRexError(
+                "latency traffic requires a pair of ports: 0 and 1, or 2 and 3, and so on"
+            )
         found = [it for it in paired if mask >> it & 1]
         if not found:
             raise TRexError(f"ports_mask {mask:#x} has no bit of a port that has another: {paired}")
@@ -117,7 +121,7 @@ class Delays(Session):
 
 
 def check_latency_addresses(addresses: tuple[str, str], offsets: tuple[str, str]) -> None:
-    """Raises unless all of them are addresses of IPv4."""
+    """Raises unless all are IPv4 addresses."""
     names = ("src_ipv4", "dst_ipv4", "dual_ipv4", "port_ipv4_offset_s")
     for name, address in zip(names, addresses + offsets):
         if not is_valid_ipv4(address):
@@ -125,7 +129,7 @@ def check_latency_addresses(addresses: tuple[str, str], offsets: tuple[str, str]
 
 
 def latency_rate(name: str, pps: float) -> float:
-    """Packets a second, given by that name. Raises where they are too many, or none."""
+    """Returns packets per second. Raises if the value is out of range."""
     validate_type(name, pps, (int, float))
     if not 0 < pps <= RATE_MAX:
         raise TRexArgumentError(name, pps, f"packets a second, up to {RATE_MAX}")

@@ -1,4 +1,4 @@
-"""The document of a profile: its templates, and by number what they share."""
+"""The document of a profile: its templates, and their shared parts by number."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Entry = TypeVar("Entry")
 
 
 class Table(Generic[Entry]):
-    """Entries that are there once each, in the order in which they first came."""
+    """A list of distinct entries in the order of their first use."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, entry: Entry) -> int:
-        """The number of an entry, which is added where it is new."""
-        # A dict by its text, because 1, 1.0 and True are equal and not the same in a document.
+        """Returns the number of an entry, and adds a new one."""
+        # The text is the key, because 1, 1.0 and True are equal but differ in a document.
         key = entry if isinstance(entry, str) else repr(entry)
         number = self._numbers.setdefault(key, len(self.entries))
         if number == len(self.entries):
@@ -33,15 +33,15 @@ class Table(Generic[Entry]):
 
 
 class Document:
-    """What `ASTFProfile.to_json` is made of."""
+    """Data for `ASTFProfile.to_json`."""
 
     def __init__(self, templates: list[ASTFTemplate]) -> None:
-        """Numbers everything. Raises `ASTFError` if names mean nothing or clients overlap."""
+        """Assigns all numbers. Raises `ASTFError` for unknown names or overlapping clients."""
         self.buffers: Table[Buffer] = Table()
         self.programs: Table[dict[str, Any]] = Table()
         self.pools: Table[dict[str, Any]] = Table()
         self._ranges: list[ASTFIPGenDist] = []
-        # The first group is number 1; templates without a group are of none.
+        # Groups have numbers from 1; templates without a group have none.
         names = dict.fromkeys(t.tg_name for t in templates if t.tg_name is not None)
         self.groups = {name: number for number, name in enumerate(names, start=1)}
         self.templates = []
@@ -104,7 +104,7 @@ class Document:
 
 @dataclass(frozen=True)
 class _Place:
-    """A command's place in its program."""
+    """Position of a command in its program."""
 
     position: int
     program: ASTFProgram
@@ -130,7 +130,7 @@ class _Place:
             return name
         if name not in self.groups:
             groups = ", ".join(map(repr, self.groups)) or "none"
-            raise ASTFErrorBadTG(f"no template has tg_name={name!r}; groups are {groups}")
+            raise ASTFErrorBadTG(f"no template has tg_name={name!r}; known groups: {groups}")
         return self.groups[name]
 
 

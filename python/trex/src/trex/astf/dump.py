@@ -1,4 +1,4 @@
-"""`python -m trex.astf.dump PROFILE`: prints a stateful profile as JSON, or what it sends."""
+"""`python -m trex.astf.dump PROFILE`: prints a stateful profile as JSON, or its statistics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trex.tunables import keywords_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the document; 0, or 1 after a message on standard error."""
+    """Prints the document. Returns 0, or 1 after a message on standard error."""
     options = _parser().parse_args(arguments)
     text = io.StringIO()
-    # What a profile prints, it prints for people: standard output is the document's alone.
+    # Output of the profile goes to standard error; standard output is for the document.
     with contextlib.redirect_stdout(sys.stderr):
         from trex.astf.profile import ASTFProfile
 
@@ -48,14 +48,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--stat",
         action="store_true",
-        help="print bytes, flows and bits a second of each template instead",
+        help="print bytes, flows/s and bit/s of each template instead",
     )
     parser.add_argument(
         "-t",
         "--tunables",
         nargs=argparse.REMAINDER,
         default=[],
-        help="the profile's own arguments: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
+        help="arguments of the profile: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
     )
     return parser
 

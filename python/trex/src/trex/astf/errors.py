@@ -1,4 +1,4 @@
-"""The errors of the stateful mode, under the names that scripts know."""
+"""Exceptions of the stateful mode, with the names that scripts know."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from trex.errors import TRexError
 
 
 class ASTFError(TRexError):
-    """Anything about a stateful profile that is refused."""
+    """An error in a stateful profile."""
 
 
 class ASTFErrorBadParamCombination(ASTFError):
-    """Arguments of which one has to be given, and not both."""
+    """Both or none of two exclusive arguments."""
 
     def __init__(self, func: str, name1: str, name2: str, are_missing: bool = False) -> None:
         if are_missing:
@@ -22,7 +22,7 @@ class ASTFErrorBadParamCombination(ASTFError):
 
 
 class ASTFErrorMissingParam(ASTFError):
-    """An argument that has to be given and is not."""
+    """A missing argument."""
 
     def __init__(self, func: str, name1: str, name2: str | None = None) -> None:
         wanted = f"'{name1}'" if name2 is None else f"'{name1}' or '{name2}'"
@@ -43,35 +43,35 @@ class ASTFErrorWrongType(ASTFError):
 
 
 class ASTFErrorBadIp(ASTFError):
-    """What should be an IP address and is none."""
+    """An invalid IP address."""
 
     def __init__(self, func: str, param: str, addr: object) -> None:
         super().__init__(f"argument '{param}' of {func} is {addr!r}, which is no IPv4 address")
 
 
 class ASTFErrorBadIpRange(ASTFError):
-    """What should be a range of IP addresses and is none."""
+    """An invalid range of IP addresses."""
 
     def __init__(self, func: str, param: str, addr: object, err: str) -> None:
         super().__init__(f"argument '{param}' of {func} is {addr!r}: {err}")
 
 
 class ASTFErrorBadMac(ASTFError):
-    """What should be a MAC address and is none."""
+    """An invalid MAC address."""
 
     def __init__(self, func: str, param: str, mac: object) -> None:
         super().__init__(f"argument '{param}' of {func} is {mac!r}, which is no MAC address")
 
 
 class ASTFErrorBadTG(ASTFError):
-    """The name of a template group that means nothing."""
+    """An unknown template group."""
 
 
 class ASTFErrorOverlapIP(ASTFError):
-    """Clients of two templates with some addresses in common."""
+    """Overlapping clients of two templates."""
 
     def __init__(self, range1: Sequence[str], range2: Sequence[str]) -> None:
         super().__init__(
             f"the addresses {range1[0]} to {range1[1]} of clients and {range2[0]} to {range2[1]} "
-            "overlap: two pools have to be the same, or to have no address in common"
+            "overlap: two pools must be equal or disjoint"
         )

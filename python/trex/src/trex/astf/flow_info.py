@@ -1,11 +1,11 @@
-"""Single flows, as the engine has followed them, in TRex's words."""
+"""Samples of single flows, in TRex's words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# States of TCP by their numbers in BSD's stack.
+# Numbers of TCP states in BSD's stack.
 _STATES = {
     name: number
     for number, name in enumerate(
@@ -15,17 +15,17 @@ _STATES = {
         )
     )
 }
-# TRex tells round trips and how they vary as BSD's stack keeps them: shifted.
+# TRex reports round-trip times and their variation shifted, as BSD's stack keeps them.
 _ROUND_TRIP_SHIFT, _VARIATION_SHIFT = 5, 4
 _NO_THRESHOLD = 0xFFFFFFFF
-# What both ends have agreed upon, as TRex writes it.
+# Negotiated options, as TRex writes them.
 _OPTIONS = {"timestamps": "/timestamps", "sack": "/sack", "ecn": "/ecn"}
 
 
 def flows_of(
     ports: Iterable[Mapping[str, Any]], interval_s: float
 ) -> Iterable[tuple[str, int, dict[str, Any]]]:
-    """Connections that were followed: each by its ends, the number of a look, and what was seen."""
+    """Yields samples of connections: the ends of the flow, the sample number and its fields."""
     for port in ports:
         for flow in port["connections"]["sampled_flows"]:
             for sample in flow["samples"]:
@@ -34,7 +34,7 @@ def flows_of(
 
 
 def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """Times in milliseconds, lengths in bytes."""
+    """Returns the fields of a sample: times in milliseconds, lengths in bytes."""
     threshold = sample["ssthresh"]
     is_open = sample["state"] != "SYN-SENT"
     sent = sample["acknowledged_bytes"] + sample["backlog"] - sample["unsent"]
@@ -48,7 +48,7 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
         "snd_ssthresh": _NO_THRESHOLD if threshold is None else threshold,
         "snd_cwnd": sample["cwnd"],
         "snd_wnd": sample["send_window"],
-        # How far numbers are from the first one, which is that of SYN.
+        # Sequence numbers relative to the SYN.
         "snd_nxt": 1 + sent,
         "rcv_nxt": 1 + sample["received_bytes"] if is_open else 0,
         "snd_mss": sample["mss"],
@@ -56,14 +56,14 @@ def _info(flow: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
         "rcv_space": sample["receive_window"],
         "snd_rexmitpack": sample["retransmitted"],
         "rcv_ooopack": sample["out_of_order"],
-        # What arrives is read at once, so that there is always room.
+        # Programs read received data at once, so that the window never closes.
         "snd_zerowin": 0,
         **_agreed(sample),
     }
 
 
 def _agreed(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """What both ends have agreed upon, and how long the peer is silent, where that is known."""
+    """Returns the negotiated options, and the peer's idle time if it is known."""
     found: dict[str, Any] = {}
     options = "".join(text for name, text in _OPTIONS.items() if sample[name])
     if sample["send_scale"] is not None:

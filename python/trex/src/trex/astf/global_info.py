@@ -1,4 +1,4 @@
-"""Tunables of the stack: `info.tcp.mss = 1400`, for a side of a profile or of a template."""
+"""Tunables of the stack: `info.tcp.mss = 1400`, for a side of a profile or template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-# How the names of a group are written: a whole number, or the text of an IPv6 address.
+# Types of the tunables: an integer, or the text of an IPv6 address.
 _INT, _IPV6 = "a whole number", "an IPv6 address as text"
 
 _IPV6_GROUP = {"src_msb": _IPV6, "dst_msb": _IPV6, "enable": _INT}
@@ -36,22 +36,21 @@ _TCP_GROUP = {
 
 
 class ASTFGlobalInfoGroup:
-    """A group of tunables, such as `tcp`; its attributes are those that were set."""
+    """A group of tunables, such as `tcp`. Its attributes are the values that were set."""
 
     _values: dict[str, Any]
 
     def __init__(self, name: str, tunables: Mapping[str, str]) -> None:
+        """:param name: name of the group for messages
+        :param tunables: type of each tunable
         """
-        :param name: the group, as messages name it
-        :param tunables: how each is written
-        """
-        # Past `__setattr__`, which takes tunables alone.
+        # Bypasses `__setattr__`, which accepts only tunables.
         self.__dict__.update(_name=name, _tunables=tunables, _values={})
 
     def __setattr__(self, name: str, val: Any) -> None:
         kind = self._kind(name)
         if kind == _INT:
-            # A truth value is meant for a tunable that is on or off, and is no number here.
+            # Rejects booleans, which are integers in Python.
             if type(val) is int:
                 self._values[name] = val
                 return
@@ -64,7 +63,7 @@ class ASTFGlobalInfoGroup:
         raise AttributeError(f"{self._name}.{name} cannot be {val!r}: it is {kind}")
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for what is in no `__dict__`; private names are never tunables.
+        # Called only for missing attributes. Private names are never tunables.
         if name.startswith("_"):
             raise AttributeError(name)
         self._kind(name)
@@ -79,18 +78,18 @@ class ASTFGlobalInfoGroup:
         return self._tunables[name]
 
     def to_json(self) -> dict[str, Any]:
-        """What was set; IPv6 addresses as lists of 16 bytes."""
+        """Returns the values; IPv6 addresses as lists of 16 bytes."""
         return dict(self._values)
 
 
 class ASTFGlobalInfoBase:
-    """Groups of tunables, which are attributes."""
+    """Groups of tunables as attributes."""
 
     _groups: ClassVar[Mapping[str, Mapping[str, str]]]
     _values: dict[str, ASTFGlobalInfoGroup]
 
     def __init__(self) -> None:
-        # Past `__setattr__`, which says that groups are not to be set.
+        # Bypasses `__setattr__`, which rejects groups.
         self.__dict__.update(_values={})
 
     def __setattr__(self, name: str, val: Any) -> None:
@@ -100,7 +99,7 @@ class ASTFGlobalInfoBase:
     def __getattr__(self, name: str) -> ASTFGlobalInfoGroup:
         if name.startswith("_"):
             raise AttributeError(name)
-        # A group that was asked for is in the document, empty or not.
+        # A group that was read is part of the document, even if it is empty.
         group = ASTFGlobalInfoGroup(f"{type(self).__name__}.{name}", self._group(name))
         return self._values.setdefault(name, group)
 
@@ -113,7 +112,7 @@ class ASTFGlobalInfoBase:
         return self._groups[name]
 
     def to_json(self) -> dict[str, Any]:
-        """The groups that were used, with what was set of them."""
+        """Returns the used groups with their values."""
         return {name: group.to_json() for name, group in self._values.items()}
 
 

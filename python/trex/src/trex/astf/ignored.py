@@ -1,4 +1,4 @@
-"""Lists of addresses that are left alone."""
+"""Lists of ignored addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEX_DIGITS = 12
 
 
 def ignored(macs: Any, ips: Any, is_text: bool) -> dict[str, list[int]]:
-    """The addresses as numbers, each once. Raises `TRexArgumentError` where one is none."""
+    """Returns the addresses as distinct integers. Raises `TRexArgumentError` for an invalid one."""
     return {
         "macs": _numbers("mac_list", macs, _mac if is_text else _is_below(48)),
         "ips": _numbers("ip_list", ips, _ip if is_text else _is_below(32)),
@@ -34,7 +34,7 @@ def _numbers(name: str, given: Any, read: Any) -> list[int]:
 
 
 def _mac(text: Any) -> int | None:
-    """Of text with colons, or twelve digits."""
+    """Parses text with colons, or twelve digits."""
     if not isinstance(text, str):
         return None
     digits = text.replace(":", "")

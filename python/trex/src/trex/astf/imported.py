@@ -1,4 +1,4 @@
-"""The commands by which a side plays its part of a captured conversation."""
+"""Commands that replay one side of a captured conversation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from trex.astf.errors import ASTFError
 
 Delay = Union[ASTFCmdDelay, ASTFCmdDelayRnd]
 
-# Shorter pauses between datagrams are left out, longer ones cut to this.
+# Shorter pauses between datagrams are dropped, longer ones are limited to this.
 _DELAY_USEC_MIN = 50
 _DELAY_USEC_MAX = 700_000
-# From these delays on a flow could end while it waits.
+# From these delays on, a flow could time out while it waits.
 _KEEPALIVE_FROM_USEC = 500_000
 _KEEPALIVE_FROM_SERVER_DELAY_USEC = 900_000
-# Ethernet, IPv4 and UDP, which an MTU of datagrams counts here.
+# Ethernet, IPv4 and UDP headers, which an MTU of datagrams includes here.
 _HEADERS_LEN = 14 + 20 + 8
 
 
 def commands_of(
     conversation: Conversation, side: Side, s_delay: Delay | None, udp_mtu: int | None
 ) -> list[ASTFCmd]:
-    """The commands of a side.
+    """Returns the commands of a side.
 
-    :param s_delay: before each answer of the server; of no effect on the client's side
-    :param udp_mtu: datagrams are cut to this length, from the Ethernet header on
+    :param s_delay: delay before each answer of the server; no effect for the client
+    :param udp_mtu: truncates datagrams to this length, including the Ethernet header
     """
     if conversation.stream:
         commands = _of_connection(conversation, side)
@@ -54,7 +54,7 @@ def commands_of(
 def _of_connection(conversation: Conversation, side: Side) -> list[ASTFCmd]:
     commands: list[ASTFCmd] = []
     if side == "s" and conversation.messages[0].side == "s":
-        # A server that speaks first has to wait for the client to be there.
+        # A server that sends first must wait for the connection.
         commands.append(ASTFCmdConnect())
     received = 0
     for message in conversation.messages:
@@ -92,13 +92,14 @@ def _of_datagrams(conversation: Conversation, side: Side, udp_mtu: int | None) -
     if received > waited_for:
         commands.append(ASTFCmdRecvMsg(received))
     if longest > _KEEPALIVE_FROM_USEC:
-        # TRex's figure: milliseconds that are twice the delay's microseconds, so never too few.
+        # TRex's value in milliseconds: twice the number of the delay's microseconds, so never too
+        # short.
         commands.insert(0, ASTFCmdKeepaliveMsg(longest * 2))
     return commands
 
 
 def _with_server_delay(commands: list[ASTFCmd], s_delay: Delay) -> list[ASTFCmd]:
-    """The delay before each first answer to what was received."""
+    """Inserts the delay before each first answer to received data."""
     delayed: list[ASTFCmd] = []
     is_asked = False
     for command in commands:
@@ -112,7 +113,7 @@ def _with_server_delay(commands: list[ASTFCmd], s_delay: Delay) -> list[ASTFCmd]
 
 
 def _usec(command: ASTFCmd) -> float:
-    """How long a command waits at most; 0 if it is no delay."""
+    """Returns the maximum delay of a command in microseconds; 0 for other commands."""
     if isinstance(command, ASTFCmdDelay):
         return command.fields["usec"]
     if isinstance(command, ASTFCmdDelayRnd):

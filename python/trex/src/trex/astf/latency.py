@@ -1,4 +1,4 @@
-"""Latency traffic: ICMP from each port to the other one of its pair, beside whatever is sent."""
+"""Latency traffic: ICMP between the two ports of a pair, independent of other traffic."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _REQUEST, _REPLY = 8, 0
 _ETHERTYPE_IPV4, _ETHERTYPE_VLAN = 0x0800, 0x8100
 _ICMP = 1
 _TTL = 127
-# Behind the ICMP header: what it is, the session, the port that sent it, a number, and the time.
+# Payload behind the ICMP header: magic bytes, session, sending port, sequence number, time.
 _MARK = b"wslt"
 _PAYLOAD = struct.Struct("!4sIHQQ")
 _IPV4 = struct.Struct("!BBHHHBBH4s4s")
 _ECHO = struct.Struct("!BBHHH")
 _ETHERNET_LENGTH = 14
 _HEADERS_LENGTH = _ETHERNET_LENGTH + _IPV4.size + _ECHO.size
-# Packets a second from each port, at most: they are made one by one.
+# Maximum packets per second of each port, because Python builds each packet.
 RATE_MAX = 5_000
-# What could not be sent for so long is left out.
+# Packets that are later than this are skipped.
 _LATE_MAX_NS = 100_000_000
-# How often it is looked whether it is to end, and how long the last packets have to arrive: so
-# long after the last one that did, but not for ever where others' do not end.
+# Interval of checks for the end. After the last sent packet, reception continues for this time
+# after each arrival, up to a limit.
 _LOOK_S = 0.05
 _LAST_S_MAX = 1.0
 _WINDOW_NS = 500_000_000
@@ -39,7 +39,7 @@ _ERRORS = (
 
 
 class LatencyPort:
-    """What a port sends, and what has arrived there from the other one."""
+    """Sender and receiver of latency packets on a port."""
 
     def __init__(
         self,
@@ -50,10 +50,9 @@ class LatencyPort:
         addresses: tuple[bytes, bytes],
         sends: bool = True,
     ) -> None:
-        """
-        :param macs: of the source and the destination
-        :param addresses: of the source and the destination, as bytes of IPv4
-        :param sends: whether it sends, or hears the other one alone
+        """:param macs: source and destination MAC address
+        :param addresses: source and destination IPv4 address as bytes
+        :param sends: whether the port sends, or only receives
         """
         self.number, self.sends = number, sends
         self.socket = PacketSocket(interface)
@@ -72,7 +71,7 @@ class LatencyPort:
         self._below_10 = 0
 
     def send(self, session: int) -> None:
-        """Sends a packet that says when it was sent."""
+        """Sends a packet with its departure time."""
         number, self._next_sent = self._next_sent, self._next_sent + 1
         length = _IPV4.size + _ECHO.size + _PAYLOAD.size
         head = [0x45, 0, length, number & 0xFFFF, 0, _TTL, _ICMP, 0, *self._addresses]
@@ -88,15 +87,15 @@ class LatencyPort:
             self.stats["m_tx_pkt_err"] += 1
 
     def sent(self) -> tuple[int, int, int]:
-        """Packets that left, their bytes without FCS, packets that were refused."""
+        """Returns packets sent, their bytes without FCS, and failed packets."""
         packets = self.stats["m_tx_pkt_ok"]
         length = len(self._ethernet) + _IPV4.size + _ECHO.size + _PAYLOAD.size
         return packets, packets * length, self.stats["m_tx_pkt_err"]
 
     def take(self, session: int, peer: int) -> None:
-        """Notes what has arrived."""
+        """Records the received packets."""
         for at_ns, frame in self.socket.stamped():
-            # Tags of VLANs stand before the type.
+            # VLAN tags precede the EtherType.
             start = _HEADERS_LENGTH
             while frame[start - _IPV4.size - _ECHO.size - 2 :][:2] == b"\x81\x00":
                 start += 4
@@ -110,7 +109,7 @@ class LatencyPort:
             self._note(number, at_ns, (at_ns - sent_ns) / 1e3)
 
     def _note(self, number: int, at_ns: int, delay_us: float) -> None:
-        # A delay is no less than nothing, whatever the clock was set to meanwhile.
+        # A clock step can make a delay negative.
         delay_us = max(delay_us, 0.0)
         self.stats["m_pkt_ok"] += 1
         if number != self._next_expected:
@@ -136,7 +135,7 @@ class LatencyPort:
             self._buckets[key] = self._buckets.get(key, 0) + 1
 
     def told(self) -> dict[str, Any]:
-        """In TRex's layout, times in microseconds."""
+        """Returns the measurements in TRex's format, times in microseconds."""
         count = self.stats["m_pkt_ok"]
         return {
             "hist": {
@@ -153,16 +152,16 @@ class LatencyPort:
 
 
 class LatencyTraffic:
-    """Packets from ports to each other, until it is stopped."""
+    """Latency packets between ports, until they are stopped."""
 
     def __init__(
         self, ports: list[LatencyPort], pps: float, is_over: Callable[[], bool] | None = None
     ) -> None:
-        """`is_over` says when what it goes on beside has ended; it ends with that."""
+        """`is_over` returns whether the related profile has ended, which ends this traffic too."""
         self._ports = {port.number: port for port in ports}
         self._session = time.monotonic_ns() & 0xFFFFFFFF
         self._is_over = is_over or (lambda: False)
-        #: Why it ended before it was to, if it did.
+        #: Error that ended it early, if any.
         self.failure: str | None = None
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -172,20 +171,20 @@ class LatencyTraffic:
 
     @property
     def is_active(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is running."""
         return self._thread.is_alive()
 
     def set_rate(self, pps: float) -> None:
-        """Sends so many packets a second from each port."""
+        """Sets the packets per second of each port."""
         self._interval_ns = round(1e9 / pps)
 
     def stop(self) -> None:
-        """Ends it, and waits for what is under way."""
+        """Stops and waits for packets in flight."""
         self._ended.set()
         self._thread.join()
 
     def told(self) -> dict[int, dict[str, Any]]:
-        """What each port has counted and measured."""
+        """Returns the counters and measurements of each port."""
         with self._lock:
             return {number: port.told() for number, port in self._ports.items()}
 
@@ -205,14 +204,14 @@ class LatencyTraffic:
                 self._take(min((due - time.monotonic_ns()) / 1e9, _LOOK_S))
             self._take(_LOOK_S, is_last=True)
         except TRexError as error:
-            # What was measured before stands.
+            # Earlier measurements remain valid.
             self.failure = str(error)
         finally:
             for port in self._ports.values():
                 port.socket.close()
 
     def _take(self, patience_s: float, is_last: bool = False) -> None:
-        """Takes what arrives within a time, or in the end as long as something does."""
+        """Receives packets for a time, at the end as long as packets arrive."""
         sockets = {port.socket.fileno(): port for port in self._ports.values()}
         deadline = time.monotonic() + (_LAST_S_MAX if is_last else max(patience_s, 0.0))
         while True:
@@ -227,7 +226,7 @@ class LatencyTraffic:
 
 
 def _checksum(data: bytes) -> int:
-    """The checksum of the Internet (RFC 1071)."""
+    """Returns the Internet checksum (RFC 1071)."""
     total = sum(struct.unpack(f"!{len(data) // 2}H", data[: len(data) & ~1]))
     if len(data) % 2:
         total += data[-1] << 8

@@ -1,4 +1,4 @@
-"""A profile by its identifier: what is loaded, what its run has counted."""
+"""A loaded profile: its document, run and counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATE_NAMES = (
 
 
 class Asked(NamedTuple):
-    """What a profile asks for."""
+    """Target rate and pool sizes of a profile."""
 
     flows_per_second: float
     clients: int
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 class Profile:
-    """A profile by its identifier: what is loaded, its last run, and where its counters began."""
+    """A profile by ID: its document, last run, and the base of its counters."""
 
     def __init__(self, pid: str) -> None:
         self.pid = pid
@@ -40,30 +40,30 @@ class Profile:
         self.groups: list[str] = []
         self.run: StatefulRun | None = None
         self.base: dict[str, Counts] = {}
-        #: The same of the sum of all profiles, which is cleared by itself.
+        #: Base of the sum of all profiles, which is cleared separately.
         self.base_of_sum: dict[str, Counts] = {}
         self.rates = Rates()
         self._cps_and_pools: tuple[float, dict[str, int]] = (0.0, dict.fromkeys(SECTIONS, 0))
 
     def begin(self, run: StatefulRun) -> None:
-        """Notes that it is on its way, and counts from now on."""
+        """Marks the profile as started and clears its counters."""
         self.run, self.base, self.base_of_sum, self.rates = run, {}, {}, Rates()
         self._cps_and_pools = self._read_cps_and_pools()
 
     @property
     def is_running(self) -> bool:
-        """Whether it is on its way."""
+        """Whether it is running."""
         return self.run is not None and not self.run.is_done()
 
     @property
     def state(self) -> int:
-        """What it is doing, as a number of TRex's."""
+        """State as TRex's number."""
         if self.is_running:
             return STATE_NAMES.index("STATE_TX")
         return STATE_NAMES.index("STATE_IDLE" if self.document is None else "STATE_ASTF_LOADED")
 
     def servers(self) -> set[tuple[str, int]]:
-        """Where its servers wait: `TCP` or `UDP`, and a port."""
+        """Returns the ports of its servers: `TCP` or `UDP`, and a port number."""
         document = json.loads(self.document or "{}")
         found = set()
         try:
@@ -73,14 +73,14 @@ class Profile:
                 kind = "TCP" if program.get("stream", True) else "UDP"
                 found.add((kind, int(server["assoc"][0]["port"])))
         except (LookupError, TypeError, ValueError, AttributeError):
-            # A document that was written by hand: the engine says what is wrong with it.
+            # The engine reports errors in a hand-written document.
             pass
         return found
 
     def first_addresses(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The first client and server, and what is added to each for a further pair of ports.
+        """Returns the first client and server, and their offsets for each further pair of ports.
 
-        Raises `TRexError` where a document that was written by hand has none.
+        Raises `TRexError` if a hand-written document has none.
         """
         document = json.loads(self.document or "{}")
         try:
@@ -98,21 +98,20 @@ class Profile:
         return (client[0], server[0]), (client[1], server[1])
 
     def asked(self) -> Asked:
-        """The flows a second that its run is to make, and how many addresses are in its pools, on
-        all ports."""
+        """Returns the target flows per second and the sizes of the pools on all ports."""
         run = self.run
         if run is None:
             return Asked(0.0, 0, 0)
         names = run.ports()
         pairs = {side: sum(it.startswith(f"{side}s") for it in names) for side in SECTIONS}
         cps, sizes = self._cps_and_pools
-        # Each pair of ports has its share of the flows, and addresses of its own.
+        # Each pair of ports has a share of the flows, and its own addresses.
         share = pairs["client"] / max(run.pairs, 1)
         clients, servers = (pairs[side] * sizes[side] for side in SECTIONS)
         return Asked(cps * run.load * share, clients, servers)
 
     def _read_cps_and_pools(self) -> tuple[float, dict[str, int]]:
-        """The flows a second of the templates, and the addresses of each side's pools."""
+        """Returns the flows per second of the templates, and the sizes of each side's pools."""
         document = json.loads(self.document or "{}")
         cps = 0.0
         pools: dict[str, set[tuple[int, int]]] = {side: set() for side in SECTIONS}
@@ -125,12 +124,12 @@ class Profile:
                     pool = document["ip_gen_dist_list"][index]
                     pools[side].add((ip2int(pool["ip_start"]), ip2int(pool["ip_end"])))
         except (LookupError, TypeError, ValueError, AttributeError):
-            # A document that was written by hand, and has less than one of a profile's.
+            # A hand-written document can lack parts of a profile.
             pass
         return cps, {side: sum(b - a + 1 for a, b in pools[side]) for side in SECTIONS}
 
     def counts(self) -> dict[str, Counts]:
-        """What each section has counted since the start."""
+        """Returns the counters of each section since the start."""
         ports = {} if self.run is None else self.run.ports()
         return {
             side: counts_of(
@@ -145,7 +144,7 @@ class Profile:
         }
 
     def group_counts(self) -> dict[tuple[str, str], Counts]:
-        """The same of each group's templates, by the group and the section."""
+        """Returns the counters of template groups, by group and section."""
         ports = {} if self.run is None else self.run.ports(with_templates=True)
         templates: dict[tuple[str, str], list[Any]] = {}
         for template in (it for port in ports.values() for it in port["templates"]):
@@ -159,7 +158,7 @@ class Profile:
 
 
 def sum_of(counts: Iterable[dict[str, Counts]]) -> dict[str, Counts]:
-    """What several have counted together, by section."""
+    """Returns the sums of counters by section."""
     sums: dict[str, Counts] = {side: counts_of([], False) for side in SECTIONS}
     for sections in counts:
         for side, values in sections.items():

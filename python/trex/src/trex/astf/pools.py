@@ -1,4 +1,4 @@
-"""Address pools: which addresses clients and servers have."""
+"""Address pools of clients and servers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ class ASTFIPGenDist:
         distribution: str = "seq",
         per_core_distribution: str | None = None,
     ) -> None:
-        """
-        :param ip_range: the first and the last address
-        :param distribution: `seq`, in turn, or `rand`
-        :param per_core_distribution: `seq`: each core has neighbouring ones; or `default`
+        """:param ip_range: first and last address
+        :param distribution: `seq` (round robin) or `rand`
+        :param per_core_distribution: `seq` gives each core consecutive addresses; or `default`
         """
         where = type(self).__name__
         self.ip_start, self.ip_end = ipv4_range(where, "ip_range", ip_range)
@@ -33,17 +32,17 @@ class ASTFIPGenDist:
             _one_of(where, "per_core_distribution", per_core_distribution, _PER_CORE_DISTRIBUTIONS)
         self.distribution = distribution
         self.per_core_distribution = per_core_distribution
-        # Of clients (`c`) or servers (`s`), once an `ASTFIPGen` has it.
+        # `c` for clients or `s` for servers, set by an `ASTFIPGen`.
         self.direction: Literal["c", "s"] | None = None
 
     def overlaps(self, other: ASTFIPGenDist) -> bool:
-        """Whether they have an address in common."""
+        """Returns whether the ranges have a common address."""
         return ip2int(self.ip_start) <= ip2int(other.ip_end) and ip2int(other.ip_start) <= ip2int(
             self.ip_end
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The range; whose it is, its `ASTFIPGen` says."""
+        """Returns the range. Its `ASTFIPGen` adds the direction."""
         document = {
             "ip_start": self.ip_start,
             "ip_end": self.ip_end,
@@ -55,12 +54,11 @@ class ASTFIPGenDist:
 
 
 class ASTFIPGenGlobal:
-    """How far the addresses of a pair of ports are from those of the pair before."""
+    """Address offsets between consecutive pairs of ports."""
 
     def __init__(self, ip_offset: str = "1.0.0.0", ip_offset_server: str | None = None) -> None:
-        """
-        :param ip_offset: of clients and servers, as an address
-        :param ip_offset_server: of servers, where it is another one
+        """:param ip_offset: offset of clients and servers, as an address
+        :param ip_offset_server: offset of servers, if it differs
         """
         where = type(self).__name__
         ipv4_address(where, "ip_offset", ip_offset)
@@ -71,7 +69,7 @@ class ASTFIPGenGlobal:
 
 
 class ASTFIPGen:
-    """The addresses of clients and of the servers they talk to."""
+    """Addresses of clients and of their servers."""
 
     def __init__(
         self,
@@ -79,10 +77,9 @@ class ASTFIPGen:
         dist_server: ASTFIPGenDist,
         glob: ASTFIPGenGlobal | None = None,
     ) -> None:
-        """
-        :param dist_client: of clients
-        :param dist_server: of servers
-        :param glob: distances from one pair of ports to the next, 1.0.0.0 if not given
+        """:param dist_client: range of clients
+        :param dist_server: range of servers
+        :param glob: offsets between pairs of ports; default 1.0.0.0
         """
         where = type(self).__name__
         required(where, "dist_client", dist_client, ASTFIPGenDist)
@@ -101,11 +98,11 @@ class ASTFIPGen:
         self.glob = glob
 
     def client_pool(self) -> dict[str, Any]:
-        """The pool of clients, as documents have it."""
+        """Returns the pool of clients in the format of documents."""
         return {**self.dist_client.to_json(), "dir": "c", "ip_offset": self.glob.ip_offset}
 
     def server_pool(self) -> dict[str, Any]:
-        """The pool of servers, as documents have it."""
+        """Returns the pool of servers in the format of documents."""
         return {**self.dist_server.to_json(), "dir": "s", "ip_offset": self.glob.ip_offset_server}
 
 

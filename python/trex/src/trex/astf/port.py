@@ -7,22 +7,22 @@ from trex.client.port_commands import PortCommands
 
 
 class ASTFPort(PortCommands):
-    """A port with clients if its number is even, and with servers otherwise."""
+    """A port: with clients if its number is even, else with servers."""
 
-    topo = Absent("topo_load() and topo_show() of the client have the topology")
+    topo = Absent("use topo_load() and topo_show() of the client")
 
     @property
     def state(self) -> int:
-        """What it is doing, as a number: also what its stateful profiles do."""
+        """State as a number, including stateful profiles."""
         number = super().state
         if number in (self.STATE_TX, self.STATE_PAUSE):
             return number
         return int(self._client.apply_port_states())
 
     def is_client(self) -> bool:
-        """Whether it has clients."""
+        """Returns whether the port has clients."""
         return self.port_id % 2 == 0
 
     def is_server(self) -> bool:
-        """Whether it has servers."""
+        """Returns whether the port has servers."""
         return not self.is_client()

@@ -1,4 +1,4 @@
-"""A profile: templates, and the files that they are loaded from."""
+"""Profiles: templates, and the files that define them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trex.tunables import call_with_tunables, defaults_of
 
 
 class ASTFProfile:
-    """Templates that run together. `meta` says what they came from."""
+    """Templates that run together. `meta` describes their origin."""
 
     def __init__(
         self,
@@ -35,14 +35,14 @@ class ASTFProfile:
         s_delay: Delay | None = None,
         udp_mtu: int | None = None,
     ) -> None:
-        """
-        :param default_ip_gen: addresses of captures that have none of their own
+        """:param default_ip_gen: addresses for captures without their own
         :param default_c_glob_info: tunables of all clients
         :param default_s_glob_info: tunables of all servers
-        :param templates: templates that were made by hand
-        :param cap_list: captures that become templates, behind those
-        :param s_delay: before each answer of the captures' servers
-        :param udp_mtu: cuts the captures' datagrams to this length, from the Ethernet header on
+        :param templates: templates
+        :param cap_list: captures that become further templates
+        :param s_delay: delay before each answer of the captures' servers
+        :param udp_mtu: truncates the captures' datagrams to this length, including the Ethernet
+            header
         """
         where = type(self).__name__
         required(where, "default_ip_gen", default_ip_gen, ASTFIPGen)
@@ -78,14 +78,16 @@ class ASTFProfile:
             return cls.load_py(filename, **kwargs)
         if suffix == ".json":
             return cls.load_json(filename)
-        raise TRexError(f"'{filename}' is no profile: it ends neither in .py nor in .json")
+        raise TRexError(
+            f"'{filename}' is not a profile: expected a name that ends with .py or .json"
+        )
 
     @staticmethod
     def load_py(python_file: str, **kwargs: Any) -> AnyProfile | None:
-        """Calls a Python file's `register().get_profile(tunables, ...)`.
+        """Calls `register().get_profile(tunables, ...)` of a Python file.
 
-        Keyword arguments reach it as they are and, unless `tunables` (a list of arguments) is among
-        them, as a command line too. None if all the profile did was print its help.
+        Keyword arguments are passed on. Unless they include `tunables` (a list of arguments), they
+        also become a command line. Returns None if the profile only printed its help.
         """
         with registered(python_file) as described:
             get_profile = function_of(described, "get_profile", "stateful")
@@ -101,9 +103,9 @@ class ASTFProfile:
 
     @staticmethod
     def load_json(json_file: str) -> ASTFProfileLight:
-        """Loads what `to_json` made."""
+        """Loads a document of `to_json`."""
         if not os.path.isfile(json_file):
-            raise TRexError(f"there is no file '{json_file}'")
+            raise TRexError(f"no such file: '{json_file}'")
         with reading(json_file), open(json_file) as file:
             try:
                 return ASTFProfileLight(json.load(file))
@@ -112,11 +114,13 @@ class ASTFProfile:
 
     @staticmethod
     def get_module_tunables(module: Any) -> dict[str, Any]:
-        """The arguments of a module's `get_profile` that have defaults, and those."""
+        """Returns the arguments of a module's `get_profile` that have defaults, with their
+        defaults.
+        """
         return defaults_of(module.register().get_profile)
 
     def to_json(self) -> dict[str, Any]:
-        """The profile as its server reads it."""
+        """Returns the profile in the format of TRex's server."""
         document = Document(self.templates)
         found: dict[str, Any] = {
             "buf_list": document.buffers.entries,
@@ -132,13 +136,13 @@ class ASTFProfile:
         return found
 
     def to_json_str(self, pretty: bool = True, sort_keys: bool = False) -> str:
-        """The same as text."""
+        """Returns the document as JSON text."""
         return json.dumps(self.to_json(), indent=4 if pretty else None, sort_keys=sort_keys)
 
     def print_stats(self) -> None:
-        """Prints what the templates send: payload bytes of both sides, flows and bits a second.
+        """Prints the load of the templates: payload bytes of both sides, flows and bits per second.
 
-        Each command counts once, however often a program comes by it.
+        Each command counts once, even if a program repeats it.
         """
         document = Document(self.templates)
         print(f"{'template':<20} {'port':>9} {'bytes a flow':>14} {'flows/s':>12} {'bit/s':>18}")
@@ -159,11 +163,11 @@ class ASTFProfile:
         )
 
     def clear_cache(self) -> None:
-        """Nothing: a profile keeps nothing from one document to the next."""
+        """Does nothing: a profile has no cache."""
 
 
 class ASTFProfileLight:
-    """A profile that was made JSON already."""
+    """A profile loaded from JSON."""
 
     def __init__(self, json_dict: dict[str, Any]) -> None:
         if not isinstance(json_dict, dict):
@@ -172,23 +176,23 @@ class ASTFProfileLight:
         self.meta: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The document."""
+        """Returns the document."""
         return self.json_dict
 
     def to_json_str(self) -> str:
-        """The same as text."""
+        """Returns the document as JSON text."""
         return json.dumps(self.json_dict, indent=4)
 
     def print_stats(self) -> None:
-        """Prints that there are none: they are of profiles in Python."""
-        print("no statistics: the profile was loaded from JSON")
+        """Prints that statistics require a profile in Python."""
+        print("no statistics for a profile from JSON")
 
 
 AnyProfile = Union[ASTFProfile, ASTFProfileLight]
 
 
 def _cps(captures: list[ASTFCapInfo], conversations: list[Conversation]) -> list[float | None]:
-    """The flows a second of each capture: as they say, or 100 in all, by shares of the payload."""
+    """Returns the flows per second of each capture: as given, or 100 in total by payload share."""
     percents = [capture.l7_percent for capture in captures if capture.l7_percent is not None]
     if not percents:
         return [capture.cps for capture in captures]
@@ -206,7 +210,7 @@ def _cps(captures: list[ASTFCapInfo], conversations: list[Conversation]) -> list
 
 
 def _check_ports(templates: list[ASTFTemplate]) -> None:
-    """Raises if two servers want all flows to a port."""
+    """Raises if two servers claim all flows to the same port."""
     taken: dict[tuple[int, bool], int] = {}
     for number, template in enumerate(templates):
         server = template.server_template

@@ -1,4 +1,4 @@
-"""Profiles by their identifiers: loaded, forgotten, and what each is doing."""
+"""Profiles by ID: load, remove and query."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from trex.tunables import by_name
 
 DEFAULT_PROFILE_ID = "_"
 ALL_PROFILE_ID = "*"
-# How often a state that is waited for is looked at.
+# Interval of checks for a state.
 _LOOK_S = 0.02
 _OR_LINE = ", or a list of the words of its command line, ['--size', '3']"
 
-#: Identifiers of profiles, in a list or a text.
+#: Profile IDs, in a list or in a text.
 Pids = Union[str, list[str]]
 
 
 class Profiles(Session):
-    """Commands about profiles, and those that are known."""
+    """Commands for profiles, and the known profiles."""
 
     STATE_IDLE, STATE_ASTF_LOADED, STATE_ASTF_PARSE, STATE_ASTF_BUILD = range(4)
     STATE_TX, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE = range(4, 7)
-    #: What a profile is in between, which is never seen.
+    #: Transient states of a profile, which never occur here.
     transient_states = (STATE_ASTF_PARSE, STATE_ASTF_BUILD, STATE_ASTF_CLEANUP, STATE_ASTF_DELETE)
-    #: TRex's numbers for the state of ports, by that of the profiles.
+    #: TRex's numbers for the state of ports, by the state of the profiles.
     port_states = (0, 5, 6, 7, 2, 8, 0)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._profiles_by_id = {DEFAULT_PROFILE_ID: Profile(DEFAULT_PROFILE_ID)}
-        #: Why a run has ended that failed: of the last one, and of each profile's last one.
+        #: Errors of failed runs: of the last run, and of each profile's last run.
         self.last_error = ""
         self.last_profile_error: dict[str, str] = {}
 
@@ -46,7 +46,7 @@ class Profiles(Session):
     ) -> None:
         """Loads a profile: an `ASTFProfile`, a file in Python or JSON, or its document.
 
-        `tunables` are keyword arguments of the profile, or a list of its command line.
+        `tunables` are keyword arguments of the profile, or a list of command-line arguments.
         """
         self._need_session()
         validate_type("pid_input", pid_input, str)
@@ -54,7 +54,7 @@ class Profiles(Session):
             raise TRexArgumentError("pid_input", pid_input, "one word, other than *")
         known = self._profiles_by_id.get(pid_input)
         if known is not None and known.is_running:
-            raise TRexError(f"profile {pid_input} is running: stop it first")
+            raise TRexError(f"profile {pid_input} is running; stop it first")
         if isinstance(profile, dict):
             profile = ASTFProfileLight(profile)
         elif not isinstance(profile, (ASTFProfile, ASTFProfileLight)):
@@ -66,7 +66,7 @@ class Profiles(Session):
             except Exception as error:
                 raise TRexError(f"cannot load profile: {error}") from error
         if profile is None:
-            # It printed its help.
+            # The profile has only printed its help.
             return
         document = profile.to_json()
         loaded = self._profiles_by_id.setdefault(pid_input, Profile(pid_input))
@@ -75,7 +75,7 @@ class Profiles(Session):
         self._note(f"profile {pid_input} is loaded")
 
     def clear_profile(self, block: bool = True, pid_input: Pids = DEFAULT_PROFILE_ID) -> None:
-        """Forgets profiles; one that is running stays."""
+        """Removes profiles, except running ones."""
         self._need_session()
         for profile in self._chosen(pid_input):
             if profile.is_running:
@@ -86,7 +86,7 @@ class Profiles(Session):
         self._profiles_by_id.setdefault(DEFAULT_PROFILE_ID, Profile(DEFAULT_PROFILE_ID))
 
     def get_profiles(self, profiles_in_ports: bool = False) -> list[Any]:
-        """The identifiers of all profiles, and with `profiles_in_ports` those of streams."""
+        """Returns the IDs of all profiles, with `profiles_in_ports` also those of streams."""
         self._need_session()
         found: list[Any] = list(self._profiles_by_id)
         if profiles_in_ports:
@@ -95,23 +95,26 @@ class Profiles(Session):
 
     @property
     def astf_profile_state(self) -> dict[str, int]:
-        """The state of each profile, as a number."""
+        """State of each profile as a number."""
         return {pid: profile.state for pid, profile in self._profiles_by_id.items()}
 
     def get_profiles_state(self) -> dict[str, str]:
-        """What each profile is doing: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
+        """Returns the state of each profile: `STATE_IDLE`, `STATE_ASTF_LOADED` or `STATE_TX`."""
         return {pid: STATE_NAMES[profile.state] for pid, profile in self._profiles_by_id.items()}
 
     @property
     def state(self) -> int:
-        """What the profiles are doing together: transmitting where one is."""
+        """Combined state of the profiles: transmitting if one of them is."""
         return max((profile.state for profile in self._profiles_by_id.values()), default=0)
 
     def wait_for_profile_state(
         self, profile_id: str, wait_state: int, timeout: float | None = None
     ) -> None:
-        """Waits until a profile is in a state, `STATE_TX` or another. Raises `TRexTimeoutError`
-        after `timeout` seconds, and `TRexError` where no profile is ever in that state."""
+        """Waits until a profile is in a state, such as `STATE_TX`.
+
+        Raises `TRexTimeoutError` after `timeout` seconds, and `TRexError` for a state that never
+        occurs.
+        """
         self._need_session()
         profile = self._one(profile_id)
         _check_lasting([wait_state])
@@ -122,16 +125,18 @@ class Profiles(Session):
             if profile.run is not None and profile.is_running:
                 profile.run.wait(_LOOK_S)
             else:
-                # Only another thread can start it.
+                # Only another thread can start it meanwhile.
                 time.sleep(_LOOK_S)
 
     def wait_for_steady(self, profile_id: str | None = None) -> int:
-        """The state of a profile, or of all: none is ever on its way from one to another."""
+        """Returns the state of a profile, or of all. Transient states never occur."""
         return self.state if profile_id is None else self._one(profile_id).state
 
     def wait_for_transient(self, profile_id: str | None = None) -> int:
-        """Raises `TRexError`, rather than to wait for ever: no profile is ever between two states.
-        What a command asks for has come when it returns."""
+        """Raises `TRexError` instead of waiting for ever, because transient states never occur.
+
+        Commands are complete when they return.
+        """
         self._need_session()
         if profile_id is not None:
             self._one(profile_id)
@@ -141,7 +146,7 @@ class Profiles(Session):
         )
 
     def check_states(self, ok_states: Iterable[int]) -> None:
-        """Waits until `state` is one of these. Raises `TRexError` where it can be none of them."""
+        """Waits until `state` is one of these. Raises `TRexError` if none of them can occur."""
         self._need_session()
         wanted = _check_lasting(ok_states)
         while self.state not in wanted:
@@ -149,23 +154,23 @@ class Profiles(Session):
             if runs:
                 runs[0].wait(_LOOK_S)
             else:
-                # Only another thread can load or start something.
+                # Only another thread can load or start a profile meanwhile.
                 time.sleep(_LOOK_S)
 
     def apply_port_states(self) -> int:
-        """The state of ports, as a number of TRex's; ports are in it without being told."""
+        """Returns the state of ports as TRex's number. It needs no update."""
         return self.port_states[self.state]
 
     def validate_profile_id_input(
         self, pid_input: Pids = DEFAULT_PROFILE_ID, start: bool = False
     ) -> list[str]:
-        """The identifiers that are named, in a list or a text; `*` is all of them."""
+        """Returns the given profile IDs, from a list or a text; `*` selects all."""
         return [profile.pid for profile in self._chosen(pid_input, start)]
 
-    # For the commands of others.
+    # Internal methods.
 
     def _one(self, pid_input: Pids) -> Profile:
-        """The profile that is named."""
+        """Returns the given profile. Raises unless it is exactly one."""
         chosen = self._chosen(pid_input)
         if len(chosen) != 1:
             raise TRexArgumentError("pid_input", pid_input, "the identifier of one profile")
@@ -184,13 +189,13 @@ class Profiles(Session):
         return [self._profiles_by_id[name] for name in dict.fromkeys(names)]
 
     def _running(self) -> list[StatefulRun]:
-        """The runs of the profiles that are on their way."""
+        """Returns the runs of running profiles."""
         profiles = self._profiles_by_id.values()
         return [it.run for it in profiles if it.is_running and it.run is not None]
 
 
 def names_of(pid_input: Pids) -> list[str]:
-    """The identifiers that are named. Raises `TRexArgumentError` where none is."""
+    """Returns the given profile IDs. Raises `TRexArgumentError` if there are none."""
     names = pid_input.split() if isinstance(pid_input, str) else pid_input
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or not names:
@@ -199,7 +204,7 @@ def names_of(pid_input: Pids) -> list[str]:
 
 
 def _check_lasting(states: Iterable[int]) -> set[int]:
-    """The states. Raises `TRexError` where no profile is ever in one of them."""
+    """Returns the states. Raises `TRexError` if none of them can occur."""
     wanted = set(listify(states) if isinstance(states, int) else states)
     lasting = {Profiles.STATE_IDLE, Profiles.STATE_ASTF_LOADED, Profiles.STATE_TX}
     if not wanted & lasting:

@@ -1,4 +1,4 @@
-"""Programs: what a client or a server does in each of its flows."""
+"""Programs: the actions of a client or server in each of its flows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COUNTERS = "ABCD"
 
 
 class ASTFProgram:
-    """The commands of a side, from a captured conversation or one by one."""
+    """Commands of one side, from a captured conversation or added one by one."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class ASTFProgram:
         udp_mtu: int | None = None,
         addon: str | None = None,
     ) -> None:
-        """
-        :param file: a capture of one conversation, from the folder of the profile
-        :param side: `c` (client) or `s` (server): whose part of the capture it plays
-        :param commands: the first commands, where there is no capture
-        :param stream: TCP; without, UDP. A capture says itself which it is
-        :param s_delay: before each answer of a server whose part comes from a capture
-        :param udp_mtu: cuts the capture's datagrams to this length, from the Ethernet header on
-        :param addon: `latency`, for datagrams that are measured
+        """:param file: capture of one conversation, relative to the profile's folder
+        :param side: side of the capture to replay: `c` (client) or `s` (server)
+        :param commands: initial commands, if there is no capture
+        :param stream: True for TCP, False for UDP; a capture determines it itself
+        :param s_delay: delay before each answer of a server from a capture
+        :param udp_mtu: truncates the capture's datagrams to this length, including the Ethernet
+            header
+        :param addon: `latency` for measured datagrams
         """
         where = type(self).__name__
         optional(where, "file", file, str)
@@ -71,11 +71,11 @@ class ASTFProgram:
         self.stream = stream
         self.addon = addon
         self.commands: list[ASTFCmd] = []
-        # Commands before each label.
+        # Number of commands before each label.
         self.labels: dict[str, int] = {}
         self.vars: dict[str, int] = {}
         self.tick_vars: dict[str, int] = {}
-        # Bytes, or datagrams, that were waited for since the counter was cleared.
+        # Bytes or datagrams received since the counter was cleared.
         self.total_rcv_bytes = 0
         self._payload_len = 0
         if file is not None:
@@ -91,7 +91,7 @@ class ASTFProgram:
         s_delay: Delay | None = None,
         udp_mtu: int | None = None,
     ) -> ASTFProgram:
-        """The program of a side of a conversation that was read already."""
+        """Creates the program of a side from a conversation."""
         program = cls(s_delay=s_delay, udp_mtu=udp_mtu)
         program._import(conversation, side, s_delay, udp_mtu)
         return program
@@ -121,46 +121,46 @@ class ASTFProgram:
         self.commands.append(command)
 
     def is_stream(self) -> bool:
-        """Whether its flows are TCP connections rather than UDP."""
+        """Returns whether its flows are TCP."""
         return self.stream
 
     @property
     def payload_len(self) -> int:
-        """Bytes that both sides sent in the capture that it comes from; 0 without one."""
+        """Bytes that both sides send in its capture; 0 without one."""
         return self._payload_len
 
     @property
     def total_send_bytes(self) -> int:
-        """Bytes of its sending commands, each counted once."""
+        """Total bytes of its send commands, each counted once."""
         sending = (ASTFCmdSend, ASTFCmdTxPkt)
         return sum(command.buf_len for command in self.commands if isinstance(command, sending))
 
     def update_keepalive(self, prog_s: ASTFProgram) -> None:
-        """Gives the other side's program the time without datagrams that this one begins with."""
+        """Copies the initial keepalive of this program to the other side's program."""
         if self.commands and isinstance(self.commands[0], ASTFCmdKeepaliveMsg):
             prog_s.commands.insert(0, self.commands[0])
 
-    # Of TCP connections.
+    # TCP commands.
 
     def connect(self) -> None:
-        """Waits until the client's connection is established. The first command, if given."""
+        """Waits until the client's connection is established. Must be the first command."""
         self._add(ASTFCmdConnect())
 
     def accept(self) -> None:
-        """Waits until the server's connection is established, so that it can speak first."""
+        """Waits until the server's connection is established, so that it can send first."""
         self._add(ASTFCmdConnect())
 
     def send(self, buf: str | bytes, size: int = 0, fill: str | bytes | None = None) -> None:
-        """Sends, and waits until the other side has acknowledged all of it.
+        """Sends data and waits for its acknowledgement.
 
-        :param buf: bytes, or ASCII
-        :param size: length of what is sent, where it is more than that of `buf`
-        :param fill: what is repeated up to that length; bytes that count up if None
+        :param buf: bytes, or ASCII text
+        :param size: total length to send, if it is longer than `buf`
+        :param fill: repeated filler up to that length; ascending bytes if None
         """
         self._add(ASTFCmdSend(*self._sent("send", buf, size, fill)))
 
     def send_chunk(self, l7_buf: str | bytes, chunk_size: int, delay_usec: int) -> None:
-        """Sends in pieces of `chunk_size` bytes, each followed by a delay in microseconds."""
+        """Sends in chunks of `chunk_size` bytes, each followed by a delay in microseconds."""
         where = self._where("send_chunk")
         data = _bytes(where, "l7_buf", l7_buf)
         required(where, "chunk_size", chunk_size, int)
@@ -173,40 +173,40 @@ class ASTFProgram:
                 self.delay(delay_usec)
 
     def recv(self, bytes: int, clear: bool = False) -> None:
-        """Waits for so many more bytes; `clear` begins to count again, which loops need."""
+        """Waits for `bytes` more bytes. `clear` resets the counter, which loops require."""
         self._count("recv", "bytes", bytes, clear)
         self._add(ASTFCmdRecv(self.total_rcv_bytes, clear))
         if clear:
             self.total_rcv_bytes = 0
 
     def set_send_blocking(self, block: bool) -> None:
-        """Whether `send` waits for acknowledgements, or only until all fits into the window."""
+        """Sets whether `send` waits for acknowledgements, or only for space in the send buffer."""
         required(self._where("set_send_blocking"), "block", block, bool)
         self._add(ASTFCmdTxMode(0 if block else 1))
 
     def reset(self) -> None:
-        """Ends the connection with RST. The last command."""
+        """Ends the connection with RST. Must be the last command."""
         self._add(ASTFCmdReset())
 
     def wait_for_peer_close(self) -> None:
-        """Waits until the other side closes. The last command."""
+        """Waits until the other side closes. Must be the last command."""
         self._add(ASTFCmdNoClose())
 
-    # Of UDP.
+    # UDP commands.
 
     def send_msg(self, buf: str | bytes, size: int = 0, fill: str | bytes | None = None) -> None:
-        """Sends a datagram; the arguments are those of `send`."""
+        """Sends a datagram. The arguments are those of `send`."""
         self._add(ASTFCmdTxPkt(*self._sent("send_msg", buf, size, fill)))
 
     def recv_msg(self, pkts: int, clear: bool = False) -> None:
-        """Waits for so many more datagrams; `clear` begins to count again."""
+        """Waits for `pkts` more datagrams. `clear` resets the counter."""
         self._count("recv_msg", "pkts", pkts, clear)
         self._add(ASTFCmdRecvMsg(self.total_rcv_bytes, clear))
         if clear:
             self.total_rcv_bytes = 0
 
     def set_keepalive_msg(self, msec: int, rx_mode: bool = False) -> None:
-        """Ends the flow after milliseconds without datagrams; `rx_mode`: without arrivals."""
+        """Ends the flow after `msec` without datagrams; `rx_mode`: without received ones."""
         where = self._where("set_keepalive_msg")
         required(where, "msec", msec, int)
         required(where, "rx_mode", rx_mode, bool)
@@ -216,17 +216,17 @@ class ASTFProgram:
         """Ends the flow."""
         self._add(ASTFCmdCloseMsg())
 
-    # Of both.
+    # Commands for both protocols.
 
     def delay(self, usec: float) -> None:
-        """Waits for microseconds."""
+        """Waits for `usec` microseconds."""
         where = self._where("delay")
         required(where, "usec", usec, int, float)
         not_negative(where, "usec", usec)
         self._add(ASTFCmdDelay(usec))
 
     def delay_rand(self, min_usec: float, max_usec: float) -> None:
-        """Waits for microseconds that are drawn between two bounds, all alike."""
+        """Waits for a uniformly distributed random time between two bounds in microseconds."""
         where = self._where("delay_rand")
         required(where, "min_usec", min_usec, int, float)
         required(where, "max_usec", max_usec, int, float)
@@ -236,7 +236,7 @@ class ASTFProgram:
         self._add(ASTFCmdDelayRnd(min_usec, max_usec))
 
     def set_var(self, var_id: str, val: int) -> None:
-        """Sets a variable of the flow, which is new where its name is."""
+        """Sets a variable of the flow, and creates it if necessary."""
         where = self._where("set_var")
         required(where, "var_id", var_id, str)
         required(where, "val", val, int)
@@ -244,39 +244,39 @@ class ASTFProgram:
         self._add(ASTFCmdSetVal(var_id, val))
 
     def add_var(self, var_id: str, val: int) -> None:
-        """Adds to a variable that `set_var` set."""
+        """Adds to a variable of `set_var`."""
         where = self._where("add_var")
         required(where, "var_id", var_id, str)
         required(where, "val", val, int)
         self._add(ASTFCmdAddVal(var_id, val))
 
     def set_tick_var(self, var_id: str) -> None:
-        """Sets a variable that holds a time to now."""
+        """Sets a time variable to the current time."""
         required(self._where("set_tick_var"), "var_id", var_id, str)
         self.tick_vars.setdefault(var_id, len(self.tick_vars))
         self._add(ASTFCmdSetTickVar(var_id))
 
     def add_tick_var(self, var_id: str, duration: float) -> None:
-        """Moves the time of a variable by seconds."""
+        """Adds seconds to a time variable."""
         where = self._where("add_tick_var")
         required(where, "var_id", var_id, str)
         required(where, "duration", duration, int, float)
         self._add(ASTFCmdAddTickVar(var_id, duration))
 
     def add_stats(self, stats_id: int | str, val: int) -> None:
-        """Adds to one of the user's counters, `A` to `D` or 0 to 3."""
+        """Adds to a user counter, `A` to `D` or 0 to 3."""
         where = self._where("add_stats")
         required(where, "val", val, int)
         self._add(ASTFCmdAddStatsVal(_counter(where, stats_id), val))
 
     def add_tick_stats(self, stats_id: int | str, var_id: str) -> None:
-        """Adds the time since a variable's to one of the user's counters."""
+        """Adds the time since a time variable to a user counter."""
         where = self._where("add_tick_stats")
         required(where, "var_id", var_id, str)
         self._add(ASTFCmdAddTickStats(_counter(where, stats_id), var_id))
 
     def set_label(self, label: str) -> None:
-        """Names the place of the next command, for jumps."""
+        """Sets a label at the next command, for jumps."""
         required(self._where("set_label"), "label", label, str)
         if label in self.labels:
             raise ASTFError(
@@ -286,14 +286,14 @@ class ASTFProgram:
         self.labels[label] = len(self.commands)
 
     def jmp_nz(self, var_id: str, label: str) -> None:
-        """Takes one from a variable, and jumps unless it is 0 then."""
+        """Decrements a variable, and jumps unless it becomes 0."""
         where = self._where("jmp_nz")
         required(where, "var_id", var_id, str)
         required(where, "label", label, str)
         self._add(ASTFCmdJMPNZ(var_id, 0, label))
 
     def jmp_dp(self, var_id: str, label: str, duration: float) -> None:
-        """Jumps while less than `duration` seconds have passed since the time of a variable."""
+        """Jumps while less than `duration` seconds have passed since a time variable."""
         where = self._where("jmp_dp")
         required(where, "var_id", var_id, str)
         required(where, "label", label, str)
@@ -341,12 +341,12 @@ class ASTFProgram:
         self.jmp_cmp(var_id, label, "ne", value)
 
     def set_next_template(self, tg_id: str) -> None:
-        """Chooses the template group that `exec_template` takes a template of."""
+        """Selects the template group for `exec_template`."""
         required(self._where("set_next_template"), "tg_id", tg_id, str)
         self._add(ASTFCmdSetTemplate(tg_id))
 
     def exec_template(self) -> None:
-        """Makes a flow of the chosen group from the same client, and waits until it ends."""
+        """Opens a flow of the selected group from the same client, and waits for its end."""
         self._add(ASTFCmdExecTemplate())
 
     def _where(self, method: str) -> str:
@@ -369,7 +369,7 @@ class ASTFProgram:
 
 
 def _bytes(where: str, name: str, value: Any) -> bytes:
-    """Bytes, or text of ASCII as bytes."""
+    """Returns bytes, or ASCII text as bytes."""
     required(where, name, value, bytes, str)
     if isinstance(value, bytes):
         return value
@@ -383,7 +383,7 @@ def _bytes(where: str, name: str, value: Any) -> bytes:
 
 
 def _counter(where: str, stats_id: int | str) -> int:
-    """The number of one of the user's counters."""
+    """Returns the number of a user counter."""
     required(where, "stats_id", stats_id, int, str)
     number = stats_id
     if isinstance(number, str):

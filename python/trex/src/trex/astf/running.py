@@ -1,4 +1,4 @@
-"""A stateful profile on its way: a run of the engine, in this process."""
+"""A running stateful profile: a run of the engine in this process."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from trex.arguments import validate_type
 from trex.client.transmission import asked, native
 from trex.errors import TRexArgumentError
 
-# How long a wait lasts before Python looks for signals.
+# Longest wait before Python checks for signals.
 _LOOK_S = 0.05
-# What the engine multiplies loads by: nine digits behind the point.
+# Range of the engine's multipliers, which have nine decimals.
 _FACTOR_MIN, _FACTOR_END = 1e-9, 1 << 32
-# What was told is told again for so long.
+# Time for which reports are cached, in seconds.
 _FRESH_S = 0.02
-# How often it is looked whether a flow was established.
+# Interval of checks for an established flow, in seconds.
 _ESTABLISHED_S = 0.02
 
 
 def port_name(number: int) -> str:
-    """What the engine calls a port: `clients`, `servers`, `clients1` and so on."""
+    """Returns the engine's name of a port: `clients`, `servers`, `clients1` and so on."""
     return f"{'servers' if number % 2 else 'clients'}{number // 2 or ''}"
 
 
 class Tunnels(NamedTuple):
-    """Tunnels of consecutive clients, as the engine takes them."""
+    """Tunnels of consecutive clients, in the engine's format."""
 
     first: str
     last: str
@@ -39,7 +39,7 @@ class Tunnels(NamedTuple):
 
 
 class StatefulRun:
-    """Clients on the even ports and servers on the odd ones, from start to end."""
+    """Clients on the even ports and servers on the odd ports, from start to end."""
 
     def __init__(
         self,
@@ -55,26 +55,24 @@ class StatefulRun:
         interval: float = 1.0,
         clients_off: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """
-        :param ports: by number, None where there is none
-        :param drain_timeout: seconds that flows have in the end; None: as many as it takes
-        :param is_visible: whether packet sockets are to see what is sent and what arrives
-        :param beside_others: whether others may run on the same ports, which are visible then too
-        :param interval: seconds from look to look at the flow of each side that is followed
-        :param clients_off: those that make no flows until they are switched on, by first and last
+        """:param ports: ports by number, None for unused numbers
+        :param drain_timeout: seconds for flows to finish at the end; None: unlimited
+        :param is_visible: whether packet sockets see sent and received frames
+        :param beside_others: whether other runs can use the same ports; implies `is_visible`
+        :param interval: interval of samples of one flow on each side, in seconds
+        :param clients_off: clients that open no flows until they are switched on, as first and last
             addresses
         """
         self.mult, self.interval = mult, interval
-        #: What the profile's flows a second are multiplied by now, and the pairs of ports that
-        #: share them.
+        #: Current multiplier of the profile's flows per second, and the number of port pairs.
         self.load, self.pairs = mult, (len(ports) + 1) // 2
         self.is_visible, self.is_beside_others = is_visible or beside_others, beside_others
-        #: Whether what came of it was noted.
+        #: Whether its result was recorded.
         self.is_told = False
         how = {
             "duration": _time(duration),
             "drain_timeout": _time(drain_timeout),
-            # Where it is 0, what is open in the end is meant to be dropped.
+            # With 0, the user wants open flows to be dropped, so that no note is necessary.
             "drain_timeout_flag": "t_duration of start()" if drain_timeout else None,
             "link_down_timeout": "30s",
             "rx_coalesce": "50us",
@@ -84,7 +82,7 @@ class StatefulRun:
             "multiplier": f"{mult:.9f}",
             "flows_max": 16_000_000,
             "seed": None,
-            # Whoever makes an interface a port has decided that.
+            # A user who configures an interface as a port has allowed it.
             "force_interface": True,
             "beside_others": beside_others,
             "is_visible": self.is_visible,
@@ -94,34 +92,34 @@ class StatefulRun:
         self._run = asked(native().trex_emulate, document, ports, ipv6, client_mask, off, how)
         self._run.wait_started()
         if self._run.wait(0):
-            # Tells why, where it did not begin.
+            # Raises the error if the run did not begin.
             asked(self._run.result)
-        #: When it began to make flows, by the clock of `time.monotonic`.
+        #: Start of the flows, by the clock of `time.monotonic`.
         self.started = time.monotonic()
         self._has_begun = False
         self._look_at_clock()
         self._result: dict[str, Any] | None = None
-        #: When it was told, whether with templates, and what.
+        #: Cached reports: their time, whether they have templates, and their content.
         self._told: tuple[float, bool, dict[str, Any]] = (0.0, False, {})
 
     def is_done(self) -> bool:
-        """Whether it is over."""
+        """Returns whether the run is over."""
         return bool(self._run.wait(0))
 
     def wait(self, seconds: float = _LOOK_S) -> bool:
-        """Waits for the end, at most so long; whether it has come."""
+        """Waits for the end, at most `seconds`. Returns whether it is over."""
         return bool(self._run.wait(min(seconds, _LOOK_S)))
 
     def stop(self) -> None:
-        """Ends it at once, whatever is open."""
+        """Stops the run at once, whatever is open."""
         self._run.stop()
 
     def end_load(self) -> None:
-        """No flow is made from now on."""
+        """Stops opening flows."""
         self._run.end_load()
 
     def update(self, mult: float) -> None:
-        """Makes so many times the profile's flows a second."""
+        """Changes the multiplier of the profile's flows per second."""
         factor = mult / self.mult
         if not _FACTOR_MIN <= factor < _FACTOR_END:
             raise TRexArgumentError(
@@ -131,20 +129,20 @@ class StatefulRun:
         self.load = mult
 
     def switch_clients(self, ranges: list[tuple[str, str]], is_on: bool) -> None:
-        """Lets clients, by their first and last addresses, make flows or no more."""
+        """Switches clients, by first and last addresses, on or off."""
         asked(self._run.switch_clients, ranges, is_on)
 
     def change_tunnels(self, tunnels: list[Tunnels]) -> None:
-        """Gives clients other tunnels."""
+        """Replaces tunnels of clients."""
         asked(self._run.change_tunnels, tunnels)
 
     def clients(self, addresses: list[str]) -> list[bool | None]:
-        """Of each address whether it is a client that is on; None of one that is none."""
+        """Returns for each address whether its client is on; None if it is not a client."""
         found: list[bool | None] = asked(self._run.clients, addresses)
         return found
 
     def elapsed(self) -> float:
-        """Seconds since the start, or until the end."""
+        """Returns the seconds since the start, or the length of a finished run."""
         result = self.result()
         if result is not None:
             return float(result["times"]["elapsed_s"])
@@ -152,34 +150,34 @@ class StatefulRun:
         return max(time.monotonic() - self.started, 0.0)
 
     def _look_at_clock(self) -> None:
-        """Finds out when it began: the engine tells ten times a second how long ago that was.
+        """Determines the start time from the engine's progress, which it updates ten times a
+        second.
 
-        It waits for the first time that it is told, and before that for neighbours, of which it
-        tells at 0.
+        The progress stays 0 while the engine resolves neighbours.
         """
         progress = self._run.progress()
         told = progress["elapsed_s"] if progress else 0.0
-        # What was told a while ago puts the start as much too late, and never too early.
+        # An old progress value makes the start too late, never too early.
         since = time.monotonic() - told
         self.started = min(self.started, since) if self._has_begun else since
         self._has_begun = told > 0
 
     def is_established(self) -> bool:
-        """Whether a connection of clients was established; flows of UDP are from their start."""
+        """Returns whether a client connection was established. UDP flows count from their start."""
         ports = self.ports().items()
         clients = [port["connections"] for name, port in ports if name.startswith("clients")]
         return any(it[kind]["connects"] for it in clients for kind in ("tcp", "udp"))
 
     def result(self) -> dict[str, Any] | None:
-        """The engine's report, once it is over."""
+        """Returns the engine's report; None before the end."""
         if self._result is None and self._run.wait(0):
             self._result = json.loads(asked(self._run.result))
         return self._result
 
     def ports(self, with_templates: bool = False) -> dict[str, Any]:
-        """What each port has counted, by its name: of this moment, or in the end.
+        """Returns the current or final report of each port by name.
 
-        `with_templates`: what each of its templates has counted, too.
+        `with_templates` includes the reports of its templates.
         """
         result = self.result()
         if result is not None:
@@ -189,8 +187,8 @@ class StatefulRun:
         if now - told_at > _FRESH_S or with_templates > had_templates:
             told = self._run.reports("templates" if with_templates else "port")
             if told is None:
-                # It has ended meanwhile: what came of it is there in a moment, and what was told
-                # before is older than that.
+                # The run has ended meanwhile. Waits for its result, because the cached reports are
+                # older.
                 while not self.wait():
                     pass
                 return self.ports(with_templates)
@@ -199,12 +197,12 @@ class StatefulRun:
         return ports
 
     def port(self, number: int) -> Mapping[str, Any] | None:
-        """What a port has counted; None of one that has no part in it."""
+        """Returns the report of a port; None if it does not take part."""
         port: Mapping[str, Any] | None = self.ports().get(port_name(number))
         return port
 
     def sent(self, number: int) -> tuple[int, int, int]:
-        """Frames that left a port, their bytes without FCS, frames that were refused."""
+        """Returns frames sent by a port, their bytes without FCS, and failed frames."""
         port = self.port(number)
         if port is None:
             return 0, 0, 0
@@ -213,7 +211,7 @@ class StatefulRun:
 
 
 def multiplier(mult: Any) -> None:
-    """Raises unless flows a second can be multiplied by this."""
+    """Raises unless the value is a valid multiplier."""
     validate_type("mult", mult, (int, float))
     if not _FACTOR_MIN <= mult < _FACTOR_END:
         raise TRexArgumentError("mult", mult, f"more than 0, and less than {_FACTOR_END:,}")
@@ -224,19 +222,19 @@ def _time(seconds: float | None) -> str | None:
 
 
 def times(duration: float, nc: bool, t_duration: float) -> tuple[float | None, float | None]:
-    """How long flows are made, and how long they may take to end then; None: without end."""
+    """Returns the time in which flows start, and the time for them to finish; None: unlimited."""
     if duration <= 0 and t_duration > 0:
-        # As TRex has it, whatever it says of the end of flows.
+        # As TRex, ignores the other arguments in this case.
         return float(t_duration), 0.0
     limit = None if duration <= 0 else float(duration)
     return limit, 0.0 if nc else float(t_duration) if t_duration > 0 else None
 
 
 def end_unestablished(run: StatefulRun, seconds: float) -> None:
-    """Ends a run where no flow was established for so long: there is none to be waited for."""
+    """Stops a run in which no flow is established within `seconds`."""
     deadline = run.started + seconds
     while time.monotonic() < deadline:
-        # The engine tells of its end, and of no first flow.
+        # The engine reports its end, but not a first flow.
         if run.is_established() or run.wait(_ESTABLISHED_S):
             return
     run.stop()

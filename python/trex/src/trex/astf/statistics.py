@@ -1,4 +1,4 @@
-"""Counters as parts of a client, as TRex has them: what its methods tell, under other names."""
+"""Counters as parts of a client, as in TRex: the same data under other names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trex.lines.tables import sides, values
 
 
 class TrafficStats:
-    """`traffic_stats` of a client: what profiles have counted."""
+    """`traffic_stats` of a client: counters of profiles."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def reset(self) -> None:
-        """Nothing is kept here: no effect."""
+        """Does nothing, because nothing is stored here."""
 
     def get_stats(
         self,
@@ -25,24 +25,24 @@ class TrafficStats:
         is_sum: bool = False,
         is_dynamic: bool = False,
     ) -> dict[str, dict[str, float]]:
-        """`get_traffic_stats`, or `get_dynamic_traffic_stats`."""
+        """Returns `get_traffic_stats`, or `get_dynamic_traffic_stats`."""
         client = self._client
         told = client.get_dynamic_traffic_stats if is_dynamic else client.get_traffic_stats
         found: dict[str, dict[str, float]] = told(skip_zero, pid_input, is_sum)
         return found
 
     def clear_stats(self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         self._client.clear_traffic_stats(pid_input, is_sum)
 
     def clear_dynamic_stats(
         self, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False, clear_all: bool = False
     ) -> None:
-        """Counts tunnels from now on."""
+        """Clears the counters of tunnels."""
         self._client.clear_dynamic_traffic_stats(pid_input, clear_all or is_sum)
 
     def get_tg_names(self, pid_input: str = DEFAULT_PROFILE_ID) -> list[str]:
-        """The template groups of a profile."""
+        """Returns the template groups of a profile."""
         names: list[str] = self._client.get_tg_names(pid_input)
         return names
 
@@ -53,19 +53,19 @@ class TrafficStats:
         for_table: bool = False,
         pid_input: str = DEFAULT_PROFILE_ID,
     ) -> dict[str, Any]:
-        """What template groups have counted, by their names; `for_table` changes nothing."""
+        """Returns the counters of template groups by name; `for_table` has no effect."""
         found: dict[str, Any] = self._client.get_traffic_tg_stats(tg_names, skip_zero, pid_input)
         return found
 
     def is_traffic_stats_error(self, stats: Any) -> tuple[bool, dict[str, dict[str, str]]]:
-        """Whether something is wrong, and what."""
+        """Returns whether counters report errors, and the errors."""
         found: tuple[bool, dict[str, dict[str, str]]] = self._client.is_traffic_stats_error(stats)
         return found
 
     def is_dynamic_stats_error(
         self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = True
     ) -> tuple[bool, dict[str, dict[str, str]]]:
-        """The same of tunnels."""
+        """Like `is_traffic_stats_error`, for tunnels."""
         found: tuple[bool, dict[str, dict[str, str]]]
         found = self._client.is_dynamic_traffic_stats_error(stats, pid_input, is_sum)
         return found
@@ -78,7 +78,9 @@ class TrafficStats:
         is_sum: bool = False,
         is_dynamic: bool = False,
     ) -> str:
-        """As text: of a profile, or of its template group of this number, from 1."""
+        """Returns the counters as text: of a profile, or of its template group number `tgid`, from
+        1.
+        """
         if not tgid:
             return sides(self.get_stats(not with_zeroes, pid_input, is_sum, is_dynamic))
         names = self.get_tg_names(pid_input)
@@ -91,31 +93,31 @@ class TrafficStats:
 
 
 class LatencyStats:
-    """`latency_stats` of a client: what latency traffic has measured."""
+    """`latency_stats` of a client: measurements of latency traffic."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def reset(self) -> None:
-        """Nothing is kept here: no effect."""
+        """Does nothing, because nothing is stored here."""
 
     def get_stats(self, skip_zero: bool = True) -> dict[int, dict[str, Any]]:
-        """`get_latency_stats`."""
+        """Returns `get_latency_stats`."""
         found: dict[int, dict[str, Any]] = self._client.get_latency_stats(skip_zero)
         return found
 
     def to_table_main(self) -> str:
-        """Delays, as text."""
+        """Returns the delays as text."""
         return self._table(lambda told: {k: v for k, v in told["hist"].items() if k != "histogram"})
 
     def histogram_to_table(self) -> str:
-        """How often delays were so long, as text."""
+        """Returns the histograms of delays as text."""
         return self._table(
             lambda told: {str(it["key"]): it["val"] for it in told["hist"]["histogram"]}
         )
 
     def counters_to_table(self) -> str:
-        """Packets, as text."""
+        """Returns the packet counters as text."""
         return self._table(lambda told: told["stats"])
 
     def _table(self, shown: Any) -> str:

@@ -1,4 +1,4 @@
-"""Single clients that are switched on and off, and what is known of them."""
+"""Switching and queries of single clients."""
 
 from __future__ import annotations
 
@@ -11,46 +11,47 @@ from trex.astf.tunnelling import Tunnelling
 from trex.client.answers import RC, RC_OK
 from trex.errors import TRexArgumentError
 
-#: An address of IPv4, as a number or as text.
+#: An IPv4 address as an integer or as text.
 Client = Union[int, str]
 
-# Clients that are asked for at a time.
+# Maximum number of clients in a query.
 _ASKED_MAX = 1 << 20
 _LAST = 0xFFFFFFFF
 
 
 class Switching(Tunnelling):
-    """Commands about single clients, by their addresses of IPv4.
+    """Commands for single clients by IPv4 address.
 
-    Over IPv6 these are the last 32 bits of an address, as in TRex.
+    Over IPv6, as in TRex, it is the last 32 bits of an address.
     """
 
     def set_client_enable(self, client_list: Iterable[Client], is_enable: bool) -> RC:
-        """Lets clients of the profiles that are running make flows, or no more.
+        """Switches clients of the running profiles on or off.
 
-        The flows that a client has go on. What its turn would have been is the next client's.
+        The open flows of a client continue. The next client opens the flows of a client that is
+        off.
         """
         return self._switch(_ranges(_numbers(client_list)), is_enable)
 
     def set_client_enable_range(
         self, client_start: Client, client_end: Client, is_enable: bool
     ) -> RC:
-        """The same for all clients from one address to another."""
+        """Switches all clients in a range of addresses on or off."""
         return self._switch([_range(client_start, client_end)], is_enable)
 
     def get_clients_info(self, client_list: Iterable[Client], timeout: float = 10) -> RC:
-        """Whether addresses are clients of profiles that are running, and whether these are on.
+        """Returns whether addresses are clients of running profiles, and whether these are on.
 
-        The answer's `data()` has for each address, as a number in text, `Found`, 1 or 0, and of a
-        client its `state`, `Active` or `Inactive`, and its `tunnel_type` where it has a tunnel.
-        `timeout`: no effect, for all is known at once.
+        `data()` of the result has for each address, an integer as text, `Found` (1 or 0), and for a
+        client its `state` (`Active` or `Inactive`) and its `tunnel_type` if it has a tunnel.
+        `timeout` has no effect, because the answer is immediate.
         """
         return self._told(sorted(_numbers(client_list)))
 
     def get_clients_info_range(
         self, client_start: Client, client_end: Client, timeout: float = 10
     ) -> RC:
-        """The same for all addresses from one to another."""
+        """Like `get_clients_info`, for a range of addresses."""
         first, last = _range(client_start, client_end)
         _check_count(last - first + 1)
         return self._told(list(range(first, last + 1)))
@@ -108,7 +109,7 @@ def _range(start: Client, end: Client) -> tuple[int, int]:
 
 
 def _ranges(numbers: set[int]) -> list[tuple[int, int]]:
-    """The fewest ranges that numbers are."""
+    """Merges integers into ranges."""
     found: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if found and number == found[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Templates: a client, the server it talks to, and how often."""
+"""Templates: a client, its server, and their load."""
 
 from __future__ import annotations
 
@@ -13,25 +13,23 @@ from trex.astf.program import ASTFProgram
 
 
 class ASTFCluster:
-    """Clients that share something; nothing can be said of them so far."""
+    """Clients with common properties; it has no settings."""
 
     def to_json(self) -> dict[str, Any]:
-        """Nothing."""
+        """Returns an empty object."""
         return {}
 
 
 class ASTFTCPOptions:
-    """TCP options by name, of which nothing reads any so far."""
+    """TCP options by name, which have no effect."""
 
     def __init__(self, opts: list[tuple[str, Any]] | None = None) -> None:
-        """
-        :param opts: names and values, such as `("MSS", 1400)`
-        """
+        """:param opts: names and values, such as `("MSS", 1400)`"""
         self.fields = dict(opts or [])
 
     @property
     def mss(self) -> Any:
-        """The largest segment."""
+        """Maximum segment size."""
         return self.fields["MSS"]
 
     @mss.setter
@@ -49,7 +47,7 @@ class ASTFTCPOptions:
 
 
 class ASTFTCPClientTemplate:
-    """Clients of a template, of TCP or UDP as their program is."""
+    """Clients of a template. Their program determines TCP or UDP."""
 
     def __init__(
         self,
@@ -63,16 +61,15 @@ class ASTFTCPClientTemplate:
         cont: bool | None = None,
         core_base: int | None = None,
     ) -> None:
-        """
-        :param ip_gen: addresses of clients and servers
-        :param cluster: is of no effect
-        :param program: what a client does; has to be given
+        """:param ip_gen: addresses of clients and servers
+        :param cluster: no effect
+        :param program: program of a client; required
         :param port: destination port
-        :param cps: new flows a second; 0 or None: only those that a program executes
-        :param glob_info: tunables of these clients alone
-        :param limit: flows in all, no limit if None
-        :param cont: `limit` flows at a time instead
-        :param core_base: the core that makes the first of fewer flows than there are cores
+        :param cps: new flows per second; 0 or None: only flows that a program executes
+        :param glob_info: tunables of these clients
+        :param limit: maximum number of flows; no limit if None
+        :param cont: `limit` concurrent flows instead
+        :param core_base: core of the first flow, if there are fewer flows than cores
         """
         where = type(self).__name__
         required(where, "ip_gen", ip_gen, ASTFIPGen)
@@ -97,11 +94,11 @@ class ASTFTCPClientTemplate:
         self.core_base = core_base
 
     def is_stream(self) -> bool:
-        """Whether its flows are TCP connections rather than UDP."""
+        """Returns whether its flows are TCP."""
         return self.program.is_stream()
 
     def to_json(self) -> dict[str, Any]:
-        """The template without its program and its pools, which are numbers in documents."""
+        """Returns the template without its program and pools, which have numbers in documents."""
         document: dict[str, Any] = {"cluster": self.cluster.to_json(), "port": self.port}
         if self.cps:
             document["cps"] = self.cps
@@ -117,7 +114,7 @@ class ASTFTCPClientTemplate:
 
 
 class ASTFTCPServerTemplate:
-    """Servers of a template, of TCP or UDP as their program is."""
+    """Servers of a template. Their program determines TCP or UDP."""
 
     def __init__(
         self,
@@ -125,10 +122,9 @@ class ASTFTCPServerTemplate:
         assoc: ASTFAssociation | ASTFAssociationRule | None = None,
         glob_info: ASTFGlobalInfoPerTemplate | None = None,
     ) -> None:
-        """
-        :param program: what a server does; has to be given
-        :param assoc: which flows are its own; those to port 80 if None
-        :param glob_info: tunables of these servers alone
+        """:param program: program of a server; required
+        :param assoc: rules for its flows; port 80 if None
+        :param glob_info: tunables of these servers
         """
         where = type(self).__name__
         required(where, "program", program, ASTFProgram)
@@ -139,11 +135,11 @@ class ASTFTCPServerTemplate:
         self.glob_info = glob_info
 
     def is_stream(self) -> bool:
-        """Whether its flows are TCP connections rather than UDP."""
+        """Returns whether its flows are TCP."""
         return self.program.is_stream()
 
     def to_json(self) -> dict[str, Any]:
-        """The template without its program, which is a number in documents."""
+        """Returns the template without its program, which has a number in documents."""
         document: dict[str, Any] = {"assoc": self.assoc.to_json()}
         if self.glob_info is not None:
             document["glob_info"] = self.glob_info.to_json()
@@ -151,7 +147,7 @@ class ASTFTCPServerTemplate:
 
 
 class ASTFTemplate:
-    """Both sides of a kind of flows."""
+    """Both sides of a kind of flow."""
 
     def __init__(
         self,
@@ -159,10 +155,9 @@ class ASTFTemplate:
         server_template: ASTFTCPServerTemplate | None = None,
         tg_name: str | None = None,
     ) -> None:
-        """
-        :param client_template: the clients
+        """:param client_template: the clients
         :param server_template: the servers
-        :param tg_name: the group that it is counted with and that programs execute it by
+        :param tg_name: template group, for counters and for programs that execute it
         """
         where = type(self).__name__
         required(where, "client_template", client_template, ASTFTCPClientTemplate)

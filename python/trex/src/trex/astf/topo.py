@@ -1,4 +1,4 @@
-"""Topologies: virtual interfaces that clients' frames come from, and gateways they go to."""
+"""Topologies: virtual interfaces of clients, and gateways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PORT_ID = re.compile(r"(-?[0-9]{1,9})(?:\.([0-9]{1,9}))?")
 
 
 class TopoVIF:
-    """A virtual interface of a port: an Ethernet address, a VLAN, and an address to ask from."""
+    """A virtual interface of a port: MAC address, VLAN, and IPv4 address for ARP requests."""
 
     def __init__(
         self,
@@ -30,12 +30,11 @@ class TopoVIF:
         src_ipv6: str = "",
         vlan: int | None = 0,
     ) -> None:
-        """
-        :param port_id: `PORT.SUB`: the port, and the number of the virtual interface, from 1 on
-        :param src_mac: where frames come from
-        :param src_ipv4: whose address it is that asks for gateways
-        :param src_ipv6: kept, and of no effect
-        :param vlan: of the frames; none if 0 or None
+        """:param port_id: `PORT.SUB`: port, and number of the virtual interface from 1
+        :param src_mac: source MAC address of frames
+        :param src_ipv4: source address of ARP requests for gateways
+        :param src_ipv6: stored without effect
+        :param vlan: VLAN ID of the frames; none if 0 or None
         """
         self.trex_port, self.sub_if = _numbers(port_id)
         where = f"virtual interface {port_id}"
@@ -55,28 +54,27 @@ class TopoVIF:
         self.src_ipv4, self.src_ipv6, self.vlan = src_ipv4, src_ipv6, vlan or 0
 
     def get_data(self, to_server: bool) -> dict[str, Any]:
-        """Its fields, with the port in one (`port_id`) or two of them."""
+        """Returns the fields, with the port in one (`port_id`) or two fields."""
         fields = {name: getattr(self, name) for name in ("src_mac", "src_ipv4", "src_ipv6", "vlan")}
         return {**fields, **_place(self, to_server)}
 
     def to_code(self) -> str:
-        """It in Python."""
+        """Returns the Python code of the object."""
         fields = [self.port_id, self.src_mac, self.src_ipv4, self.src_ipv6, self.vlan]
         return f"TopoVIF({', '.join(map(repr, fields))})"
 
 
 class TopoGW:
-    """A gateway: where the frames of some clients go."""
+    """A gateway: next hop for the frames of some clients."""
 
     def __init__(
         self, port_id: str, src_start: str, src_end: str, dst: str, dst_mac: str | None = ""
     ) -> None:
-        """
-        :param port_id: a port, `0`, or a virtual interface of it, `0.1`
-        :param src_start: the first client
-        :param src_end: the last one
-        :param dst: the gateway's Ethernet address, or its IPv4 address, which is asked
-        :param dst_mac: the answer, where it is known
+        """:param port_id: a port, `0`, or a virtual interface, `0.1`
+        :param src_start: first client
+        :param src_end: last client
+        :param dst: MAC address of the gateway, or its IPv4 address, which ARP resolves
+        :param dst_mac: resolved MAC address, if it is known
         """
         self.trex_port, self.sub_if = _numbers(port_id)
         where = f"gateway of port {port_id}"
@@ -94,14 +92,14 @@ class TopoGW:
         self.dst_mac: str | None = dst if is_valid_mac(dst) else dst_mac or None
 
     def get_data(self, to_server: bool) -> dict[str, Any]:
-        """Its fields, with the port in one (`port_id`) or two of them, and then `dst_mac`."""
+        """Returns the fields, with the port in one (`port_id`) field, or in two with `dst_mac`."""
         fields = {name: getattr(self, name) for name in ("src_start", "src_end", "dst")}
         if to_server:
             fields["dst_mac"] = self.dst_mac
         return {**fields, **_place(self, to_server)}
 
     def to_code(self) -> str:
-        """It in Python."""
+        """Returns the Python code of the object."""
         fields = [self.port_id, self.src_start, self.src_end, self.dst]
         return f"TopoGW({', '.join(map(repr, fields))})"
 
@@ -126,32 +124,33 @@ class ASTFTopology:
         self.gws.append(gw)
 
     def add_vif(self, *a: Any, **k: Any) -> None:
-        """Adds `TopoVIF` of these arguments; `trex_port` and `sub_if` may stand for `port_id`."""
+        """Adds a `TopoVIF`. `trex_port` and `sub_if` can replace `port_id`."""
         self.vifs.append(TopoVIF(*a, **_with_port_id(k)))
 
     def add_gw(self, *a: Any, **k: Any) -> None:
-        """Adds `TopoGW` of these arguments; `trex_port` and `sub_if` may stand for `port_id`."""
+        """Adds a `TopoGW`. `trex_port` and `sub_if` can replace `port_id`."""
         self.gws.append(TopoGW(*a, **_with_port_id(k)))
 
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Returns whether the topology is empty."""
         return not self.vifs and not self.gws
 
     def get_data(self, to_server: bool = True) -> dict[str, Any]:
-        """It as a document."""
+        """Returns the topology as a document."""
         return {
             "vifs": [vif.get_data(to_server) for vif in self.vifs],
             "gws": [gw.get_data(to_server) for gw in self.gws],
         }
 
     def by_gateway(self) -> list[tuple[TopoGW, TopoVIF | None]]:
-        """Its gateways, each with the virtual interface that leads there; None: the port itself."""
+        """Returns the gateways, each with its virtual interface; None for the port itself."""
         vifs = {(vif.trex_port, vif.sub_if): vif for vif in self.vifs}
         return [(gw, vifs.get((gw.trex_port, gw.sub_if))) for gw in self.gws]
 
     def check(self) -> None:
-        """Raises `TRexError` where virtual interfaces are there twice, gateways have clients in
-        common, or lead nowhere."""
+        """Raises `TRexError` for duplicate virtual interfaces, or for gateways that overlap or have
+        no interface.
+        """
         names: set[tuple[int, int]] = set()
         addresses: dict[tuple[int, str], TopoVIF] = {}
         for vif in self.vifs:
@@ -181,15 +180,15 @@ class ASTFTopology:
                 raise TRexError(f"gateway {gw.dst}: there is no virtual interface {gw.port_id}")
 
     def to_json(self, to_server: bool = False) -> str:
-        """It as JSON, as `topo_load` takes it."""
+        """Returns the topology as JSON for `topo_load`."""
         return json.dumps(self.get_data(to_server), indent=4, sort_keys=True)
 
     def to_yaml(self) -> str:
-        """It as YAML, likewise."""
+        """Returns the topology as YAML for `topo_load`."""
         return str(yaml.safe_dump(self.get_data(False), default_flow_style=False))
 
     def to_code(self) -> str:
-        """It as Python, likewise."""
+        """Returns the topology as Python code for `topo_load`."""
         lines = ["from trex.astf.topo import *", "", "", "def get_topo():"]
         for name, objects in (("vifs", self.vifs), ("gws", self.gws)):
             lines += [f"    {name} = [", *(f"        {it.to_code()}," for it in objects), "    ]"]
@@ -197,12 +196,12 @@ class ASTFTopology:
 
 
 def load(topology: Any, tunables: Mapping[str, Any] | None = None) -> ASTFTopology:
-    """A topology: as it is, or from a file in Python (its `get_topo()`), JSON or YAML."""
+    """Returns a topology, from an object or a file in Python (`get_topo()`), JSON or YAML."""
     return topology_file.load(topology, ASTFTopology, from_data, tunables or {})
 
 
 def from_data(data: Any) -> ASTFTopology:
-    """The topology of a document."""
+    """Creates a topology from a document."""
     validate_type("topology", data, dict)
     topology = ASTFTopology()
     for name, add in (("vifs", topology.add_vif), ("gws", topology.add_gw)):
@@ -215,12 +214,12 @@ def from_data(data: Any) -> ASTFTopology:
 
 
 def _numbers(port_id: Any) -> tuple[int, int]:
-    """A port and a virtual interface, which is 0 for the port itself."""
+    """Returns a port and a virtual interface, 0 for the port itself."""
     validate_type("port_id", port_id, str)
     found = _PORT_ID.fullmatch(port_id)
     if found is None:
         raise TRexError(f"port_id {port_id!r}: expected a port, 0, or a virtual interface, 0.2")
-    # That there is no such port is said where it is loaded.
+    # `load` checks whether the port exists.
     port, number = found[1], int(found[2] or 0)
     if number > _SUB_INTERFACE_MAX:
         raise TRexError(f"port_id {port_id!r}: virtual interfaces are 1 to {_SUB_INTERFACE_MAX}")

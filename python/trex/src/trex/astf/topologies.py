@@ -1,4 +1,4 @@
-"""The topology of a client: loaded, resolved, shown, and told to the engine."""
+"""The topology of a client: loads, resolves and prints it, and passes it to the engine."""
 
 from __future__ import annotations
 
@@ -19,28 +19,31 @@ _ANSWER_S = 1
 
 
 class ASTFTopologyManager:
-    """What is started after `resolve` goes by the gateways of the topology; its virtual interfaces
-    answer ARP and pings from then on."""
+    """Topology of a client.
+
+    Traffic that starts after `resolve` uses its gateways. From then on its virtual interfaces
+    answer ARP and pings.
+    """
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._topology = ASTFTopology()
-        #: Whether what is started goes by it.
+        #: Whether traffic that starts uses the topology.
         self._is_resolved = False
 
     from_data = staticmethod(topo.from_data)
 
     def is_empty(self) -> bool:
-        """Whether there is no topology."""
+        """Returns whether there is no topology."""
         return self._topology.is_empty()
 
     def load(self, topology: Any, **tunables: Any) -> None:
         """Loads a topology: an `ASTFTopology`, or a file in Python, JSON or YAML.
 
-        `tunables` are the arguments of `get_topo()` of a file in Python.
+        `tunables` are arguments of a Python file's `get_topo()`.
         """
         if not self.is_empty():
-            raise TRexError("a topology is loaded already: topo_clear() first")
+            raise TRexError("a topology is loaded already; call topo_clear() first")
         loaded = topo.load(topology, tunables)
         loaded.check()
         parts: list[TopoVIF | TopoGW] = [*loaded.vifs, *loaded.gws]
@@ -54,14 +57,17 @@ class ASTFTopologyManager:
         self._topology, self._is_resolved = loaded, False
 
     def clear(self) -> None:
-        """Forgets it: what is started then goes where the ports say."""
+        """Removes the topology. Traffic that starts later uses the next hops of the ports."""
         if self._is_resolved:
             self._answer(False)
         self._topology, self._is_resolved = ASTFTopology(), False
 
     def resolve(self, ports: Any = None) -> None:
-        """Asks the gateways of some ports, or of all, for their Ethernet addresses. What is started
-        goes by the topology once all are known. Raises where one does not answer."""
+        """Resolves the MAC addresses of gateways, of some ports or all.
+
+        Traffic that starts after all are resolved uses the topology. Raises if a gateway does not
+        answer.
+        """
         silent: list[str] = []
         for number in self._numbers(ports):
             silent += self._ask(number)
@@ -72,7 +78,7 @@ class ASTFTopologyManager:
             self._answer(True)
 
     def show(self, ports: Any = None) -> None:
-        """Prints it."""
+        """Prints the topology."""
         if self.is_empty():
             self.info("there is no topology")
             return
@@ -89,7 +95,7 @@ class ASTFTopologyManager:
                 self.info(f"{gw.port_id:<12}{clients:<33}{gw.dst:<19}{gw.dst_mac or '-'}")
 
     def save(self, filename: str) -> None:
-        """Writes it into a file, which is Python, JSON or YAML by its suffix, and is new."""
+        """Writes the topology to a new file: Python, JSON or YAML by its suffix."""
         forms = {".py": self.to_code, ".json": lambda: self.to_json(False), ".yaml": self.to_yaml}
         form = next((make for suffix, make in forms.items() if filename.endswith(suffix)), None)
         if form is None:
@@ -98,28 +104,28 @@ class ASTFTopologyManager:
             with open(filename, "x") as file:
                 file.write(form())
         except FileExistsError:
-            raise TRexError(f"topo_save: '{filename}' is there already: remove it first") from None
+            raise TRexError(f"topo_save: '{filename}' exists already; remove it first") from None
         except OSError as error:
             raise TRexError(f"topo_save: {error}") from error
 
     def get_merged_data(self, to_server: bool = True) -> dict[str, Any]:
-        """It as a document."""
+        """Returns the topology as a document."""
         return self._topology.get_data(to_server)
 
     def to_json(self, to_server: bool = True) -> str:
-        """It as JSON."""
+        """Returns the topology as JSON."""
         return self._topology.to_json(to_server)
 
     def to_yaml(self) -> str:
-        """It as YAML."""
+        """Returns the topology as YAML."""
         return self._topology.to_yaml()
 
     def to_code(self) -> str:
-        """It as Python."""
+        """Returns the topology as Python code."""
         return self._topology.to_code()
 
     def info(self, msg: str) -> None:
-        """Prints."""
+        """Prints a message."""
         print(msg)
 
     def warn(self, msg: str) -> None:
@@ -127,7 +133,7 @@ class ASTFTopologyManager:
         print(f"warning: {msg}")
 
     def gateways_of(self, port: Port) -> list[dict[str, Any]]:
-        """The gateways of a port, as the engine takes them."""
+        """Returns the gateways of a port in the engine's format."""
         if not self._is_resolved:
             return []
         found = []
@@ -155,7 +161,7 @@ class ASTFTopologyManager:
         return (it for it in self._topology.by_gateway() if it[0].trex_port == number)
 
     def _check_asker(self, gw: TopoGW, vif: TopoVIF | None) -> None:
-        """Raises where nobody has an address to ask for a gateway from."""
+        """Raises if there is no source address for the ARP request of a gateway."""
         port = self._client.links[gw.trex_port]
         if is_valid_mac(gw.dst):
             return
@@ -165,19 +171,17 @@ class ASTFTopologyManager:
             family, has_address = "IPv6", port.has_own_ipv6 if vif is None else bool(vif.src_ipv6)
         if not has_address:
             who = f"port {port.number}" if vif is None else f"virtual interface {vif.port_id}"
-            raise TRexError(f"gateway {gw.dst}: {who} has no {family} address to ask from")
+            raise TRexError(f"gateway {gw.dst}: {who} has no {family} address for its requests")
 
     def _ask(self, number: int) -> list[str]:
-        """Asks the gateways of a port; those that do not answer."""
+        """Resolves the gateways of a port. Returns those that do not answer."""
         port = self._client.links[number]
         asked: dict[tuple[str, int], tuple[ServiceARP, list[TopoGW]]] = {}
         for gw, vif in self._of(number):
             if gw.dst_mac:
                 continue
             if is_valid_ipv6(gw.dst):
-                raise TRexError(
-                    f"gateway {gw.dst}: gateways are asked by ARP: give an IPv4 address"
-                )
+                raise TRexError(f"gateway {gw.dst}: ARP resolves gateways; use an IPv4 address")
             key = (gw.dst, gw.sub_if)
             if key not in asked:
                 asked[key] = (self._question(port, gw, vif), [])
@@ -197,10 +201,10 @@ class ASTFTopologyManager:
         return ServiceARP(context, gw.dst, _asker(vif, port), vlans, mac, timeout_sec=_ANSWER_S)
 
     def _answer(self, is_there: bool) -> None:
-        """Lets virtual interfaces answer for their addresses, or not any more."""
+        """Starts or stops the answers of virtual interfaces for their addresses."""
         for vif in self._topology.vifs:
             port, tags = self._client.links.get(vif.trex_port), tags_of([vif.vlan] * bool(vif.vlan))
-            # A port itself may be that host.
+            # The port itself can be that host.
             is_port = port is not None and (vif.src_mac, tags) == (port.source, tags_of(port.vlan))
             if port is None or not vif.src_ipv4 or is_port:
                 continue
@@ -211,7 +215,7 @@ class ASTFTopologyManager:
 
 
 def _asker(vif: TopoVIF | None, port: Port) -> str:
-    """The IPv4 address that gateways are asked from; empty where there is none."""
+    """Returns the source address of ARP requests for gateways; empty if there is none."""
     if vif is not None:
         return vif.src_ipv4
     return port.layer.source if port.layer.mode == "ipv4" else ""

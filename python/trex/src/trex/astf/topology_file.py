@@ -1,4 +1,4 @@
-"""Topologies in files: Python with a function `get_topo()`, JSON or YAML."""
+"""Topology files: Python with a function `get_topo()`, JSON or YAML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 def load(
     topology: Any, kind: type[T], from_data: Callable[[Any], T], tunables: Mapping[str, Any]
 ) -> T:
-    """A topology of a kind: as it is, or from a file; `from_data` makes one of a document."""
+    """Returns a topology object, or loads one from a file; `from_data` converts a document."""
     if isinstance(topology, kind):
         return topology
     validate_type("topology", topology, str)
@@ -28,7 +28,7 @@ def load(
     if suffix not in (".py", ".json", ".yaml"):
         raise TRexError(f"'{topology}' is no topology: it ends in none of .py, .json, .yaml")
     if not os.path.isfile(topology):
-        raise TRexError(f"there is no file '{topology}'")
+        raise TRexError(f"no such file: '{topology}'")
     try:
         if suffix == ".py":
             return _from_python(topology, kind, tunables)

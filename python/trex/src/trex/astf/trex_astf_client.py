@@ -1,4 +1,4 @@
-"""The stateful client by an older name of its module."""
+"""Older location of the stateful client."""
 
 from trex.astf.client import ASTFClient
 from trex.astf.tunnelling import Tunnel

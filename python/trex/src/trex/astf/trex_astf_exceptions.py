@@ -1,3 +1,3 @@
-"""The errors by an older name of their module: what `trex.astf.api` has."""
+"""Older location of the exceptions in `trex.astf.api`."""
 
 from trex.astf.api import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""The tunables by an older name of their module: what `trex.astf.api` has."""
+"""Older location of the tunables in `trex.astf.api`."""
 
 from trex.astf.api import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""A port of `ASTFClient` by its older place."""
+"""Older location of the ports of `ASTFClient`."""
 
 from trex.astf.port import ASTFPort
 

@@ -1,3 +1,3 @@
-"""The profile classes by an older name of their module: what `trex.astf.api` has."""
+"""Older location of the profile classes in `trex.astf.api`."""
 
 from trex.astf.api import *  # noqa: F403

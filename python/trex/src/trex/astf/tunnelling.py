@@ -1,4 +1,4 @@
-"""Tunnels of GTP-U that clients' packets are carried in: switched on, told, counted."""
+"""GTP-U tunnels of clients: activation, records and counters."""
 
 from __future__ import annotations
 
@@ -18,40 +18,39 @@ from trex.astf.tunnels_topo import TunnelsTopo, check_ends, check_number, check_
 from trex.errors import TRexError
 from trex.tunables import by_name
 
-#: Records of single clients, at most, as many as the engine has ranges.
+#: Maximum number of records of single clients, equal to the engine's maximum of ranges.
 RECORDS_MAX = 1 << 20
 
-# TRex's names, of what the engine counts, and what they tell of. What the engine has no such cause
-# for stays 0.
+# TRex's names, the engine's counters, and the description of an error. A counter without a cause in
+# the engine stays 0.
 _COUNTERS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "m_tunnel_encapsulated": (("encapsulated",), ""),
     "m_tunnel_decapsulated": (("decapsulated",), ""),
     "m_err_tunnel_drops": (("dropped",), "frames dropped"),
     "m_err_tunnel_no_context": (("no_tunnel",), "frames of clients without a tunnel"),
-    "m_err_tunnel_dir": ((), "frames of the other side"),
-    "m_err_pkt_null": ((), "frames that are not there"),
+    "m_err_tunnel_dir": ((), "frames in the wrong direction"),
+    "m_err_pkt_null": ((), "missing frames"),
     "m_err_buf_addr_null": ((), "frames without memory"),
     "m_err_l3_hdr": (("bad_ip", "fragments"), "frames with a wrong header of IP, or fragments"),
     "m_err_headroom": (("too_long",), "frames too long with a tunnel's headers"),
     "m_err_l4_hdr": (("not_udp", "bad_checksum"), "frames that are not of UDP, or damaged"),
     "m_err_buf_len": ((), "frames with too little memory"),
     "m_err_dst_port": (("other_port",), "datagrams to another port than that of GTP-U"),
-    "m_err_gtpu_type": (("other_message",), "messages of GTP-U that are no packets"),
-    "m_err_data_len": (("cut_short",), "frames that were cut short"),
-    "m_encapsulated_hdr": (("bad_inner", "not_ecn_capable"), "packets within that are wrong"),
+    "m_err_gtpu_type": (("other_message",), "GTP-U messages other than packets"),
+    "m_err_data_len": (("cut_short",), "truncated frames"),
+    "m_encapsulated_hdr": (("bad_inner", "not_ecn_capable"), "invalid inner packets"),
 }
 
 
 class Tunnel:
-    """A tunnel of a client, as `update_tunnel_client_record` takes it."""
+    """A tunnel of a client for `update_tunnel_client_record`."""
 
     def __init__(self, sip: str, dip: str, sport: int, teid: int, version: int) -> None:
-        """
-        :param sip: the end at the client
-        :param dip: the other one
-        :param sport: where datagrams come from; 0: as the packet within
-        :param teid: the tunnel endpoint identifier
-        :param version: of IP outside: 4 or 6
+        """:param sip: endpoint of the client
+        :param dip: remote endpoint
+        :param sport: UDP source port; 0: source port of the inner packet
+        :param teid: tunnel endpoint identifier
+        :param version: outer IP version: 4 or 6
         """
         self.sip = sip
         self.dip = dip
@@ -61,20 +60,20 @@ class Tunnel:
 
 
 class Tunnelling(Profiles):
-    """Commands about tunnels."""
+    """Commands for tunnels."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.tunnels_topo = TunnelsTopo(self)
         self._has_tunnels = self._is_loopback = False
-        # Of single clients, by their addresses as numbers.
+        # Tunnels of single clients, by address as an integer.
         self._records: dict[int, Tunnel] = {}
         self._dynamic_base: dict[str, dict[str, dict[str, int]]] = {}
 
     def tunnels_topo_load(self, topology: Any, tunables: Any = None) -> None:
-        """Loads tunnels: a `TunnelsTopo`, or a file in Python (its `get_topo()`), JSON or YAML.
+        """Loads tunnels: a `TunnelsTopo`, or a file in Python (`get_topo()`), JSON or YAML.
 
-        What is started then has them, where `activate_tunnel` has switched tunnels on.
+        Profiles that start later use them, if `activate_tunnel` has activated tunnels.
         """
         self._need_session()
         if not self.tunnels_topo.is_empty():
@@ -86,12 +85,12 @@ class Tunnelling(Profiles):
         self.tunnels_topo = TunnelsTopo(self, loaded.tunnel_ctxs, loaded.tunnel_latency)
 
     def tunnels_topo_clear(self) -> None:
-        """Forgets the loaded tunnels."""
+        """Removes the loaded tunnels."""
         self._need_session()
         self.tunnels_topo = TunnelsTopo(self)
 
     def tunnels_topo_show(self) -> None:
-        """Prints them."""
+        """Prints the loaded tunnels."""
         self._need_session()
         if self.tunnels_topo.is_empty():
             print("there are no tunnels")
@@ -105,11 +104,11 @@ class Tunnelling(Profiles):
     def update_tunnel_client_record(
         self, client_list: Mapping[int, Tunnel], tunnel_type: int
     ) -> None:
-        """Gives clients, by their addresses as numbers, tunnels; also while they make flows."""
+        """Sets the tunnels of clients, by address as an integer; also during a run."""
         self._need_session()
         check_type(tunnel_type)
         if not self._has_tunnels:
-            raise TRexError("tunnels are off: activate_tunnel() first")
+            raise TRexError("tunnels are off; call activate_tunnel() first")
         records = {_number(client): tunnel for client, tunnel in client_list.items()}
         for client, tunnel in records.items():
             _check(client, tunnel)
@@ -122,7 +121,7 @@ class Tunnelling(Profiles):
         self._records.update(records)
 
     def is_tunnel_supported(self, tunnel_type: int = 1) -> dict[str, Any]:
-        """Whether there are tunnels of a type: those of GTP-U, 1."""
+        """Returns whether a type of tunnel is supported: only GTP-U, 1."""
         self._need_session()
         try:
             check_type(tunnel_type)
@@ -133,17 +132,17 @@ class Tunnelling(Profiles):
     def activate_tunnel(
         self, tunnel_type: int = 1, activate: bool = True, loopback: bool = False
     ) -> bool:
-        """Lets packets of clients that are started then leave and arrive in tunnels, or not.
+        """Activates or deactivates tunnels for profiles that start later.
 
-        `loopback`: those of their servers too, in the other direction, as where both ports are at
-        one cable. Without tunnels, those of single clients are forgotten.
+        With `loopback`, servers use the tunnels too, in the other direction, for two ports on one
+        cable. Deactivation removes the records of single clients.
         """
         self._need_session()
         check_type(tunnel_type)
         validate_type("activate", activate, bool)
         validate_type("loopback", loopback, bool)
         if self._running():
-            raise TRexError("a profile is running: stop() it first")
+            raise TRexError("a profile is running; call stop() first")
         self._has_tunnels, self._is_loopback = activate, activate and loopback
         if not activate:
             self._records.clear()
@@ -152,7 +151,7 @@ class Tunnelling(Profiles):
     def get_dynamic_traffic_stats(
         self, skip_zero: bool = True, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> dict[str, dict[str, int]]:
-        """What was counted of tunnels since the start of a profile, or since that was cleared."""
+        """Returns the counters of tunnels since the start of a profile or the last clear."""
         self._need_session()
         found: dict[str, dict[str, int]] = {side: {} for side in SECTIONS}
         for pid, counts in self._dynamic(pid_input, is_sum).items():
@@ -169,7 +168,7 @@ class Tunnelling(Profiles):
     def is_dynamic_traffic_stats_error(
         self, stats: Any, pid_input: str = DEFAULT_PROFILE_ID, is_sum: bool = False
     ) -> tuple[bool, dict[str, dict[str, str]]]:
-        """Whether `get_dynamic_traffic_stats` told of something wrong, and of what, by section."""
+        """Returns whether `get_dynamic_traffic_stats` reports errors, and the errors by section."""
         found = {
             side: {
                 name: told
@@ -183,15 +182,15 @@ class Tunnelling(Profiles):
     def clear_dynamic_traffic_stats(
         self, pid_input: str | None = None, clear_all: bool = False
     ) -> None:
-        """Counts from now on, of a profile or of all."""
+        """Clears the counters of a profile or of all."""
         self._need_session()
         counts = self._dynamic(pid_input or DEFAULT_PROFILE_ID, clear_all or pid_input is None)
         self._dynamic_base.update(counts)
 
-    # For the commands of others.
+    # Internal methods.
 
     def _tunnels_of(self, number: int) -> list[Tunnels] | None:
-        """The tunnels of a port, as the engine takes them; None where it has none."""
+        """Returns the tunnels of a port in the engine's format; None if it has none."""
         if not self._has_tunnels or (number % 2 and not self._is_loopback):
             return None
         loaded = [
@@ -204,24 +203,24 @@ class Tunnelling(Profiles):
         return [*loaded, *_ranges(self._records)]
 
     def _clients_off(self) -> list[tuple[str, str]]:
-        """Clients that make no flows from the start."""
+        """Returns the clients that open no flows from the start."""
         if not self._has_tunnels:
             return []
         topology = self.tunnels_topo.tunnel_ctxs
         return [(it.src_start, it.src_end) for it in topology if not it.activate]
 
     def _begin_tunnels(self, pid: str) -> None:
-        """A profile has started, which counts from now on."""
+        """Clears the counters of a profile that has started."""
         self._dynamic_base.pop(pid, None)
 
     def _tunnelled(self) -> Callable[[int], bool]:
-        """Tells of clients whether they have a tunnel now."""
+        """Returns a function that checks whether a client has a tunnel."""
         if not self._has_tunnels:
             return lambda number: False
         topology = self.tunnels_topo.tunnel_ctxs
         ranges = sorted((ip2int(it.src_start), ip2int(it.src_end)) for it in topology)
         firsts = [first for first, _ in ranges]
-        # Where somebody has added ranges that overlap, an earlier one may be the longer.
+        # Ranges can overlap, so that an earlier one can end later.
         lasts = list(accumulate((last for _, last in ranges), max))
 
         def has_tunnel(number: int) -> bool:
@@ -231,7 +230,7 @@ class Tunnelling(Profiles):
         return has_tunnel
 
     def _dynamic(self, pid_input: str, is_all: bool) -> dict[str, dict[str, dict[str, int]]]:
-        """What profiles have counted since their start, by section."""
+        """Returns the counters of profiles since their start, by section."""
         known = self._profiles_by_id
         if not is_all and pid_input not in known:
             raise TRexError(f"there is no profile {pid_input}; there are: {', '.join(known)}")
@@ -263,7 +262,7 @@ def _check(client: int, tunnel: Any) -> None:
 
 
 def _ranges(records: Mapping[int, Tunnel]) -> list[Tunnels]:
-    """Records as few ranges, where addresses and identifiers count."""
+    """Merges records into ranges with consecutive addresses and TEIDs."""
     found: list[tuple[int, int, Tunnel]] = []
     for client in sorted(records):
         tunnel = records[client]

@@ -1,4 +1,4 @@
-"""Topologies of tunnels: which clients' packets are carried in which tunnels of GTP-U."""
+"""Topologies of GTP-U tunnels for clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trex.arguments import validate_type
 from trex.astf import topology_file
 from trex.errors import TRexError
 
-#: The type of tunnels that there are, in TRex's numbers.
+#: The supported type of tunnel, as TRex's number.
 GTPU = 1
 
 _NUMBER_MAX = {"initial_teid": 0xFFFFFFFF, "teid_jump": 0xFFFFFFFF, "sport": 0xFFFF}
@@ -38,17 +38,16 @@ class TopoTunnelCtx:
         dst_ip: str,
         activate: bool,
     ) -> None:
-        """
-        :param src_start: the first client
-        :param src_end: the last one
-        :param initial_teid: the tunnel endpoint identifier of the first client
-        :param teid_jump: what is added to it for each next one
-        :param sport: where datagrams come from; 0: as the packet within
-        :param version: of IP outside: 4 or 6
+        """:param src_start: first client
+        :param src_end: last client
+        :param initial_teid: TEID of the first client
+        :param teid_jump: increment of the TEID for each next client
+        :param sport: UDP source port; 0: source port of the inner packet
+        :param version: outer IP version: 4 or 6
         :param tunnel_type: 1, which is GTP-U
-        :param src_ip: the end at the clients
-        :param dst_ip: the other one
-        :param activate: whether the clients make flows from the start
+        :param src_ip: endpoint of the clients
+        :param dst_ip: remote endpoint
+        :param activate: whether the clients open flows from the start
         """
         where = f"tunnels of {src_start} to {src_end}"
         for name, address in (("src_start", src_start), ("src_end", src_end)):
@@ -68,12 +67,12 @@ class TopoTunnelCtx:
         self.src_ip, self.dst_ip, self.activate = src_ip, dst_ip, activate
 
     def get_data(self) -> dict[str, Any]:
-        """Its fields."""
+        """Returns the fields."""
         return {name: getattr(self, name) for name in self.FIELDS}
 
 
 class TopoTunnelLatency:
-    """Whose tunnel the latency packets of a port are in: kept, and of no effect."""
+    """Tunnel of a port's latency packets, stored without effect."""
 
     FIELDS = ("client_port_id", "client_ip", "server_ip")
 
@@ -87,7 +86,7 @@ class TopoTunnelLatency:
         self.client_port_id, self.client_ip, self.server_ip = client_port_id, client_ip, server_ip
 
     def get_data(self) -> dict[str, Any]:
-        """Its fields."""
+        """Returns the fields."""
         return {name: getattr(self, name) for name in self.FIELDS}
 
 
@@ -110,35 +109,35 @@ class TunnelsTopo:
         self.tunnel_ctxs.append(tunnel_ctx)
 
     def add_tunnel_ctx(self, *a: Any, **k: Any) -> None:
-        """Adds `TopoTunnelCtx` of these arguments."""
+        """Adds a `TopoTunnelCtx` with these arguments."""
         self.tunnel_ctxs.append(TopoTunnelCtx(*a, **k))
 
     def add_tunnel_latency_obj(self, tunnel_latency: TopoTunnelLatency) -> None:
-        """Adds a client of latency packets."""
+        """Adds a tunnel of latency packets."""
         validate_type("tunnel_latency", tunnel_latency, TopoTunnelLatency)
         self.tunnel_latency.append(tunnel_latency)
 
     def add_tunnel_latency(self, *a: Any, **k: Any) -> None:
-        """Adds `TopoTunnelLatency` of these arguments."""
+        """Adds a `TopoTunnelLatency` with these arguments."""
         self.tunnel_latency.append(TopoTunnelLatency(*a, **k))
 
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Returns whether the topology is empty."""
         return not self.tunnel_ctxs and not self.tunnel_latency
 
     def get_data(self) -> dict[str, Any]:
-        """It as a document."""
+        """Returns the topology as a document."""
         return {
             "tunnels": [it.get_data() for it in self.tunnel_ctxs],
             "latency": [it.get_data() for it in self.tunnel_latency],
         }
 
     def to_json(self) -> str:
-        """It as JSON, as `tunnels_topo_load` takes it."""
+        """Returns the topology as JSON for `tunnels_topo_load`."""
         return json.dumps(self.get_data(), sort_keys=True)
 
     def check(self) -> None:
-        """Raises `TRexError` where clients have two tunnels, or one of latency packets has none."""
+        """Raises `TRexError` if clients have two tunnels, or a latency client has none."""
         ordered = sorted(self.tunnel_ctxs, key=lambda it: ip2int(it.src_start))
         for first, second in zip(ordered, ordered[1:]):
             if ip2int(first.src_end) >= ip2int(second.src_start):
@@ -155,7 +154,7 @@ class TunnelsTopo:
 
     @staticmethod
     def from_data(data: Any) -> TunnelsTopo:
-        """The topology of a document."""
+        """Creates a topology from a document."""
         validate_type("topology", data, dict)
         found = TunnelsTopo()
         for name, add in (
@@ -171,19 +170,19 @@ class TunnelsTopo:
 
 
 def check_type(tunnel_type: Any) -> None:
-    """Raises `TRexError` for tunnels other than those of GTP-U."""
+    """Raises `TRexError` unless the tunnel type is GTP-U."""
     if isinstance(tunnel_type, bool) or tunnel_type != GTPU:
         raise TRexError(f"Invalid Tunnel Type: {tunnel_type!r}, expected {GTPU}, which is GTP-U")
 
 
 def check_number(where: str, name: str, value: Any, most: int) -> None:
-    """Raises `TRexError` unless it is a number from 0 to `most`."""
+    """Raises `TRexError` unless the value is an integer from 0 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise TRexError(f"{where}: {name} {value!r} is not a number from 0 to {most}")
 
 
 def check_ends(where: str, version: Any, *ends: Any) -> None:
-    """Raises `TRexError` where ends of a tunnel are no addresses of this version of IP."""
+    """Raises `TRexError` unless the endpoints are addresses of the IP version."""
     if version not in (4, 6):
         raise TRexError(f"{where}: version {version!r} is neither 4 nor 6")
     is_valid = is_valid_ipv4 if version == 4 else is_valid_ipv6
@@ -193,5 +192,5 @@ def check_ends(where: str, version: Any, *ends: Any) -> None:
 
 
 def load(topology: Any, tunables: Mapping[str, Any]) -> TunnelsTopo:
-    """A topology: as it is, or from a file in Python (its `get_topo()`), JSON or YAML."""
+    """Returns a topology, from an object or a file in Python (`get_topo()`), JSON or YAML."""
     return topology_file.load(topology, TunnelsTopo, TunnelsTopo.from_data, tunables)

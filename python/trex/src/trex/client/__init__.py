@@ -1,1 +1,1 @@
-"""What a client of TRex consists of beside the streams: ports, runs, counters, events."""
+"""Parts of a TRex client other than streams: ports, runs, counters and events."""

@@ -1,4 +1,4 @@
-"""What TRex's client has and this has not."""
+"""Parts of TRex's client that this package lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trex.errors import TRexAbsentError
 
 
 class Absent:
-    """An attribute that raises `TRexAbsentError`, which says what to use instead."""
+    """An attribute that raises `TRexAbsentError` with the replacement to use."""
 
     def __init__(self, instead: str) -> None:
         self._instead = instead

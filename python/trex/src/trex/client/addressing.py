@@ -1,4 +1,4 @@
-"""Addresses of ports: their own, those of their next hops, and who else is there."""
+"""Addressing of ports: own addresses, next hops and neighbours."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ _ALL_NODES = "ff02::1"
 
 
 class Addressing(Session):
-    """A port with an address is a host: it answers ARP, neighbour discovery and pings as long as
-    it has one, in service mode and out of it."""
+    """Addresses of ports.
+
+    A port with an address is a host: it answers ARP, neighbour discovery and pings, also outside
+    service mode.
+    """
 
     def set_l2_mode(self, port: int, dst_mac: str) -> None:
-        """Sends a port's frames to this address, where streams leave it to the port."""
+        """Sets the destination Ethernet address of a port, for streams without their own."""
         self._need_session()
         if not is_valid_mac(dst_mac):
             raise TRexArgumentError("dst_mac", dst_mac, "an address such as 00:00:00:00:00:01")
@@ -39,8 +42,10 @@ class Addressing(Session):
     def set_l3_mode(
         self, port: int, src_ipv4: str, dst_ipv4: str, vlan: int | list[int] | None = None
     ) -> None:
-        """Gives a port an address, and sends its frames to the next hop of another one, which is
-        asked for. Both are of IPv4, or both of IPv6."""
+        """Sets the address of a port and the address of its next hop, and resolves the next hop.
+
+        Both are IPv4 or both IPv6.
+        """
         self._need_session()
         mode = "ipv6" if is_valid_ipv6(src_ipv4) else "ipv4"
         is_valid = is_valid_ipv6 if mode == "ipv6" else is_valid_ipv4
@@ -56,8 +61,10 @@ class Addressing(Session):
         self.resolve(port)
 
     def conf_ipv6(self, port: int, enabled: bool, src_ipv6: str | None = None) -> None:
-        """Gives a port an IPv6 address, or without `src_ipv6` the link-local one that its Ethernet
-        address makes (EUI-64) and those of the networks that routers tell of, or takes them away.
+        """Sets or removes the IPv6 address of a port.
+
+        Without `src_ipv6`, the port has its link-local address (EUI-64) and addresses from router
+        advertisements.
         """
         self._need_session()
         validate_type("enabled", enabled, bool)
@@ -69,7 +76,7 @@ class Addressing(Session):
         chosen.answer()
 
     def set_vlan(self, ports: Any = None, vlan: int | list[int] | None = None) -> None:
-        """The VLAN, or the outer and the inner one, in which a port asks, answers and pings."""
+        """Sets the VLAN, or outer and inner VLAN, of a port's ARP requests, answers and pings."""
         self._need_session()
         tags = VLAN(vlan)
         for number in self._idle(ports):
@@ -77,21 +84,23 @@ class Addressing(Session):
             self.links[number].answer()
 
     def clear_vlan(self, ports: Any = None) -> None:
-        """No VLAN."""
+        """Removes the VLANs."""
         self.set_vlan(ports, None)
 
     def resolve(
         self, ports: Any = None, retries: int = 0, verbose: bool = True, vlan: Any = None
     ) -> None:
-        """Asks for the next hops of ports, by ARP or neighbour discovery. Raises `TRexError` where
-        nobody answers."""
+        """Resolves the next hops of ports by ARP or neighbour discovery.
+
+        Raises `TRexError` if a next hop does not answer.
+        """
         self._need_session()
         chosen = self.get_resolvable_ports() if ports is None else self._idle(ports)
         silent = []
         for number in chosen:
             port = self.links[number]
             if port.layer.mode == "ethernet":
-                raise TRexError(f"port {number} has no next hop: set_l3_mode gives it one")
+                raise TRexError(f"port {number} has no next hop; set one with set_l3_mode()")
             failure = self._resolve(port, port.vlan if vlan is None else vlan, retries)
             if failure is not None:
                 silent.append(failure)
@@ -110,11 +119,12 @@ class Addressing(Session):
         vlan: Any = None,
         **kw: Any,
     ) -> list[Any]:
-        """Pings an address by way of a port's next hop; what came of each: `status` (`success`,
-        `timeout`, `unreachable`), `formatted_string`, and of a success `src_ip`, `rtt` in
-        milliseconds and `ttl`.
+        """Pings an address through a port's next hop.
 
-        IPv4 needs a port with `set_l3_mode`. `kw` are arguments of `ServiceICMP` or
+        Returns a result for each ping: `status` (`success`, `timeout`, `unreachable`),
+        `formatted_string`, and for a success `src_ip`, `rtt` in milliseconds and `ttl`.
+
+        IPv4 requires a port with `set_l3_mode`. `kw` are arguments of `ServiceICMP` or
         `ServiceICMPv6`.
         """
         self._need_session()
@@ -128,7 +138,7 @@ class Addressing(Session):
         (number,) = self._idle(src_port)
         port = self.links[number]
         if is_ipv4 and (port.layer.mode != "ipv4" or port.layer.resolved is None):
-            raise TRexError(f"port {number} has no resolved next hop: set_l3_mode gives it one")
+            raise TRexError(f"port {number} has no resolved next hop; set one with set_l3_mode()")
         kw["vlan"] = port.vlan if vlan is None else vlan
         service = ServiceICMP if is_ipv4 else ServiceICMPv6
         ping = service(self.create_service_ctx(number), dst_ip, pkt_size=pkt_size, **kw)
@@ -146,8 +156,10 @@ class Addressing(Session):
     def scan6(
         self, ports: Any = None, timeout: float = 3, verbose: bool = False
     ) -> dict[int, list[dict[str, str]]]:
-        """The IPv6 neighbours of ports, which are looked for for so many seconds: `type`
-        (`Router`, `Host`), `mac` and `ipv6` of each."""
+        """Scans for IPv6 neighbours of ports for `timeout` seconds.
+
+        Returns `type` (`Router`, `Host`), `mac` and `ipv6` of each neighbour.
+        """
         self._need_session()
         found = {}
         for number in self._idle(ports):
@@ -162,21 +174,21 @@ class Addressing(Session):
         return found
 
     def create_service_ctx(self, port: int) -> ServiceCtx:
-        """Where services can run on a port."""
+        """Returns a context to run services on a port."""
         self._need_session()
         self._numbers(port)
         return ServiceCtx(self, port)
 
     def get_resolvable_ports(self) -> list[int]:
-        """Those that have a next hop by its address."""
+        """Returns the ports whose next hop has an IP address."""
         return self._those(lambda port: port.layer.mode != "ethernet")
 
     def get_resolved_ports(self) -> list[int]:
-        """Those that know who that is."""
+        """Returns the ports whose next hop is resolved."""
         return self._those(lambda port: port.layer.resolved is not None)
 
     def _set_next_hop(self, port: int, source: str, destination: str, mac: str) -> None:
-        """As `set_l3_mode` of IPv4, with the next hop's Ethernet address known."""
+        """Sets IPv4 addresses like `set_l3_mode`, with a known Ethernet address of the next hop."""
         for name, address in (("src_addr", source), ("dst_addr", destination)):
             if not is_valid_ipv4(address):
                 raise TRexArgumentError(name, address, "an address of IPv4")
@@ -188,18 +200,18 @@ class Addressing(Session):
         chosen.answer()
 
     def _resolve(self, port: Port, vlan: Any, retries: int = 0) -> str | None:
-        """Asks for the next hop of a port; what went wrong."""
+        """Resolves the next hop of a port. Returns an error message, or None."""
         layer = port.layer
         layer.resolved = self._asked(port, vlan, retries)
         if layer.resolved is None:
             how = "ARP" if layer.mode == "ipv4" else "neighbour discovery"
-            return f"port {port.number}: nobody answers for {layer.destination} ({how})"
+            return f"port {port.number}: no answer for {layer.destination} ({how})"
         port.destination = layer.resolved
         self._note(f"port {port.number}: {layer.destination} is {layer.resolved}")
         return None
 
     def _asked(self, port: Port, vlan: Any, retries: int) -> str | None:
-        """The Ethernet address of a port's next hop; None where nobody answers."""
+        """Returns the Ethernet address of a port's next hop; None without an answer."""
         context, layer = ServiceCtx(self, port.number), port.layer
         if layer.mode == "ipv6":
             discovery = ServiceIPv6ND(

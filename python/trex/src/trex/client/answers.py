@@ -1,4 +1,4 @@
-"""What commands answer: data, or what went wrong."""
+"""Results of commands: data or an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Part(NamedTuple):
 
 
 class RC:
-    """An answer, or several in one. It is true when all went well."""
+    """A result, or several results in one. True if all are successful."""
 
     def __init__(self, rc: bool | None = None, data: Any = None, is_warn: bool = False) -> None:
         self._parts = [] if rc is None else [_Part(bool(rc), data, is_warn)]
@@ -25,27 +25,27 @@ class RC:
         return (RC(*part) for part in self._parts)
 
     def add(self, rc: RC) -> None:
-        """Adds another one's answers."""
+        """Adds the results of another one."""
         self._parts += rc._parts
 
     def good(self) -> bool:
-        """Whether all went well."""
+        """Returns whether all results are successful."""
         return all(part.is_good for part in self._parts)
 
     def bad(self) -> bool:
-        """Whether something went wrong."""
+        """Returns whether a result is an error."""
         return not self.good()
 
     def warn(self) -> bool:
-        """Whether there is something to be known."""
+        """Returns whether a result has a warning."""
         return any(part.is_warn for part in self._parts)
 
     def data(self) -> Any:
-        """What was asked for; of several answers a list."""
+        """Returns the data; a list for several results."""
         return _only([part.data if part.is_good else "" for part in self._parts])
 
     def err(self) -> Any:
-        """What went wrong; of several answers a list."""
+        """Returns the errors; a list for several results."""
         return _only(["" if part.is_good else part.data for part in self._parts])
 
     def __str__(self) -> str:
@@ -58,15 +58,15 @@ def _only(values: list[Any]) -> Any:
 
 
 def RC_OK(data: Any = "") -> RC:
-    """An answer with what was asked for."""
+    """Returns a successful result with data."""
     return RC(True, data)
 
 
 def RC_ERR(err: Any = "") -> RC:
-    """An answer that says what went wrong."""
+    """Returns an error result."""
     return RC(False, err)
 
 
 def RC_WARN(warn: Any = "") -> RC:
-    """An answer with something to be known."""
+    """Returns a successful result with a warning."""
     return RC(True, warn, is_warn=True)

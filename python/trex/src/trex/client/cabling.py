@@ -1,4 +1,4 @@
-"""Which port is connected to which: frames are sent from each, and looked for at all others."""
+"""Detection of connected ports: sends frames from each port and counts them at all others."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 from trex.client.port import Port
 from trex.client.transmission import asked, how_to_send, native
 
-# Experimental use (RFC 3692 section 2.1); nothing answers to it.
+# For experiments (RFC 3692 section 2.1); hosts ignore it.
 _ETHER_TYPE = 0x88B5
 _RATE = "1kpps"
 
 
 def connections(ports: list[Port], send_pkts: int) -> dict[str, Any]:
-    """`map`: where the frames of each port arrived, None for nowhere; `bi`: pairs that hear each
-    other; `unknown`: ports without another."""
+    """Returns the connections of ports.
+
+    `map` has the port that received the frames of each port, None for no port. `bi` has pairs of
+    ports that receive each other's frames. `unknown` has ports without a peer.
+    """
     found: dict[int, int | None] = {port.number: _heard(port, ports, send_pkts) for port in ports}
     pairs = [
         (one, other)

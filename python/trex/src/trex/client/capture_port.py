@@ -1,4 +1,4 @@
-"""A port on a ZeroMQ socket: its frames out of it, and frames for it into it."""
+"""A port connected to a ZeroMQ socket in both directions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 from trex.client.packet_socket import PacketSocket
 from trex.errors import TRexError
 
-# Frames that are sent one after the other before those that arrive are looked at.
+# Maximum number of frames to send before the next check for received frames.
 _BATCH_MAX = 32
 
 
 class CapturePort:
-    """Hands on raw frames, without FCS, each a message of a PAIR socket that somebody else has
-    bound to the endpoint. What that side does not take at once is lost, as is what arrives while
-    nobody is there."""
+    """Forwards raw frames without FCS, one a message, over a PAIR socket that the peer has bound.
+
+    Frames that the peer does not accept at once are lost, and so are frames without a peer.
+    """
 
     def __init__(self, interface: str, endpoint: str, bpf_filter: str) -> None:
         zmq = _zmq()
@@ -40,11 +41,11 @@ class CapturePort:
         self._thread.start()
 
     def filter(self, bpf_filter: str) -> None:
-        """Hands on only what matches an expression of tcpdump's from now on; all if it is empty."""
+        """Sets a tcpdump expression for forwarded frames; an empty one matches all."""
         self._port.filter(bpf_filter)
 
     def stop(self) -> None:
-        """Ends it, and waits for that."""
+        """Stops the forwarding and waits for its thread."""
         if self._thread is not None:
             os.write(self._woken, b"\0")
             self._thread.join()
@@ -65,7 +66,7 @@ class CapturePort:
                 if self._messages in ready:
                     self._send()
             except TRexError:
-                # The interface went down, or does not take a frame of this length.
+                # The interface went down, or rejects a frame of this length.
                 continue
 
     def _hand_on(self) -> None:

@@ -1,4 +1,4 @@
-"""Captured frames written to a pcap or a pcapng file."""
+"""Writer of captured frames to pcap and pcapng files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ETHERNET = 1
 _SNAP_LENGTH = 65_535
 _MICROSECONDS = 1_000_000
 
-# Magic with microseconds, version 2.4, zone, accuracy, snap length, link type.
+# Magic number for microseconds, version 2.4, time zone, accuracy, snap length, link type.
 _PCAP_HEADER = struct.Struct("<IHHiIII").pack(0xA1B2C3D4, 2, 4, 0, 0, _SNAP_LENGTH, _ETHERNET)
-# Seconds, microseconds, bytes that are kept and those of the frame.
+# Seconds, microseconds, captured length, original length.
 _PCAP_RECORD = struct.Struct("<IIII")
 # draft-ietf-opsawg-pcapng: sections 4.1, 4.2 and 4.3.
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
@@ -27,10 +27,10 @@ _DIRECTIONS = {"RX": 1, "TX": 2}
 
 
 def write(path: str, frames: Iterable[dict[str, Any]]) -> None:
-    """Writes frames to a file, a pcapng if its name ends so and else a pcap.
+    """Writes frames to a pcapng file if its name ends with `.pcapng`, else to a pcap file.
 
-    A pcapng has an interface for each port, and the direction of each frame. Raises `TRexError`
-    where the file cannot be written.
+    A pcapng has an interface for each port, and the direction of each frame. Raises `TRexError` if
+    the file cannot be written.
     """
     blocks = _pcapng(frames) if path.endswith(_PCAPNG) else _pcap(frames)
     with writing(path), open(path, "wb") as file:

@@ -1,4 +1,4 @@
-"""Captures of what arrives at ports in service mode and leaves them, past the kernel's taps."""
+"""Captures of frames that ports in service mode receive and send through the kernel."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from trex.files import writing
 
 _MODES = ("fixed", "cyclic")
 _RX, _TX = "RX", "TX"
-# How long a look for a frame lasts before the end of the capture is looked for.
+# Wait for a frame before the next check for the end of the capture, in seconds.
 _LOOK_S = 0.05
-# After its end a capture takes what has arrived, as long as something does, but not for ever where
-# that does not end.
+# After its end, a capture takes the frames that have arrived. The limit stops it if frames keep
+# arriving.
 _LAST_LOOK_S, _LAST_S_MAX = 0.01, 0.5
 
 
 class Capture:
-    """A capture: at most `limit` frames, the first of them (`fixed`) or the last (`cyclic`)."""
+    """A capture of at most `limit` frames: the first ones (`fixed`) or the last ones (`cyclic`)."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Capture:
             raise TRexArgumentError("mode", mode, ", ".join(_MODES))
         self.number = number
         self.since = time.time()
-        #: The ports where it takes what leaves.
+        #: Ports whose sent frames it captures.
         self.tx_ports = list(tx_interfaces)
         self.rx_ports = list(rx_interfaces)
         self._limit = limit
@@ -66,7 +66,7 @@ class Capture:
             thread.start()
 
     def status(self) -> dict[str, Any]:
-        """What TRex tells of a capture."""
+        """Returns the status of a capture in TRex's format."""
         with self._lock:
             return {
                 "id": self.number,
@@ -84,14 +84,14 @@ class Capture:
             }
 
     def stop(self) -> None:
-        """Ends it, once all that has arrived is taken."""
+        """Ends the capture after all frames that have arrived."""
         self._last_s = time.monotonic() + _LAST_S_MAX
         self._ended.set()
         for thread in self._threads:
             thread.join()
 
     def take(self, count: int | None = None) -> list[dict[str, Any]]:
-        """Takes the oldest frames, or all."""
+        """Removes and returns the oldest `count` frames, or all."""
         with self._lock:
             most = len(self._frames) if count is None else min(count, len(self._frames))
             return [self._frames.popleft() for _ in range(most)]
@@ -128,7 +128,7 @@ class Capture:
 
 
 def check_output(output: Any) -> None:
-    """Raises `TRexError` unless frames can be written there, before any is taken."""
+    """Raises `TRexError` if `output` is not writable. Runs before any frame is removed."""
     if isinstance(output, str):
         with writing(output), open(output, "ab"):
             return
@@ -137,8 +137,7 @@ def check_output(output: Any) -> None:
 
 
 def write(frames: list[dict[str, Any]], output: Any) -> None:
-    """Puts frames into a list, in place of what it has, or writes them to a file of this name;
-    nowhere for None."""
+    """Writes frames to a file, or replaces the content of a list. Does nothing for None."""
     if isinstance(output, str):
         capture_writer.write(output, frames)
     elif output is not None:

@@ -1,4 +1,4 @@
-"""Commands about captures of what arrives at ports and leaves them."""
+"""Commands for captures of ports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trex.errors import TRexArgumentError, TRexError
 
 
 class Capturing(Session):
-    """Captures by number."""
+    """Captures by ID."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -28,20 +28,22 @@ class Capturing(Session):
         endpoint: str = "",
         snaplen: int = 0,
     ) -> dict[str, Any]:
-        """Keeps what leaves ports in service mode, and what arrives there.
+        """Captures frames that ports in service mode receive or send.
 
-        :param tx_ports: what leaves these, of what is started from now on: it goes by way of the
-            kernel's taps then, which is slower
-        :param rx_ports: what arrives at these
-        :param limit: so many frames, 0 to count only
-        :param mode: the first ones (`fixed`), or the last ones (`cyclic`)
-        :param bpf_filter: an expression of tcpdump's
-        :returns: the number of the capture, and its time
+        :param tx_ports: ports whose sent frames are captured, for traffic that starts later; such
+            traffic takes the slower path through the kernel's taps
+        :param rx_ports: ports whose received frames are captured
+        :param limit: maximum number of frames; 0 only counts
+        :param mode: keep the first frames (`fixed`) or the last ones (`cyclic`)
+        :param bpf_filter: tcpdump expression
+        :returns: ID and start time of the capture
         """
         self._need_session()
         validate_type("limit", limit, int)
         if endpoint:
-            raise TRexError("endpoint: a capture is fetched, or written when it is stopped")
+            raise TRexError(
+                "endpoint: not supported; fetch the capture, or write it with stop_capture()"
+            )
         rx, tx = (self._owned([] if it is None else it) for it in (rx_ports, tx_ports))
         if not rx and not tx:
             raise TRexError("start_capture: expected at least one port in tx_ports or rx_ports")
@@ -56,8 +58,11 @@ class Capturing(Session):
         return {"id": number, "ts": capture.since}
 
     def stop_capture(self, capture_id: int, output: Any = None, endpoint_cb: Any = None) -> None:
-        """Ends a capture; what it kept is put into a list, or written to a file of this name: a
-        pcapng if it ends in `.pcapng`, else a pcap. Where that is not possible it goes on."""
+        """Ends a capture and writes its frames to a list or a file.
+
+        A file name with the suffix `.pcapng` selects pcapng, any other pcap. If the output is not
+        writable, the capture continues.
+        """
         capture = self._capture(capture_id)
         captures.check_output(output)
         capture.stop()
@@ -72,8 +77,10 @@ class Capturing(Session):
         fetch_limit: int = 50,
         snaplen: int = 0,
     ) -> None:
-        """Takes the oldest frames of a capture, which goes on: at most `pkt_count`, and of each
-        the first `snaplen` bytes, or all. `fetch_limit` has no effect."""
+        """Removes the oldest frames of a running capture, at most `pkt_count`.
+
+        `snaplen` truncates each frame; 0 keeps it whole. `fetch_limit` has no effect.
+        """
         capture = self._capture(capture_id)
         captures.check_output(output)
         frames = capture.take(pkt_count)
@@ -82,16 +89,16 @@ class Capturing(Session):
         captures.write(frames, output)
 
     def get_capture_status(self) -> dict[int, dict[str, Any]]:
-        """The captures, by number."""
+        """Returns the status of the captures by ID."""
         return {number: capture.status() for number, capture in self._captures.items()}
 
     def remove_all_captures(self) -> None:
-        """Ends all captures, and forgets what they kept."""
+        """Ends all captures and discards their frames."""
         for number in list(self._captures):
             self._captures.pop(number).stop()
 
     def _check_capture(self, rx_ports: list[int], tx_ports: list[int]) -> None:
-        """Raises where a capture would not see what arrives at ports, or leaves them."""
+        """Raises if a capture could not see the frames of these ports."""
         for number in {*rx_ports, *tx_ports}:
             if self.needs_service_mode and not self.links[number].is_service:
                 raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
@@ -100,15 +107,15 @@ class Capturing(Session):
             if hidden:
                 what = hidden[0].named(number)
                 raise TRexError(
-                    f"{what} is sending past the kernel's taps: stop it, and start it after this"
+                    f"{what} sends past the kernel's taps; stop it and start it after the capture"
                 )
 
     def _is_captured(self, port: int) -> bool:
-        """Whether a capture takes what leaves a port."""
+        """Returns whether a capture takes the sent frames of a port."""
         return any(port in capture.tx_ports for capture in self._captures.values())
 
     def _is_listened_at(self, port: int) -> bool:
-        """Whether a capture takes what arrives at a port."""
+        """Returns whether a capture takes the received frames of a port."""
         return any(port in capture.rx_ports for capture in self._captures.values())
 
     def _capture(self, number: int) -> Capture:

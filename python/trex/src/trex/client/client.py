@@ -1,4 +1,4 @@
-"""The part of a client that is not about streams: its session, its ports, what they tell."""
+"""Part of a client without streams: its session, ports and their reports."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from trex.errors import TRexArgumentError, TRexError
 from trex.lines.words import commands_of
 from trex.logger import Logger
 
-# What `get_util_stats` goes back to.
+# Length of the history in `get_util_stats`, in seconds.
 _SECONDS = 20
 
 
 class TRexClient(Addressing, Capturing, Namespaces, Sockets):
     """A session with the engine of this process.
 
-    `server` and the ports of its sockets are kept and not used: there is no server. The interfaces
-    that are ports 0, 1, ... come from the environment; see `trex.client.configuration`.
+    `server` and its ports are stored without effect, because there is no server. The environment
+    defines the interfaces of ports 0, 1, ...; see `trex.client.configuration`.
     """
 
-    # What TRex's client has of its connection and its server, which are not there.
-    conn = Absent("is_connected() and get_connection_info() tell of the session")
-    psv = Absent("get_acquired_ports(), get_active_ports() and so on tell what ports are")
+    # Attributes of TRex's client for its connection and server, which do not exist here.
+    conn = Absent("use is_connected() and get_connection_info()")
+    psv = Absent("use get_acquired_ports(), get_active_ports() and so on")
     global_stats = Absent("get_stats()['global'] has the counters")
     util_stats = Absent("get_util_stats() has the counters")
     pgid_stats = Absent("get_pgid_stats() and clear_pgid_stats() have the counters")
-    #: There may be several profiles of a port at a time.
+    #: A port can have several profiles at a time.
     is_dynamic = True
 
     def __init__(
@@ -84,16 +84,16 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         self.disconnect()
 
     def init(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
     def get_mode(self) -> str:
-        """The mode: `STL` or `ASTF`."""
+        """Returns the mode: `STL` or `ASTF`."""
         raise NotImplementedError("get_mode")
 
     # The session.
 
     def connect(self) -> None:
-        """Opens the ports that the environment names. Raises `TRexError` where it names none."""
+        """Opens the ports of the environment. Raises `TRexError` if it defines none."""
         if self._is_connected:
             self.disconnect()
         found = configuration.load()
@@ -103,7 +103,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         for number, port in self.links.items():
             is_host = port.layer.mode != "ethernet"
             if port.destination is None and not is_host and number ^ 1 in self.links:
-                # Ports come in pairs, each the other's next hop unless it is told.
+                # Ports come in pairs. By default each one is the next hop of the other.
                 port.destination = self.links[number ^ 1].source
         self._is_connected = True
         self._connected_since = time.monotonic()
@@ -119,7 +119,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
                 self._note(f"{failure}; resolve() asks again")
 
     def disconnect(self, stop_traffic: bool = True, release_ports: bool = True) -> None:
-        """Ends the session, and what is sent; without `stop_traffic` that goes on for now."""
+        """Ends the session and its traffic. Without `stop_traffic`, the traffic continues."""
         validate_type("stop_traffic", stop_traffic, bool)
         validate_type("release_ports", release_ports, bool)
         if not self._is_connected:
@@ -139,46 +139,46 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         self._note("disconnected")
 
     def is_connected(self) -> bool:
-        """Whether there is a session."""
+        """Returns whether there is a session."""
         return self._is_connected
 
     def ping_rpc_server(self) -> dict[str, float]:
-        """The engine's time, in seconds."""
+        """Returns the engine's time in seconds."""
         self._need_session()
         return {"ts": time.time()}
 
     def probe_server(self) -> dict[str, Any]:
-        """What the engine is."""
+        """Returns the version of the engine."""
         return self._version()
 
     def server_shutdown(self, force: bool = False) -> None:
-        """Ends the session, without `force` not while something is sent."""
+        """Ends the session. Raises if ports are sending, unless `force`."""
         self._need_session()
         if not force and any(port.is_active for port in self.links.values()):
-            raise TRexError("ports are sending: stop them, or say force=True")
+            raise TRexError("ports are sending; stop them or pass force=True")
         self.disconnect()
 
     def get_connection_info(self) -> dict[str, Any]:
-        """Who is connected with what."""
+        """Returns the user and settings of the connection."""
         return {**self._connection, **self._timeouts, "username": self._username}
 
     def get_server_version(self) -> dict[str, Any]:
-        """The engine's version."""
+        """Returns the version of the engine."""
         self._need_session()
         return self._version()
 
     def get_server_supported_cmds(self) -> list[str]:
-        """The commands of this client."""
+        """Returns the names of this client's commands."""
         self._need_session()
         return sorted(name for name in dir(self) if not name.startswith("_"))
 
     @property
     def supported_cmds(self) -> list[str]:
-        """As `get_server_supported_cmds`."""
+        """Names of this client's commands."""
         return self.get_server_supported_cmds()
 
     def get_server_system_info(self) -> dict[str, Any]:
-        """The machine and its ports."""
+        """Returns properties of the machine and its ports."""
         self._need_session()
         return {
             "hostname": platform.node(),
@@ -194,7 +194,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     @property
     def ctx(self) -> TRexCtx:
-        """Who is connected with what, as TRex's parts take it."""
+        """User, session and connection, as TRex's parts take them."""
         context = TRexCtx(
             {"name": self.get_mode(), "major": 0, "minor": 0},
             self._username,
@@ -210,39 +210,39 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
     @property
     def system_info(self) -> dict[str, Any]:
-        """The machine and its ports."""
+        """Properties of the machine and its ports."""
         return self.get_server_system_info()
 
     @property
     def logger(self) -> Any:
-        """What was given as `logger`, else what prints."""
+        """The given `logger`, else the default one."""
         return self._logger
 
     def get_verbose(self) -> str:
-        """How much the logger says."""
+        """Returns the level of the logger."""
         verbose: str = self._logger.get_verbose()
         return verbose
 
     def set_verbose(self, level: str) -> None:
-        """How much the logger says: with `info` and `debug` every event."""
+        """Sets the level of the logger. `info` and `debug` log every event."""
         if level not in Logger.VERBOSES:
             raise TRexArgumentError("level", level, ", ".join(Logger.VERBOSES))
         self._logger.set_verbose(level)
 
     def set_timeout(self, timeout_sec: float) -> None:
-        """Kept and not used: nothing has to be waited for. Only before a session."""
+        """Stores a timeout without effect. Raises during a session."""
         validate_type("timeout_sec", timeout_sec, (int, float))
         if self._is_connected:
-            raise TRexError("the timeout can be set before connecting only")
+            raise TRexError("set_timeout() is possible only before connect()")
         self._timeouts = {"sync_timeout": timeout_sec, "async_timeout": timeout_sec}
 
     def get_global_cfg(self) -> dict[str, Any]:
-        """The engine's parameters."""
+        """Returns the engine's parameters."""
         self._need_session()
         return dict(self._global_cfg)
 
     def set_global_cfg(self, params: dict[str, Any]) -> None:
-        """Sets parameters: `sched_max_stretch`, which is kept: late frames are never left out."""
+        """Sets parameters. `sched_max_stretch` has no effect: late frames are never skipped."""
         self._need_session()
         validate_type("params", params, dict)
         unknown = [name for name in params if name not in self._global_cfg]
@@ -251,23 +251,23 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         self._global_cfg.update(params)
 
     def get_console_methods(self) -> dict[str, Any]:
-        """The commands that take a line of words, by the names that TRex's console has."""
+        """Returns the console commands by TRex's names."""
         return commands_of(self)
 
     # Events.
 
     def has_events(self) -> bool:
-        """Whether something happened that was not taken."""
+        """Returns whether there are events."""
         self._reap()
         return len(self._events) > 0
 
     def pop_event(self) -> Event | None:
-        """Takes the oldest event."""
+        """Removes and returns the oldest event."""
         self._reap()
         return self._events.pop_event()
 
     def get_events(self, ev_type_filter: Any = None) -> list[Event]:
-        """The events, or those of a type (`info`, `warning`) or several."""
+        """Returns the events, all or those of one or several types (`info`, `warning`)."""
         types = [] if ev_type_filter is None else listify(ev_type_filter)
         wrong = [one for one in types if one not in ("info", "warning")]
         if wrong:
@@ -276,75 +276,75 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         return self._events.get_events(types)
 
     def get_warnings(self) -> list[Event]:
-        """What fell short or went wrong."""
+        """Returns the warnings."""
         self._reap()
         return self._events.get_events("warning")
 
     def get_info(self) -> list[Event]:
-        """What else happened."""
+        """Returns the informational events."""
         self._reap()
         return self._events.get_events("info")
 
     def clear_events(self) -> None:
-        """Forgets all events."""
+        """Clears all events."""
         self._events.clear_events()
 
     # Ports and what they are doing.
 
     def get_port_count(self) -> int:
-        """How many ports there are."""
+        """Returns the number of ports."""
         return len(self.links)
 
     @property
     def ports(self) -> dict[int, PortCommands]:
-        """The ports by number, as scripts ask and command them."""
+        """The ports by number, with their commands."""
         return {number: self._port_commands(number) for number in self.links}
 
     def get_port(self, port_id: int) -> PortCommands | None:
-        """The port of this number, None if there is none."""
+        """Returns a port by number, None if it does not exist."""
         return self.ports.get(port_id)
 
     @property
     def any_port(self) -> PortCommands | None:
-        """A port, None if there is none."""
+        """Any port, None if there is none."""
         return next(iter(self.ports.values()), None)
 
     def is_all_ports_acquired(self) -> bool:
-        """Whether this client has all of them."""
+        """Returns whether this client has acquired all ports."""
         return self.get_acquired_ports() == self.get_all_ports()
 
     def get_active_ports(self, owned: bool = True) -> list[int]:
-        """Those that send, or are held."""
+        """Returns the ports that send or are paused."""
         return self._those(lambda port: port.is_active, owned)
 
     def get_transmitting_ports(self, owned: bool = True) -> list[int]:
-        """Those that send."""
+        """Returns the ports that send."""
         return self._those(lambda port: port.is_active and not port.is_paused, owned)
 
     def get_paused_ports(self, owned: bool = True) -> list[int]:
-        """Those that are held."""
+        """Returns the paused ports."""
         return self._those(lambda port: port.is_paused, owned)
 
     def get_service_enabled_ports(self, owned: bool = True) -> list[int]:
-        """Those in service mode."""
+        """Returns the ports in service mode."""
         return self._those(lambda port: port.is_service, owned)
 
     def get_service_filtered_ports(self, owned: bool = True) -> list[int]:
-        """Those in filtered service mode."""
+        """Returns the ports in filtered service mode."""
         return self._those(lambda port: port.is_service and port.service_filtered, owned)
 
     def is_traffic_active(self, ports: Any = None) -> bool:
-        """Whether one of the ports sends, or is held."""
+        """Returns whether a port sends or is paused."""
         chosen = self.get_acquired_ports() if ports is None else self._numbers(ports)
         return any(self.links[number].is_active for number in chosen)
 
     def get_port_info(self, ports: Any = None) -> list[dict[str, Any]]:
-        """What is known of ports."""
+        """Returns the properties of ports."""
         self._need_session()
         return [self.links[number].info() for number in self._numbers(ports, of_all=True)]
 
     def get_port_attr(self, port: int) -> dict[str, Any]:
-        """What is known of a port."""
+        """Returns the properties of a port."""
         (info,) = self.get_port_info(port)
         return info
 
@@ -358,8 +358,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         multicast: bool | None = None,
         vxlan_fs: list[int] | None = None,
     ) -> None:
-        """Sets whether ports hear every frame, and frames to every group. The other attributes are
-        the system's to set."""
+        """Sets promiscuous and multicast mode of ports. Other attributes belong to the system."""
         self._need_session()
         chosen = self._numbers(ports)
         for name, value, instead in (
@@ -371,10 +370,12 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
             if value in (None, []):
                 continue
             if not instead:
-                raise TRexError(f"{name}: frames are not counted by an inner packet")
+                raise TRexError(
+                    f"{name}: not supported; Wirestorm does not count frames by their inner packet"
+                )
             names = ", ".join(self.links[number].interface for number in chosen)
             raise TRexError(
-                f"{name} is not set here, for it would stay so when this process is killed: "
+                f"{name} cannot be set here, because it would persist if this process is killed: "
                 f"{instead.format(names)}"
             )
         for name, on in (("promiscuous", promiscuous), ("multicast", multicast)):
@@ -386,21 +387,21 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
     def set_service_mode_base(
         self, ports: Any = None, enabled: bool = True, filtered: bool = False, mask: Any = None
     ) -> None:
-        """Notes that ports are in service mode; see `set_service_mode`."""
+        """Marks ports as in service mode; see `set_service_mode`."""
         self._need_session()
         validate_type("enabled", enabled, bool)
         validate_type("filtered", filtered, bool)
         for number in self._owned(ports):
             port = self.links[number]
             if enabled and port.is_active:
-                raise TRexError(f"port {number} is sending: stop it first")
+                raise TRexError(f"port {number} is sending; stop it first")
             if not enabled and port.capture_port is not None:
-                raise TRexError(f"port {number} has a capture port: stop_capture_port() first")
+                raise TRexError(f"port {number} has a capture port; call stop_capture_port() first")
             port.is_service, port.service_filtered = enabled, enabled and filtered
 
     @contextmanager
     def service_mode(self, ports: Any) -> Iterator[None]:
-        """Service mode within a block."""
+        """Enables service mode within a block."""
         self.set_service_mode_base(ports, True)
         try:
             yield
@@ -408,10 +409,10 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
             self.set_service_mode_base(ports, False)
 
     def get_util_stats(self) -> dict[str, Any]:
-        """How busy the threads are that send: percent of a CPU in each of the last 20 seconds.
+        """Returns the CPU load of the sending threads in each of the last 20 seconds, in percent.
 
-        `cpu` has an item for each profile that is on its way: its port, and `history`, the latest
-        first. There are no pools of packet memory, so that `mbuf_stats` is empty.
+        `cpu` has an item for each running profile: its port, and `history`, the latest second
+        first. `mbuf_stats` is empty, because there are no pools of packet memory.
         """
         self._need_session()
         cpu = [
@@ -424,28 +425,31 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         return {"cpu": cpu or [idle], "mbuf_stats": {}}
 
     def get_xstats(self, port_id: int) -> dict[str, int]:
-        """What the kernel has counted at a port's interface."""
+        """Returns the kernel's counters of a port's interface."""
         self._need_session()
         (number,) = self._numbers(port_id)
         counters: dict[str, int] = self.links[number].look()["counters"]
         return counters
 
-    # For commands.
+    # Internal methods.
 
     def _port_commands(self, number: int) -> PortCommands:
-        """A port as scripts see it."""
+        """Returns the commands of a port."""
         raise NotImplementedError("_port_commands")
 
     def _take(self, ports: Any, force: bool) -> None:
-        """Takes ports. Raises `TRexError` where another client, or another process, has one of
-        them; with `force` a client of this process loses it, and what it sends there ends."""
+        """Acquires ports.
+
+        Raises `TRexError` if another client or process has one. With `force`, a client of this
+        process loses the port and its traffic ends.
+        """
         self._need_session()
         owners.take([self.links[number] for number in self._numbers(ports, of_all=True)], force)
         if force:
             self._forget_groups()
 
     def _give_back(self, ports: Any) -> None:
-        """Gives ports back."""
+        """Releases ports."""
         self._need_session()
         owners.give_back([self.links[number] for number in self._owned(ports)])
         self._forget_groups()
@@ -457,7 +461,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
         return {"version": version, "mode": self.get_mode(), "built_by": ""}
 
     def _hear(self, number: int, what: str, on: bool) -> None:
-        """Lets a port hear every frame (`promiscuous`), or those to every group (`multicast`)."""
+        """Switches promiscuous or multicast (`what`) mode of a port."""
         heard = self.links[number].hears
         if on and what not in heard:
             heard[what] = port = PacketSocket(self.links[number].interface)
@@ -469,7 +473,9 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
             heard.pop(what).close()
 
     def _profiles(self, ports: Any) -> list[tuple[Port, Profile]]:
-        """The profiles of ports (`0`), or single ones (`"0.name"`), or all of a port (`"0.*"`)."""
+        """Returns the profiles of ports (`0`), single profiles (`"0.name"`), or all of a port
+        (`"0.*"`).
+        """
         chosen: list[tuple[Port, Profile]] = []
         if ports is None:
             ports = self.get_acquired_ports()
@@ -484,7 +490,7 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
                 chosen.append((port, port.profile(name)))
         names = [f"{port.number}.{profile.name}" for port, profile in chosen]
         if len(set(names)) < len(names):
-            raise TRexError(f"a port or profile is named twice: {', '.join(names)}")
+            raise TRexError(f"duplicate port or profile: {', '.join(names)}")
         return chosen
 
     def _active_profiles(self) -> list[tuple[Port, Profile]]:
@@ -498,5 +504,5 @@ class TRexClient(Addressing, Capturing, Namespaces, Sockets):
 
 
 def _padded(history: list[float]) -> list[float]:
-    """With nothing before what is known."""
+    """Pads a history with zeros to its full length."""
     return history + [0.0] * (_SECONDS - len(history))

@@ -1,4 +1,4 @@
-"""Which interfaces are the ports, from the environment or TRex's own file."""
+"""Interfaces of the ports, from the environment or TRex's configuration file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _DUMMY = "dummy"
 
 @dataclass(frozen=True)
 class PortConfiguration:
-    """A port: its interface, addresses where they are not the interfaces' own, and if it is a host
-    of IPv4 its address, its router's, and the VLANs in which they are, the outer first."""
+    """Configuration of a port: its interface, and optional Ethernet addresses.
+
+    A port that is an IPv4 host also has an address, a gateway and VLANs, the outer one first.
+    """
 
     interface: str
     source: str | None = None
@@ -35,27 +37,30 @@ class PortConfiguration:
 
 @dataclass(frozen=True)
 class Configuration:
-    """The ports by number, and bits a second of each where they are set."""
+    """Ports by number, and their speed in bits per second if it is set."""
 
     ports: dict[int, PortConfiguration] = field(default_factory=dict)
     speed: str | None = None
 
 
 def load() -> Configuration:
-    """The configuration of this process.
+    """Returns the configuration of this process.
 
-    `WIRESTORM_TREX_PORTS` names the interfaces of ports 0, 1, ...: `veth0,veth1`, or in other
-    network namespaces `netns/a:veth0,netns/b:veth1`; `dummy` is no port, as in TRex's file. Without
-    it the file that `WIRESTORM_TREX_CFG` names is read, or /etc/trex_cfg.yaml: TRex's own form, in
-    which `interfaces` are names of Linux interfaces. `WIRESTORM_TREX_SPEED` (`1G`) is what
-    percentages are of, else what the driver says.
+    `WIRESTORM_TREX_PORTS` lists the interfaces of ports 0, 1, ...: `veth0,veth1`, or
+    `netns/a:veth0,netns/b:veth1` in other network namespaces. As in TRex's file, `dummy` is not a
+    port.
+
+    Without it, the file in `WIRESTORM_TREX_CFG` or /etc/trex_cfg.yaml applies. It has TRex's
+    format, with names of Linux interfaces in `interfaces`.
+
+    `WIRESTORM_TREX_SPEED` (`1G`) is the line speed for percentages, by default the driver's.
     """
     speed = os.environ.get(SPEED) or None
     listed = os.environ.get(PORTS)
     if listed is not None:
         names = [name.strip() for name in listed.split(",") if name.strip()]
         if not set(names) - {_DUMMY}:
-            raise TRexError(f"{PORTS} names no interface; expected for instance veth0,veth1")
+            raise TRexError(f"{PORTS} has no interface; expected for example veth0,veth1")
         ports = {n: PortConfiguration(name) for n, name in enumerate(names) if name != _DUMMY}
         return Configuration(ports, speed)
     path = os.environ.get(FILE, DEFAULT_FILE)
@@ -86,8 +91,8 @@ def _read(path: str, document: Any, speed: str | None) -> Configuration:
             continue
         if _is_pci(str(name)):
             raise TRexError(
-                f"{path}: interfaces[{number}] is {name}, the address of a device; Wirestorm needs "
-                "no driver of its own: give the name of its Linux interface, such as eth1"
+                f"{path}: interfaces[{number}] is {name}, the address of a device; Wirestorm uses "
+                "Linux drivers: give the name of the Linux interface, such as eth1"
             )
         more = details[number] if number < len(details) else {}
         source, destination = _mac(more.get("src_mac")), _mac(more.get("dest_mac"))
@@ -99,7 +104,7 @@ def _read(path: str, document: Any, speed: str | None) -> Configuration:
 
 
 def _host(place: str, port: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The addresses of a port that is a host of IPv4, and of its router: both, or none."""
+    """Returns the addresses of a port that is an IPv4 host and of its gateway: both or none."""
     found = {key: port.get(key) for key in ("ip", "default_gw")}
     for key, address in found.items():
         if address is not None and not is_valid_ipv4(address):
@@ -126,7 +131,7 @@ def _is_pci(name: str) -> bool:
 
 
 def _mac(value: Any) -> str | None:
-    """An address as text; TRex's file also has it as a list of six numbers."""
+    """Returns a MAC address as text. TRex's file can have it as a list of six numbers."""
     if isinstance(value, list):
         return ":".join(f"{byte:02x}" for byte in value)
     return value

@@ -1,4 +1,4 @@
-"""What the parts of TRex's client share."""
+"""Context that TRex's components share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from trex.client.events import EventsHandler
 
 
 class TRexCtx:
-    """Who is connected with what, as `ctx` of a client has it. The parts of TRex that talk to a
-    server of their own take one."""
+    """User, session and connection of a client, as its `ctx`.
+
+    TRex components that connect to their own server take one.
+    """
 
     def __init__(
         self,

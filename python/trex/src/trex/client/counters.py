@@ -1,4 +1,4 @@
-"""The counters of a client, in TRex's layout."""
+"""Counters of a client in TRex's format."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from trex.client import hdr_histogram
 from trex.client.port import Port
 from trex.client.transmission import Transmission
 
-# Bytes of a frame's FCS, and of all that a frame takes of the wire beside its bytes with FCS.
+# Bytes of the FCS, and bytes on the wire beside a frame with FCS.
 _FCS = 4
 _WIRE = 20
-# A rate is the difference to a sample that is at least so old.
+# Minimum age of the sample that a rate refers to, in seconds.
 _SAMPLE_S = 0.1
 _COUNTED = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 _FLOW_COUNTED = ("tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes")
-# What `global` has of flows, and of rates that are known beforehand: streams have none.
+# Flow counters and expected rates in `global`, which are zero for streams.
 _OF_FLOWS: dict[str, float] = {
     **dict.fromkeys(("active_flows", "open_flows", "active_sockets"), 0),
     **dict.fromkeys(("total_clients", "total_servers", "total_alloc_error"), 0),
     **dict.fromkeys(("tx_cps", "tx_expected_bps", "tx_expected_cps", "tx_expected_pps"), 0.0),
-    # A client has its ports anew for each server: there is no share of them that are taken.
+    # A client can use its ports again for each server, so their utilisation is not defined.
     "socket_util": 0.0,
 }
-# What a transmission tells of a stream.
+# Counters of a stream in a transmission.
 _TOLD = ("packets", "bytes", "received", "received_bytes", "duplicated")
 
 
 class Rates:
-    """How fast counters grow."""
+    """Growth rates of counters."""
 
     def __init__(self) -> None:
         self._samples: dict[Any, tuple[float, float, float]] = {}
@@ -39,15 +39,15 @@ class Rates:
     def of(
         self, key: Any, value: float, since: float | None = None, now: float | None = None
     ) -> float:
-        """How much a second, since it was asked before; `now` is when it had this value.
+        """Returns the rate per second since the previous sample. `now` is the time of `value`.
 
-        The first time it is what grew from 0 since `since`, or nothing without that.
+        The first rate refers to zero at `since`; it is 0 without `since`.
         """
         now = time.monotonic() if now is None else now
         first = (now, value, 0.0) if since is None else (since, 0.0, 0.0)
         then, before, rate = self._samples.get(key, first)
         if value < before:
-            # It was cleared.
+            # The counter was cleared.
             then, before, rate = now, value, 0.0
         elif now - then >= _SAMPLE_S:
             then, before, rate = now, value, (value - before) / (now - then)
@@ -55,12 +55,12 @@ class Rates:
         return rate
 
     def forget(self, is_one: Callable[[Any], bool]) -> None:
-        """Forgets what was asked before under these keys."""
+        """Removes the samples of matching keys."""
         self._samples = {key: it for key, it in self._samples.items() if not is_one(key)}
 
 
 class Counters:
-    """Counters of ports and packet groups, counted from when they were cleared."""
+    """Counters of ports and packet groups since they were cleared."""
 
     def __init__(self, ports: dict[int, Port]) -> None:
         self._ports = ports
@@ -72,12 +72,12 @@ class Counters:
         self._cpu = (time.monotonic(), _cpu_s())
 
     def clear(self, ports: Iterable[int]) -> None:
-        """Counts ports from now on."""
+        """Clears the counters of ports."""
         for number in ports:
             self._base[number] = self._raw(self._ports[number])
 
     def clear_groups(self, flow_stats: bool, latency: bool) -> None:
-        """Counts packet groups from now on."""
+        """Clears the counters of packet groups."""
         if flow_stats:
             self._flow_base = {}
             self._flow_base = self._flow_counts()
@@ -91,7 +91,7 @@ class Counters:
             }
 
     def begin(self, groups: Iterable[int | None]) -> None:
-        """Counts packet groups from nothing, and rates from now: they are about to be sent."""
+        """Clears packet groups before a transmission starts, and restarts their rates."""
         begun = set(groups)
         self._flow_base = {k: v for k, v in self._flow_base.items() if k[0] not in begun}
         self._error_base = {k: v for k, v in self._error_base.items() if k[0] not in begun}
@@ -100,13 +100,13 @@ class Counters:
             self._port(port)
 
     def end(self) -> None:
-        """Counts rates of ports from now: what they sent and heard has ended."""
+        """Restarts the rates of ports whose traffic has ended."""
         self._rates.forget(lambda key: not self._ports[key[0]].is_active)
         for port in self._ports.values():
             self._port(port)
 
     def ports(self, numbers: Iterable[int]) -> dict[Any, Any]:
-        """The counters of ports, their sum and those of the whole."""
+        """Returns the counters of ports, their sum and the global counters."""
         stats: dict[Any, Any] = {number: self._port(self._ports[number]) for number in numbers}
         total: dict[str, float] = {}
         for counters in stats.values():
@@ -117,7 +117,7 @@ class Counters:
         return stats
 
     def groups(self, only: Iterable[int] | None = None) -> dict[str, Any]:
-        """`flow_stats` and `latency` of packet groups, or of these only."""
+        """Returns `flow_stats` and `latency` of packet groups, or of `only` these."""
         wanted = None if only is None else set(only)
         counts = self._flow_counts()
         flow_stats: dict[Any, Any] = {}
@@ -135,7 +135,7 @@ class Counters:
         return {"flow_stats": flow_stats, "latency": latency}
 
     def active_groups(self) -> dict[str, list[int]]:
-        """The packet groups of streams that were started."""
+        """Returns the packet groups of started streams."""
         found: dict[str, set[int]] = {"flow_stats": set(), "latency": set()}
         for group, members in self._members().items():
             for member in members:
@@ -207,7 +207,7 @@ class Counters:
     # Packet groups.
 
     def _members(self) -> dict[int, list[_Member]]:
-        """The streams of each packet group that were started."""
+        """Returns the started streams of each packet group."""
         found: dict[int, list[_Member]] = {}
         for port in self._ports.values():
             for transmission in port.transmissions():
@@ -219,7 +219,7 @@ class Counters:
         return found
 
     def _flow_counts(self) -> dict[tuple[int, int, str], int]:
-        """By group, port and counter, from when they were cleared."""
+        """Returns counters since the last clear, by group, port and name."""
         counts: dict[tuple[int, int, str], int] = {}
         told: dict[int, dict[int, dict[str, int]]] = {}
 
@@ -246,7 +246,7 @@ class Counters:
         found: dict[str, dict[Any, float]] = {}
         for name in _FLOW_COUNTED:
             found[name] = {port: counts.get((group, port, name), 0) for port in self._ports}
-        # As long as it goes on.
+        # While a transmission is running.
         active = next((it.transmission for it in members if not it.transmission.is_done()), None)
         for way in ("tx", "rx"):
             pps, bps, bps_l1 = {}, {}, {}
@@ -266,7 +266,7 @@ class Counters:
         return found
 
     def _latency(self, group: int, member: _Member) -> dict[str, Any]:
-        """The errors of a latency stream from when they were cleared, and its delays."""
+        """Returns the errors of a latency stream since the last clear, and its delays."""
         measured = member.transmission.measured(member.number)
         errors = _errors(measured)
         for name, value in errors.items():
@@ -286,7 +286,7 @@ class _Member(NamedTuple):
 def _errors(measured: dict[str, Any] | None) -> dict[str, int]:
     of = measured or dict.fromkeys(("lost", "reordered", "duplicated", "too_late", "gaps"), 0)
     return {
-        # While frames are under way, what is known to be missing.
+        # While frames are in flight, `lost` counts only the frames known to be missing.
         "dropped": of["lost"],
         "out_of_order": of["reordered"] + of["too_late"],
         "dup": of["duplicated"],
@@ -296,7 +296,7 @@ def _errors(measured: dict[str, Any] | None) -> dict[str, int]:
 
 
 def _delays(measured: dict[str, Any] | None) -> dict[str, Any]:
-    """In microseconds, as TRex has them, but not cut to whole ones."""
+    """Returns delays in microseconds, as TRex does, but with decimals."""
     if measured is None:
         values = dict.fromkeys(("average", "jitter", "total_max", "total_min", "last_max"), 0.0)
         return {**values, "histogram": {}, "hdrh": hdr_histogram.encoded([])}
@@ -313,14 +313,14 @@ def _delays(measured: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _last_max_us(measured: dict[str, Any]) -> float:
-    """The greatest delay of the last interval in which something arrived."""
+    """Returns the maximum delay of the last interval with received frames."""
     series = measured["series"] or {"delay_max_ns": []}
     maxima = [value for value in series["delay_max_ns"] if value is not None]
     return maxima[-1] / 1e3 if maxima else 0.0
 
 
 def _histogram(buckets: list[tuple[int, int]]) -> dict[int, int]:
-    """Counts by the least of TRex's ranges: 0, 10, 20, ..., 100, 200, ... microseconds."""
+    """Counts delays by TRex's lower bounds: 0, 10, 20, ..., 100, 200, ... microseconds."""
     found: dict[int, int] = {}
     for start_ns, count in buckets:
         us = max(start_ns // 1000, 0)

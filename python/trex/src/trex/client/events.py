@@ -1,4 +1,4 @@
-"""What a client tells beside its answers."""
+"""Events of a client."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from trex.arguments import listify
 
-# More than these are forgotten, the oldest first.
+# Maximum number of events; the oldest are dropped.
 _EVENTS_MAX = 1000
 
 
 class Event:
-    """Something that happened: where, how grave (`info` or `warning`), and in words."""
+    """An event: its origin, type (`info` or `warning`) and message."""
 
     def __init__(self, origin: str, ev_type: str, msg: str) -> None:
         self.origin = origin
@@ -23,7 +23,7 @@ class Event:
 
     @property
     def type(self) -> str:
-        """The same as `ev_type`."""
+        """Same as `ev_type`."""
         return self.ev_type
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Event:
 
 
 class EventsHandler:
-    """The events of a client, the oldest first."""
+    """Events of a client, the oldest first."""
 
     def __init__(self) -> None:
         self.events: deque[Event] = deque(maxlen=_EVENTS_MAX)
@@ -43,22 +43,22 @@ class EventsHandler:
         return len(self.events)
 
     def empty(self) -> bool:
-        """Whether there are none."""
+        """Returns whether there are no events."""
         return not self.events
 
     def add(self, ev_type: str, msg: str) -> None:
-        """Notes an event of this program's."""
+        """Adds a local event."""
         self.events.append(Event("local", ev_type, msg))
 
     def pop_event(self) -> Event | None:
-        """Takes the oldest."""
+        """Removes and returns the oldest event."""
         return self.events.popleft() if self.events else None
 
     def get_events(self, ev_type_filter: Any = None) -> list[Event]:
-        """Those of a type or several, or all."""
+        """Returns the events, all or those of one or several types."""
         types = listify(ev_type_filter) if ev_type_filter else None
         return [event for event in self.events if types is None or event.ev_type in types]
 
     def clear_events(self) -> None:
-        """Forgets all."""
+        """Clears all events."""
         self.events.clear()

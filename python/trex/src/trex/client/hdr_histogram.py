@@ -1,7 +1,7 @@
-"""Delays as an HdrHistogram in its interchange format, version 2, as TRex's server encodes them.
+"""Delays as an HdrHistogram in its interchange format, version 2, like TRex's server.
 
 TRex's histograms count whole microseconds from 1 to 10,000,000 with three significant digits
-(`HDRH_*` of its `time_histogram.h`); readers such as `hdrh.histogram` decode the text.
+(`HDRH_*` in its `time_histogram.h`). Readers such as `hdrh.histogram` decode the text.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ LOWEST_US = 1
 HIGHEST_US = 10_000_000
 SIGNIFICANT_DIGITS = 3
 
-# Of three digits: 2 * 10^3 values have a count of their own, rounded up to a power of two.
+# For three digits: 2 * 10^3 values with their own count, rounded up to a power of two.
 _SUB_BUCKETS_BITS = 11
 _SUB_BUCKETS = 1 << _SUB_BUCKETS_BITS
 _HALF_BITS = _SUB_BUCKETS_BITS - 1
 _HALF = 1 << _HALF_BITS
-# Cookies of version 2, with the size of a word that counts in LEB128 have.
+# Cookies of version 2, with the word size for counts in LEB128.
 _ENCODING = 0x1C849303 | 0x10
 _COMPRESSION = 0x1C849304 | 0x10
-# Cookie, bytes of counts, normalizing offset, digits, lowest and highest value, conversion ratio.
+# Cookie, length of the counts, normalizing offset, digits, lowest and highest value, conversion
+# ratio.
 _HEADER = struct.Struct(">iiiiqqd")
 _OUTER = struct.Struct(">ii")
-# The last byte of a count has eight bits of it.
+# The last byte of a count holds eight bits.
 _LEB128_BYTES_MAX = 9
 
 
 def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
-    """The text of values in nanoseconds and their counts; what is longer than 10 s is left out, as
-    in TRex, and what is negative (clocks that differ) counts as 0."""
+    """Encodes values in nanoseconds with their counts.
+
+    As in TRex, values above 10 s are dropped. Negative values (from different clocks) count as 0.
+    """
     counts: dict[int, int] = {}
     for nanoseconds, count in counted_ns:
         microseconds = max(int(nanoseconds) // 1000, 0)
@@ -46,14 +49,16 @@ def encoded(counted_ns: Iterable[tuple[float, int]]) -> str:
 
 
 def _place(value: int) -> int:
-    """The place of a value among the counts."""
+    """Returns the index of a value's count."""
     bucket = max(value.bit_length() - _SUB_BUCKETS_BITS, 0)
     return ((bucket + 1) << _HALF_BITS) + (value >> bucket) - _HALF
 
 
 def _runs(counts: dict[int, int]) -> Iterable[bytes]:
-    """Counts up to the last one; so many zeros are one negative number. TRex's encoder writes at
-    least the count of 0."""
+    """Encodes the counts up to the last one; a run of zeros is one negative number.
+
+    As in TRex, the encoding has at least the count of 0.
+    """
     behind = 0
     for place in sorted(counts):
         if place > behind:
@@ -65,7 +70,7 @@ def _runs(counts: dict[int, int]) -> Iterable[bytes]:
 
 
 def _zig_zag(number: int) -> bytes:
-    """A number as LEB128, its sign in the lowest bit."""
+    """Encodes an integer in LEB128 with the sign in the lowest bit (ZigZag)."""
     value = number << 1 if number >= 0 else (-number << 1) - 1
     found = bytearray()
     while len(found) < _LEB128_BYTES_MAX - 1 and value > 0x7F:

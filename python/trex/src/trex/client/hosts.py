@@ -1,4 +1,4 @@
-"""Hosts that live on a port and answer who asks for them: the port itself, and its nodes."""
+"""Hosts on a port that answer requests: the port itself and its nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trex.client.listener import Listener
 from trex.client.packet_socket import PacketSocket
 from trex.client.transmission import native
 
-# What is answered, within no VLAN, one or two.
+# Answered protocols, with up to two VLAN tags.
 _WHAT = "(arp or icmp or icmp6)"
 _FILTER = f"{_WHAT} or (vlan and {_WHAT}) or (vlan and {_WHAT})"
 _ADDRESSES_LENGTH = 12
@@ -23,12 +23,12 @@ _TAGS_MAX = 2
 _BROADCAST = b"\xff" * 6
 _COUNTED = ("unicast", "multicast", "broadcast")
 
-#: VLAN tags around a host's frames: types and identifiers, the outer first.
+#: VLAN tags around a host's frames: TPIDs and VLAN IDs, the outer one first.
 Tags = tuple[tuple[int, int], ...]
 
 
 class _Host:
-    """A host, and the addresses that routers have given it if it takes them."""
+    """A host, and its addresses from router advertisements if it uses them."""
 
     def __init__(self, mac: str, addresses: list[str], asks_routers: bool) -> None:
         self._mac = mac
@@ -37,7 +37,7 @@ class _Host:
         self.native = native().Host(mac, addresses)
 
     def learn(self, prefix: bytes) -> bool:
-        """Takes an address of a network; whether that is new."""
+        """Adds an address of an advertised network. Returns whether it is new."""
         given = routers.address(prefix, self._mac)
         if not self.asks_routers or given in self.addresses:
             return False
@@ -47,11 +47,14 @@ class _Host:
 
 
 class Hosts:
-    """The hosts of a port. They say where they are when they come, and then answer ARP, neighbour
-    discovery and pings; they ask for nothing but routers."""
+    """The hosts of a port.
+
+    They announce their addresses when they are added. Then they answer ARP, neighbour discovery and
+    pings. They send no requests except router solicitations.
+    """
 
     def __init__(self, interface: str, mac: str) -> None:
-        """`mac` is the interface's own address."""
+        """`mac` is the interface's address."""
         self._interface = interface
         self._mac = _bytes(mac)
         self._hosts: dict[Tags, dict[bytes, _Host]] = {}
@@ -62,8 +65,10 @@ class Hosts:
         self.clear_counters()
 
     def put(self, mac: str, tags: Tags, addresses: list[str], asks_routers: bool = False) -> None:
-        """A host with these addresses, in place of what has its Ethernet address there; with
-        `asks_routers` it takes addresses of the networks that they tell of."""
+        """Adds a host, or replaces the one with the same Ethernet address and tags.
+
+        With `asks_routers`, it also takes addresses from router advertisements.
+        """
         key, host = _bytes(mac), _Host(mac, addresses, asks_routers)
         port = self._opened()
         if key == self._mac:
@@ -77,7 +82,7 @@ class Hosts:
                 port.send(self._leaving(_with(tags, frame)))
 
     def remove(self, mac: str, tags: Tags) -> None:
-        """Takes a host away, if there is one."""
+        """Removes a host if it exists."""
         with self._lock:
             of_vlan = self._hosts.get(tags, {})
             of_vlan.pop(_bytes(mac), None)
@@ -88,7 +93,7 @@ class Hosts:
             self.close()
 
     def close(self) -> None:
-        """Takes all hosts away."""
+        """Removes all hosts."""
         listener, self._listener, self._port = self._listener, None, None
         if listener is not None:
             listener.stop()
@@ -96,12 +101,12 @@ class Hosts:
             self._hosts.clear()
 
     def counters(self) -> dict[str, int]:
-        """Frames and bytes to hosts (`rx`) and from them (`tx`)."""
+        """Returns the frames and bytes to hosts (`rx`) and from hosts (`tx`)."""
         with self._lock:
             return dict(self._counters)
 
     def clear_counters(self) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         with self._lock:
             self._counters = {
                 f"{way}_{kind}_{what}": 0
@@ -121,7 +126,7 @@ class Hosts:
         tags, bare = _without(frame)
         with self._lock:
             hosts, destination = self._hosts.get(tags, {}), frame[:6]
-            # A group's address has the lowest bit of its first byte set.
+            # The lowest bit of the first byte marks a multicast address.
             if destination[0] & 1:
                 asked = list(hosts.values())
             else:
@@ -147,7 +152,7 @@ class Hosts:
 
 
 def tags_of(vlans: Sequence[int], kinds: Sequence[int] = ()) -> Tags:
-    """Tags with these identifiers, and these types or those of IEEE 802.1Q and 802.1ad."""
+    """Builds tags with these VLAN IDs, and these TPIDs or those of IEEE 802.1Q and 802.1ad."""
     return tuple(zip(kinds or _KINDS[len(vlans)], vlans))
 
 
@@ -156,8 +161,10 @@ def _bytes(mac: str) -> bytes:
 
 
 def _without(frame: bytes) -> tuple[Tags, bytes]:
-    """The tags of a frame, and the frame without them. A tag without an identifier, which has a
-    priority only, is none."""
+    """Returns the tags of a frame, and the frame without them.
+
+    A priority tag (VLAN ID 0) does not count as a tag.
+    """
     tags: list[tuple[int, int]] = []
     place = _ADDRESSES_LENGTH
     while len(tags) < _TAGS_MAX and place + _TAG.size <= len(frame):

@@ -1,4 +1,4 @@
-"""A thread that hears what arrives at an interface."""
+"""A thread that receives the frames of an interface."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trex.errors import TRexError
 
 
 class Listener:
-    """Hands on each frame that arrives, until it is stopped or the interface fails.
+    """Passes each received frame to a function, until it is stopped or the interface fails.
 
-    What `hear` returns is sent back out of the interface.
+    The frames that `hear` returns are sent on the interface.
     """
 
     def __init__(self, port: PacketSocket, hear: Callable[[bytes], list[bytes]]) -> None:
@@ -25,7 +25,7 @@ class Listener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it, and closes the socket."""
+        """Stops the thread and closes the socket."""
         os.write(self._woken, b"\0")
         self._thread.join()
         os.close(self._wake)
@@ -40,5 +40,5 @@ class Listener:
                     for answer in self._hear(frame):
                         self._port.send(answer)
             except TRexError:
-                # The interface went down: it is heard of again when it is up.
+                # The interface went down. The socket works again when it is up.
                 continue

@@ -1,4 +1,4 @@
-"""What rates are multiplied by: `3`, `23%`, `10kpps`, `1gbps`, `1gbpsl1`; `+5%`, `-1mpps`."""
+"""Multipliers of rates: `3`, `23%`, `10kpps`, `1gbps`, `1gbpsl1`; `+5%`, `-1mpps`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from trex.errors import TRexArgumentError
 
-# TRex writes the sign behind the unit.
+# TRex accepts the sign behind the unit.
 _FORM = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(|%|[kmg]?(?:pps|bps|bpsl1))([+-]?)", re.IGNORECASE
 )
@@ -17,7 +17,7 @@ _FORMS = "a factor such as 2, 50%, 10kpps, 1gbps or 1gbpsl1"
 
 @dataclass(frozen=True)
 class Multiplier:
-    """A value with its unit (a factor where there is none), and how it changes the rate of now."""
+    """A value with its unit (none for a factor), and an optional change of the current rate."""
 
     value: float
     unit: str = ""
@@ -25,9 +25,10 @@ class Multiplier:
 
     @classmethod
     def parse(cls, text: object, allow_update: bool = False) -> Multiplier:
-        """Reads one; with `allow_update` also one that changes the present rate: `+5%`, `-1mpps`.
+        """Parses a multiplier; with `allow_update` also a change of the current rate: `+5%`,
+        `-1mpps`.
 
-        Raises `TRexArgumentError` where it is none.
+        Raises `TRexArgumentError` if it is invalid.
         """
         found = _FORM.fullmatch(text.strip()) if isinstance(text, str) else None
         expected = f"{_FORMS}, also with + or -" if allow_update else _FORMS
@@ -43,13 +44,13 @@ class Multiplier:
         return cls(value, unit, {"": 0, "+": 1, "-": -1}[signs])
 
     def shared(self, ports: int) -> Multiplier:
-        """The part of each of so many ports that send it together."""
+        """Returns the share of each of `ports` ports that send the rate together."""
         return replace(self, value=self.value / ports) if self.unit else self
 
     def after(self, load: tuple[float, float, float], factor: float) -> Multiplier:
-        """What it makes of a present load (frames, bits at layer 2 and layer 1 a second).
+        """Applies a change to the current load (frames, bits at layer 2 and layer 1 per second).
 
-        `factor` is the present multiplier's, for changes without a unit.
+        `factor` is the current multiplier, for changes without a unit.
         """
         if not self.sign:
             return self

@@ -1,4 +1,4 @@
-"""Nodes on ports, as TRex has them in network namespaces."""
+"""Nodes on ports, which TRex has in network namespaces."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from trex.errors import TRexArgumentError, TRexError, TRexTypeError
 
 
 class Namespaces(Session):
-    """Commands for nodes: hosts on a port, each with addresses of its own, that answer ARP,
-    neighbour discovery and pings for as long as the session lasts; see `trex.client.nodes`."""
+    """Commands for nodes: hosts on a port with their own addresses.
+
+    They answer ARP, neighbour discovery and pings until the session ends; see `trex.client.nodes`.
+    """
 
     def set_namespace_start(self, port: int, ns_cmds: NSCmds) -> RC:
-        """Carries out commands; `wait_for_async_results` tells what came of them."""
+        """Executes commands. `wait_for_async_results` returns their results."""
         if not isinstance(ns_cmds, NSCmds):
             raise TRexTypeError("ns_cmds", type(ns_cmds), NSCmds)
         return self._execute(port, ns_cmds)
 
     def is_async_results_ready(self, port: int) -> bool:
-        """Whether commands were carried out whose results were not taken."""
+        """Returns whether there are results of commands."""
         return self._nodes(port).has_results
 
     def wait_for_async_results(
@@ -33,14 +35,18 @@ class Namespaces(Session):
         timeout: int | None = None,
         cb: Callable[[dict[str, int]], Any] | None = None,
     ) -> list[Any]:
-        """What came of each command: None, or a dictionary of `result`; raises `TRexError` where
-        one failed. `timeout` has no effect, for they were carried out at once; `cb` is called with
-        how many they were."""
+        """Returns the result of each command: None, or a dictionary with `result`.
+
+        Raises `TRexError` if a command failed. `timeout` has no effect, because commands execute at
+        once. `cb` is called with the number of commands.
+        """
         if timeout is not None:
             validate_type("timeout", timeout, int)
         results = self._nodes(port).take()
         if results is None:
-            raise TRexError(f"port {port}: no commands are under way: set_namespace_start() first")
+            raise TRexError(
+                f"port {port}: no commands were executed; call set_namespace_start() first"
+            )
         errors = NSCmdResult(results).errors()
         if callable(cb):
             count = len(results)
@@ -57,7 +63,7 @@ class Namespaces(Session):
         return results
 
     def set_namespace(self, port: int, method: str, **args: Any) -> Any:
-        """Carries out one command, by the name of its method of `NSCmds`; what came of it."""
+        """Executes a command by its name in `NSCmds`, and returns its result."""
         commands = NSCmds()
         command = getattr(commands, method, None)
         if method.startswith("_") or not callable(command):
@@ -69,7 +75,7 @@ class Namespaces(Session):
         return result
 
     def namespace_remove_all(self, ports: Any = None) -> None:
-        """Takes all nodes of ports away."""
+        """Removes all nodes of ports."""
         self._need_session()
         for number in self._owned(ports):
             self.links[number].nodes.remove_all()
@@ -87,11 +93,11 @@ class Namespaces(Session):
         tpids: Any = None,
         mtu: int | None = None,
     ) -> None:
-        """Raises `TRexError`: BIRD is not there."""
+        """Raises `TRexError`, because BIRD is not supported."""
         self.set_namespace(node_port, "add_node", mac=mac, is_bird=True)
 
     def _execute(self, port: int, commands: Any) -> RC:
-        """Carries out commands, an `NSCmds` or what its `get_json` gives."""
+        """Executes commands, from an `NSCmds` or its `get_json`."""
         text = commands.get_json() if isinstance(commands, NSCmds) else commands
         self._nodes(port).execute(text)
         return RC_OK({"ticket_id": port})

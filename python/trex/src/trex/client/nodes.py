@@ -1,7 +1,7 @@
-"""The nodes of a port: hosts with addresses of their own, and the commands that make them.
+"""Nodes of a port: hosts with their own addresses, and the commands that create them.
 
-A node lives in this process. It answers ARP, neighbour discovery and pings, within its VLANs;
-no program runs in it, and with the session it is gone.
+A node lives in this process. It answers ARP, neighbour discovery and pings within its VLANs. It
+runs no program, and it ends with the session.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from trex.client.hosts import Hosts, tags_of
 from trex.errors import TRexError
 
 _NO_BIRD = (
-    "BIRD is not there: a node answers ARP, neighbour discovery and pings, and runs no program; "
+    "BIRD is not supported: a node answers ARP, neighbour discovery and pings, but runs no "
+    "program; "
     "run bird in a network namespace of its own (ip netns) that is connected to the device"
 )
 _HEARS_NO_TCP_UDP = 1
@@ -24,7 +25,7 @@ _HEARS = {0: "none", 1: "no_tcp_udp", 2: "tcp_udp", 3: "all"}
 
 @dataclass
 class Node:
-    """A node as it was asked for."""
+    """Settings of a node."""
 
     mac: str
     shared_ns: str | None = None
@@ -41,12 +42,12 @@ class Node:
 
     @property
     def addresses(self) -> list[str]:
-        """What it answers for."""
+        """Addresses that the node answers for."""
         link_local = [generate_ipv6(self.mac)] if self.has_ipv6 else []
         return [*filter(None, [self.ipv4, self.ipv6]), *link_local]
 
     def info(self) -> dict[str, Any]:
-        """What TRex tells of a node."""
+        """Returns the properties of a node in TRex's format."""
         ipv4: dict[str, Any] = {"state": "none"}
         if self.ipv4:
             ipv4 = {"src": self.ipv4, "dst": self.gateway}
@@ -76,7 +77,7 @@ class Nodes:
         self._port = port
         self._hosts = hosts
         self._nodes: dict[str, Node] = {}
-        #: Shared namespaces, and the default gateway of each.
+        #: Default gateway of each shared namespace.
         self._shared: dict[str, str] = {}
         self._made = 0
         self._results: list[Any] | None = None
@@ -103,21 +104,21 @@ class Nodes:
         }
 
     def execute(self, commands: list[dict[str, Any]]) -> None:
-        """Carries out commands, one after the other; `take` tells what came of them."""
+        """Executes commands in order. `take` returns their results."""
         self._results = [self._execute(one["method"], one["params"]) for one in commands]
 
     @property
     def has_results(self) -> bool:
-        """Whether there is something to be taken."""
+        """Whether there are results."""
         return self._results is not None
 
     def take(self) -> list[Any] | None:
-        """What came of the last commands, once."""
+        """Removes and returns the results of the last commands."""
         results, self._results = self._results, None
         return results
 
     def remove_all(self) -> None:
-        """Takes all nodes and shared namespaces away."""
+        """Removes all nodes and shared namespaces."""
         for mac in list(self._nodes):
             self._remove(mac)
         self._shared.clear()
@@ -125,7 +126,7 @@ class Nodes:
     def _execute(self, method: str, arguments: dict[str, Any]) -> Any:
         command = self._commands.get(method)
         if command is None:
-            return {"error": f"{method}: there is no such command"}
+            return {"error": f"{method}: unknown command"}
         try:
             result = command(**arguments)
         except TRexError as error:
@@ -133,7 +134,7 @@ class Nodes:
         return None if result is None else {"result": result}
 
     def _node(self, mac: str, shared: bool | None = None) -> Node:
-        """A node, which has to be in a shared namespace or not where that matters."""
+        """Returns a node. Raises unless it is in a shared namespace as `shared` requires."""
         node = self._nodes.get(mac.lower())
         if node is None:
             raise TRexError(f"there is no node {mac} on port {self._port}")
@@ -143,7 +144,7 @@ class Nodes:
         return node
 
     def _live(self, node: Node) -> None:
-        """Lets a node answer for what it is now."""
+        """Updates the answers of a node to its current settings."""
         hears = node.hears & _HEARS_NO_TCP_UDP
         if hears and node.addresses:
             asks_routers = node.has_ipv6 and not node.ipv6
@@ -234,7 +235,9 @@ class Nodes:
 
     def _set_filter(self, mac: str, filter: str) -> None:
         self._node(mac)
-        raise TRexError("a node hears ARP, neighbour discovery and pings, and has no other filter")
+        raise TRexError(
+            "a node receives ARP, neighbour discovery and pings, and has no other filter"
+        )
 
     def _set_mtu(self, mac: str, mtu: int) -> None:
         self._node(mac, shared=True).mtu = mtu

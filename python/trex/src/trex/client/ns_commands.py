@@ -1,4 +1,4 @@
-"""Commands for the nodes of a port, and what comes of them, as scripts write and read them."""
+"""Commands for the nodes of a port, and their results."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from trex.errors import TRexArgumentError, TRexError
 
 
 class NSCmds:
-    """A list of commands, to which each method adds one. `STLClient.set_namespace_start` carries
-    them out. A node is named by its Ethernet address."""
+    """A list of commands, to which each method adds one.
+
+    `STLClient.set_namespace_start` executes them. The Ethernet address identifies a node.
+    """
 
     def __init__(self) -> None:
         self.cmds: list[dict[str, Any]] = []
 
     def add_cmd(self, method: str, **arg: Any) -> None:
-        """Adds a command by its name."""
+        """Adds a command by name."""
         self.cmds.append({"method": method, "params": arg})
 
     def clone(self) -> NSCmds:
-        """A copy."""
+        """Returns a copy."""
         return copy.deepcopy(self)
 
     def get_json(self) -> list[dict[str, Any]]:
-        """The commands: `method` and `params` of each."""
+        """Returns the commands: `method` and `params` of each."""
         return self.cmds
 
     def get_json_str(self) -> str:
-        """The same as text."""
+        """Returns the commands as JSON text."""
         return json.dumps(self.get_json(), separators=(",", ": "))
 
     # Nodes.
 
     def add_node(self, mac: str, is_bird: bool = False, shared_ns: str | None = None) -> None:
-        """A node, alone or in a shared namespace."""
+        """Adds a node, alone or in a shared namespace."""
         _check_mac(mac)
         validate_type("is_bird", is_bird, bool)
         arguments: dict[str, Any] = {"mac": mac, "is_bird": is_bird}
@@ -49,34 +51,36 @@ class NSCmds:
         self.add_cmd("add_node", **arguments)
 
     def remove_node(self, mac: str) -> None:
-        """Takes a node away."""
+        """Removes a node."""
         _check_mac(mac)
         self.add_cmd("remove_node", mac=mac)
 
     def remove_all(self) -> None:
-        """Takes all nodes and shared namespaces away."""
+        """Removes all nodes and shared namespaces."""
         self.add_cmd("remove_all")
 
     def add_shared_ns(self) -> None:
-        """A namespace for nodes; the result is its name."""
+        """Adds a shared namespace. The result is its name."""
         self.add_cmd("add_shared_ns")
 
     def remove_shared_ns(self, shared_ns: str) -> None:
-        """Takes a shared namespace and its nodes away."""
+        """Removes a shared namespace and its nodes."""
         validate_type("shared_ns", shared_ns, str)
         self.add_cmd("remove_shared_ns", shared_ns=shared_ns)
 
-    # What a node is.
+    # Settings of nodes.
 
     def set_dg(self, shared_ns: str, dg: str) -> None:
-        """The default gateway of a shared namespace."""
+        """Sets the default gateway of a shared namespace."""
         validate_type("shared_ns", shared_ns, str)
         _check_ipv4("dg", dg)
         self.add_cmd("set_dg", shared_ns=shared_ns, dg=dg)
 
     def set_vlan(self, mac: str, vlans: Any, tpids: Any = None) -> None:
-        """At most two VLANs, the outer first, or none; `tpids` are their types, else 0x8100 of
-        one, and 0x88a8 and 0x8100 of two."""
+        """Sets up to two VLANs, the outer one first.
+
+        `tpids` defaults to 0x8100 for one VLAN, and to 0x88a8 and 0x8100 for two.
+        """
         _check_mac(mac)
         tags = listify(vlans)
         types = None if tpids is None else listify(tpids)
@@ -95,8 +99,9 @@ class NSCmds:
         subnet: int | None = None,
         shared_ns: bool = False,
     ) -> None:
-        """An address: with a default gateway `dg`, or of a node in a shared namespace with the
-        length of its network's prefix, `subnet`."""
+        """Sets the IPv4 address: with a default gateway `dg`, or in a shared namespace with the
+        prefix length `subnet`.
+        """
         _check_mac(mac)
         _check_ipv4("ipv4", ipv4)
         validate_type("shared_ns", shared_ns, bool)
@@ -112,7 +117,7 @@ class NSCmds:
         self.add_cmd("set_ipv4", mac=mac, ipv4=ipv4, shared_ns=False, dg=dg)
 
     def clear_ipv4(self, mac: str) -> None:
-        """No address of IPv4."""
+        """Removes the IPv4 address."""
         _check_mac(mac)
         self.add_cmd("clear_ipv4", mac=mac)
 
@@ -124,8 +129,10 @@ class NSCmds:
         subnet: int | None = None,
         shared_ns: bool = False,
     ) -> None:
-        """The link-local address that the node's Ethernet address makes, and `src_ipv6`, or without
-        that an address in each network that routers tell of; or no IPv6."""
+        """Enables IPv6 with the link-local address (EUI-64) and `src_ipv6`, or disables it.
+
+        Without `src_ipv6`, the node takes addresses from router advertisements.
+        """
         _check_mac(mac)
         validate_type("enable", enable, bool)
         validate_type("shared_ns", shared_ns, bool)
@@ -144,83 +151,84 @@ class NSCmds:
     def set_vlan_filter(
         self, mac: str, is_no_tcp_udp: bool = True, is_tcp_udp: bool = False
     ) -> None:
-        """Whether a node hears what is neither TCP nor UDP, and whether it hears those."""
+        """Sets whether a node receives TCP and UDP, and whether it receives other protocols."""
         _check_mac(mac)
         validate_type("is_no_tcp_udp", is_no_tcp_udp, bool)
         validate_type("is_tcp_udp", is_tcp_udp, bool)
         self.add_cmd("set_vlan_filter", mac=mac, filter_mask=is_no_tcp_udp | is_tcp_udp << 1)
 
     def set_filter(self, mac: str, bpf_filter: str) -> None:
-        """An expression of tcpdump's for what a node hears."""
+        """Sets a tcpdump expression for the frames of a node."""
         _check_mac(mac)
         validate_type("bpf_filter", bpf_filter, str)
         self.add_cmd("set_filter", mac=mac, filter=bpf_filter)
 
     def set_mtu(self, mac: str, mtu: int) -> None:
-        """The MTU of a node in a shared namespace."""
+        """Sets the MTU of a node in a shared namespace."""
         _check_mac(mac)
         validate_type("mtu", mtu, int)
         self.add_cmd("set_mtu", mac=mac, mtu=mtu)
 
-    # What there is.
+    # Queries.
 
     def get_nodes(self, only_bird: bool = False) -> None:
-        """The nodes' Ethernet addresses."""
+        """Requests the Ethernet addresses of the nodes."""
         self.add_cmd("get_nodes", only_bird=only_bird)
 
     def get_nodes_info(self, macs_list: list[str]) -> None:
-        """What is known of nodes."""
+        """Requests the properties of nodes."""
         validate_type("macs_list", macs_list, list)
         self.add_cmd("get_nodes_info", macs=macs_list)
 
     def clear_counters(self) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         self.add_cmd("counters_clear")
 
     def counters_get_meta(self) -> None:
-        """What is counted."""
+        """Requests the descriptions of the counters."""
         self.add_cmd("counters_get_meta")
 
     def counters_get_values(self, zeros: bool = False) -> None:
-        """The counters, without those that are zero unless `zeros`."""
+        """Requests the counters; zeros only with `zeros`."""
         validate_type("zeros", zeros, bool)
         self.add_cmd("counters_get_value", zeros=zeros)
 
     def get_commands_list(self) -> None:
-        """The names of all commands."""
+        """Requests the names of all commands."""
         self.add_cmd("get_commands")
 
 
 class NSCmdResult:
-    """What came of each command: None, or a dictionary with `result` or `error`."""
+    """Results of commands: None, or a dictionary with `result` or `error`."""
 
     def __init__(self, data: list[Any]) -> None:
         self.data = data
 
     def is_any_error(self) -> bool:
-        """Whether one failed."""
+        """Returns whether a command failed."""
         return bool(self.errors())
 
     def errors(self) -> list[str]:
-        """What went wrong."""
+        """Returns the errors."""
         return [one["error"] for one in self.data if one is not None and "error" in one]
 
 
 class CNsStats:
-    """Counters of nodes by their names."""
+    """Counters of nodes by name."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is known yet."""
+        """Resets the counters and names."""
         self.is_init = False
         self._names: dict[str, dict[str, Any]] = {}
         self._values: dict[str, int] = {}
 
     def set_meta_values(self, meta: Any, values: Any) -> None:
-        """Takes the results of `counters_get_meta` (`data` of it) and `counters_get_values` (`""`
-        of it)."""
+        """Sets the counters from the results of `counters_get_meta` (its `data`) and
+        `counters_get_values` (its `""`).
+        """
         self.reset()
         if meta is not None and values is not None:
             self.is_init = True
@@ -228,11 +236,11 @@ class CNsStats:
             self._values = values
 
     def get_values_stats(self) -> dict[str, int]:
-        """The counters."""
+        """Returns the counters."""
         return {self._names[key]["name"]: value for key, value in self._values.items()}
 
     def dump_stats(self) -> None:
-        """Prints them."""
+        """Prints the counters."""
         for key, value in self._values.items():
             one = self._names[key]
             print(f"{one['name']:<24}{value:>12}  {one['help']}")

@@ -1,5 +1,4 @@
-"""Which client has which interface: several of this process may have opened the same ports, and
-other processes may use them."""
+"""Ownership of interfaces by clients of this process, and locks against other processes."""
 
 from __future__ import annotations
 
@@ -12,17 +11,16 @@ from trex.client.port import Port
 from trex.client.transmission import asked, native
 from trex.errors import TRexError
 
-# By interface, the port of the client that took it last. A client that is forgotten has none.
+# Owner port by interface. A weak reference, so that a deleted client owns nothing.
 _taken: weakref.WeakValueDictionary[str, Port] = weakref.WeakValueDictionary()
 _lock = threading.Lock()
 
 
 def take(ports: Sequence[Port], force: bool) -> None:
-    """Gives ports to their client, all of them or none, and keeps other processes from them.
+    """Acquires ports for their client, all or none, and locks them against other processes.
 
-    Raises `TRexError` where somebody else has one. With `force` another client of this process
-    loses it, and what it sends there ends: nobody else could end it. What another process has it
-    keeps.
+    Raises `TRexError` if another client or process has one. With `force`, another client of this
+    process loses the port and its traffic ends. A port of another process stays there.
     """
     with _lock:
         others = {
@@ -35,8 +33,8 @@ def take(ports: Sequence[Port], force: bool) -> None:
         if others and not force:
             names = ", ".join(f"port {port.number} ({port.interface})" for port in others)
             raise TRexError(
-                f"another client of this process has {names}: let it release() them, or take them "
-                "from it with acquire(force=True) or reset()"
+                f"another client of this process has {names}: release() them there, or take them "
+                "with acquire(force=True) or reset()"
             )
         leases = [_lease(port, others.get(port), force) for port in ports]
         for other in others.values():
@@ -49,7 +47,7 @@ def take(ports: Sequence[Port], force: bool) -> None:
 
 
 def give_back(ports: Sequence[Port]) -> None:
-    """Ports are nobody's from now on, and other processes may have them once nothing is sent."""
+    """Releases ports. Other processes can use them as soon as their traffic has ended."""
     with _lock:
         for port in ports:
             lease, port.lease, port.is_acquired = port.lease, None, False
@@ -58,7 +56,7 @@ def give_back(ports: Sequence[Port]) -> None:
 
 
 def _lease(port: Port, other: Port | None, force: bool) -> Any:
-    """The lock of a port's interface: its own, that of the client that loses it, or a new one."""
+    """Returns a lock of the interface: the port's own, the previous client's, or a new one."""
     held = port.lease or (None if other is None else other.lease)
     if held is not None:
         return held

@@ -1,4 +1,4 @@
-"""Frames as scripts give them to be sent."""
+"""Frames that scripts pass to be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ADDRESSES_LENGTH = 12
 
 
 class PacketBuffer:
-    """A frame, and whether the port's addresses take the place of its own."""
+    """A frame, with flags to replace its addresses by the port's."""
 
     def __init__(self, buffer: Any, port_src: bool = False, port_dst: bool = False) -> None:
         self.buffer = bytes(buffer)
@@ -21,8 +21,11 @@ class PacketBuffer:
 
 
 def with_addresses(packet: Any, source: str, destination: str | None) -> bytes:
-    """A frame as it leaves: a packet of scapy's with the port's addresses where it names none, a
-    `PacketBuffer` as it says, and bytes with both. Raises `TRexTypeError` for anything else."""
+    """Returns the bytes to send.
+
+    A scapy packet gets the port's addresses where it sets none. A `PacketBuffer` has flags for
+    that. Bytes stay unchanged. Raises `TRexTypeError` for anything else.
+    """
     if isinstance(packet, Ether):
         port_src, port_dst = "src" not in packet.fields, "dst" not in packet.fields
     elif isinstance(packet, PacketBuffer):

@@ -1,4 +1,4 @@
-"""A packet socket on a port's interface, in whatever network namespace that is."""
+"""Packet socket on a port's interface, in any network namespace."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ _PACKET_MR_PROMISC = 1
 _PACKET_MR_ALLMULTI = 2
 _PACKET_AUXDATA = 8
 _PACKET_OUTGOING = 4
-# struct tpacket_auxdata: status, lengths, offsets, the VLAN tag and its type.
+# struct tpacket_auxdata: status, lengths, offsets, VLAN tag, TPID.
 _AUXDATA = struct.Struct("IIIHHHH")
 _VLAN_VALID = 1 << 4
 _VLAN_TPID_VALID = 1 << 6
 _VLAN = 0x8100
-# Behind the addresses of Ethernet.
+# Offset behind the Ethernet addresses.
 _TAG_OFFSET = 12
 _SO_ATTACH_FILTER = 26
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("@ll")
-# struct sock_filter of a classic BPF program: what to do, where to go on, with what number. It
-# loads the Ethernet type and compares it with IPv4's, loads the protocol and compares it with
-# ICMP's; of what has both the whole frame is taken, and nothing of others.
+# struct sock_filter of a classic BPF program: code, jump offsets, operand. The program compares the
+# EtherType with IPv4 and the protocol with ICMP. It accepts frames that match both, and no others.
 _IS_ICMP = [
     (0x28, 0, 0, 12),
     (0x15, 0, 3, 0x0800),
@@ -45,24 +44,24 @@ _IS_ICMP = [
 ]
 _INSTRUCTION_LENGTH = 8
 _SO_RCVBUFFORCE = 33
-# The kernel counts about a kilobyte for a small frame.
+# The kernel charges about a kilobyte for a small frame.
 _ROOM_BYTES = 8 << 20
 _FRAME_LENGTH_MAX = 65536
-# Frames that are taken one after the other before anything else is looked at.
+# Maximum number of frames to receive in a row.
 _BATCH_MAX = 256
 _EXTRA_LENGTH = 256
 
 
 class PacketSocket:
-    """Sends and receives single frames. What it asks of the kernel ends with the process.
+    """Sends and receives single frames. Its kernel settings end with the process.
 
-    With `is_outgoing` it takes the frames that leave, of those that pass by the kernel's taps.
+    With `is_outgoing`, it receives the frames that the interface sends through the kernel's taps.
     """
 
     def __init__(self, interface: str, is_outgoing: bool = False) -> None:
         self._interface = interface
         self._is_outgoing = is_outgoing
-        #: What the kernel cannot tell of frames with tags is matched here.
+        #: Filter for tagged frames, which the kernel cannot match.
         self._filter: FrameFilter | None = None
         namespace, _, self._name = interface.rpartition(":")
         self._socket = self._opened(namespace.removeprefix("netns/"))
@@ -74,15 +73,15 @@ class PacketSocket:
         self.close()
 
     def close(self) -> None:
-        """Closes it."""
+        """Closes the socket."""
         self._socket.close()
 
     def hear_all(self) -> None:
-        """Makes the interface hear every frame, as long as this is open."""
+        """Puts the interface in promiscuous mode while the socket is open."""
         self._join(_PACKET_MR_PROMISC)
 
     def hear_groups(self) -> None:
-        """Makes the interface hear frames to every group, as long as this is open."""
+        """Puts the interface in all-multicast mode while the socket is open."""
         self._join(_PACKET_MR_ALLMULTI)
 
     def _join(self, kind: int) -> None:
@@ -90,40 +89,44 @@ class PacketSocket:
         self._socket.setsockopt(_SOL_PACKET, _PACKET_ADD_MEMBERSHIP, request)
 
     def filter(self, expression: str) -> None:
-        """Receives only what matches an expression of tcpdump's from now on, on frames with their
-        VLAN tags in place, as in a capture: `ip` is no match for what is in a VLAN."""
+        """Sets a tcpdump expression, matched on frames with their VLAN tags, as in a capture.
+
+        `ip` does not match a frame in a VLAN.
+        """
         self._filter = FrameFilter(expression)
         self._attach(self._filter.in_kernel(is_tag_passed_over=False))
 
     def filter_bare(self, expression: str) -> None:
-        """The same, but that an outer tag is passed over: `ip` matches with it and without. The
-        kernel does all of it, so that frames nobody wants cost Python nothing."""
+        """Like `filter`, but ignores an outer tag: `ip` matches with and without it.
+
+        The kernel does all the filtering, so that unwanted frames cost Python nothing.
+        """
         self._filter = None
         self._attach(FrameFilter(expression).in_kernel(is_tag_passed_over=True))
 
     def hear_icmp(self) -> None:
-        """Receives only ICMP over IPv4 from now on, in no VLAN or in one."""
+        """Receives only ICMP over IPv4, untagged or in one VLAN."""
         self._filter = None
         self._attach(b"".join(struct.pack("HBBI", *instruction) for instruction in _IS_ICMP))
 
     def _attach(self, program: bytes) -> None:
-        """Lets the kernel run a program of classic BPF, which it copies."""
+        """Attaches a classic BPF program, which the kernel copies."""
         instructions = ctypes.create_string_buffer(program, len(program))
-        # struct sock_fprog: the number of instructions, and where they are.
+        # struct sock_fprog: number of instructions, pointer to them.
         count = len(program) // _INSTRUCTION_LENGTH
         fprog = struct.pack("HL", count, ctypes.addressof(instructions))
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, fprog)
         except OSError as error:
-            what = f"a filter of {count} instructions was not taken"
+            what = f"the kernel rejected a filter of {count} instructions"
             raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
     def stamp(self) -> None:
-        """Lets the kernel note when frames arrive; see `stamped`."""
+        """Enables receive timestamps; see `stamped`."""
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame without FCS. Raises `TRexError` where the interface does not take it."""
+        """Sends a frame without FCS. Raises `TRexError` if the interface rejects it."""
         try:
             self._socket.send(frame)
         except OSError as error:
@@ -131,7 +134,7 @@ class PacketSocket:
             raise TRexError(f"{self._interface}: {what}: {error.strerror or error}") from error
 
     def receive(self, is_it: Callable[[bytes], bool], timeout_s: float) -> bytes | None:
-        """The first frame that arrives and is wanted; None after the time."""
+        """Returns the first frame that matches `is_it`; None after the timeout."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
             self._socket.settimeout(left)
@@ -143,7 +146,7 @@ class PacketSocket:
         return None
 
     def received(self) -> Iterator[bytes]:
-        """The frames that have arrived, without waiting for more than so many."""
+        """Yields the received frames, at most a batch, without waiting."""
         for _ in range(_BATCH_MAX):
             frame = self._next(socket.MSG_DONTWAIT)
             if frame is None:
@@ -152,7 +155,7 @@ class PacketSocket:
                 yield frame
 
     def stamped(self) -> Iterator[tuple[int, bytes]]:
-        """The same, each with when it arrived, in nanoseconds since 1970."""
+        """Like `received`, with the arrival time of each frame in nanoseconds since 1970."""
         for _ in range(_BATCH_MAX):
             try:
                 frame, extra, _, address = self._socket.recvmsg(
@@ -171,12 +174,14 @@ class PacketSocket:
                         yield seconds * 1_000_000_000 + nanoseconds, whole
 
     def fileno(self) -> int:
-        """For `select` and the like: readable where a frame has arrived."""
+        """Returns the file descriptor for `select`: readable if there is a frame."""
         return self._socket.fileno()
 
     def _next(self, flags: int) -> bytes | None:
-        """A frame, none of its bytes if it goes the other way or does not match; None where there
-        is none."""
+        """Receives a frame. Returns None if there is none.
+
+        Returns empty bytes for a frame of the other direction or one that does not match.
+        """
         try:
             frame, extra, _, address = self._socket.recvmsg(_FRAME_LENGTH_MAX, _EXTRA_LENGTH, flags)
         except (socket.timeout, BlockingIOError):
@@ -187,14 +192,14 @@ class PacketSocket:
         return self._matching(frame, extra) if is_outgoing == self._is_outgoing else b""
 
     def _matching(self, frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
-        """The frame with its tag; none of its bytes if it had one and does not match so."""
+        """Returns the frame with its tag; empty bytes if it is tagged and does not match."""
         whole, chosen = _with_tag(frame, extra), self._filter
         if chosen is not None and len(whole) > len(frame) and not chosen.matches(whole):
             return b""
         return whole
 
     def _opened(self, namespace: str) -> socket.socket:
-        """The socket, opened by a thread of its own: it stays in the namespace."""
+        """Opens the socket in a thread that enters the namespace. The socket stays in it."""
         opened: list[socket.socket] = []
         failed: list[OSError] = []
 
@@ -220,8 +225,10 @@ class PacketSocket:
 
 
 def _make_room(found: socket.socket) -> None:
-    """Room for frames that arrive faster than Python takes them: more than users are allowed where
-    that is permitted."""
+    """Enlarges the receive buffer, for frames that arrive faster than Python reads them.
+
+    Exceeds the limit for users if the process has the privilege.
+    """
     try:
         found.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM_BYTES)
     except PermissionError:
@@ -229,7 +236,7 @@ def _make_room(found: socket.socket) -> None:
 
 
 def _with_tag(frame: bytes, extra: list[tuple[int, int, bytes]]) -> bytes:
-    """The frame with the VLAN tag that the kernel took out of it."""
+    """Restores the VLAN tag that the kernel has removed."""
     for level, kind, data in extra:
         if (level, kind) == (_SOL_PACKET, _PACKET_AUXDATA) and len(data) >= _AUXDATA.size:
             status, _, _, _, _, tag, tpid = _AUXDATA.unpack_from(data)

@@ -1,4 +1,4 @@
-"""A port of a client: an interface, the streams that were added to it, what it is doing."""
+"""A port of a client: its interface, streams and state."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from trex.client.transmission import Terms, Transmission, native
 from trex.errors import TRexError
 from trex.stl.streams import STLStream
 
-# What percentages are of on interfaces that do not tell how fast they are.
+# Line speed for percentages on interfaces that do not report theirs.
 _SPEED_BPS = 10_000_000_000
 _BROADCAST = "ff:ff:ff:ff:ff:ff"
 _NO_ADDRESS = "00:00:00:00:00:00"
-# Receive statistics in TRex's words, and packet groups at a time.
+# Receive statistics in TRex's words, and the maximum number of packet groups.
 _RECEIVES = ("flow_stats", "latency", "rx_bytes", "tpg")
 _FLOWS_MAX = 1023
 _MODES = {"ethernet": "Ethernet", "ipv4": "IPv4", "ipv6": "IPv6"}
 
 
 class Run(Protocol):
-    """What a port has to know of a stateful profile that has a part in it."""
+    """Interface of a stateful profile that uses a port."""
 
-    #: Whether captures see what it sends.
+    #: Whether captures see the frames that it sends.
     is_visible: bool
 
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """Returns whether it has ended."""
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops it."""
 
     def wait(self) -> bool:
-        """Waits for the end for a while; whether it has come."""
+        """Waits for a while. Returns whether it has ended."""
 
     def sent(self, number: int) -> tuple[int, int, int]:
-        """Frames that left a port, their bytes without FCS, frames that were refused."""
+        """Returns frames sent by a port, their bytes without FCS, and failed frames."""
 
 
 class Latency(Protocol):
-    """What a port has to know of latency traffic that it sends."""
+    """Interface of latency traffic on a port."""
 
     def sent(self) -> tuple[int, int, int]:
-        """Frames that left, their bytes without FCS, frames that were refused."""
+        """Returns frames sent, their bytes without FCS, and failed frames."""
 
 
 class Profile:
@@ -62,27 +62,27 @@ class Profile:
         self.transmission: Transmission | None = None
 
     def named(self, port: int) -> str:
-        """What messages call it."""
+        """Returns the name for messages."""
         return f"port {port}" if self.name == DEFAULT_PROFILE_ID else f"profile {port}.{self.name}"
 
     @property
     def is_active(self) -> bool:
-        """Whether it is sending, or held."""
+        """Whether it is sending or paused."""
         return self.transmission is not None and not self.transmission.is_done()
 
     @property
     def is_visible(self) -> bool:
-        """Whether captures see what it sends."""
+        """Whether captures see the frames that it sends."""
         return self.transmission is not None and self.transmission.is_visible
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is held."""
+        """Whether it is paused."""
         return self.is_active and self.transmission is not None and self.transmission.is_paused
 
     @property
     def state(self) -> str:
-        """What it is doing, in TRex's word."""
+        """State in TRex's words."""
         if self.is_paused:
             return "PAUSE"
         if self.is_active:
@@ -92,48 +92,48 @@ class Profile:
 
 @dataclass
 class Layer:
-    """How a port's next hop is named: `ethernet`, or by its address of `ipv4` or `ipv6`."""
+    """How a port's next hop is set: by its Ethernet address (`ethernet`), or by IP address."""
 
     mode: str = "ethernet"
     source: str = ""
     destination: str = ""
-    #: The Ethernet address of the next hop, once it is known.
+    #: Ethernet address of the next hop, once resolved.
     resolved: str | None = None
 
 
 class Port:
-    """A port."""
+    """A port of a client."""
 
     def __init__(self, number: int, configuration: PortConfiguration, speed: str | None) -> None:
         self.number = number
         self.interface = configuration.interface
         self.is_acquired = False
-        #: Keeps other processes from the interface while the port is acquired.
+        #: Lock against other processes, while the port is acquired.
         self.lease: Any = None
         self.is_service = False
         self.service_filtered = False
-        #: The sockets that make it hear every frame, or those to every group, by these words.
+        #: Sockets that hold promiscuous or multicast mode, by these words.
         self.hears: dict[str, PacketSocket] = {}
         self.layer = Layer()
         if configuration.address is not None and configuration.gateway is not None:
             self.layer = Layer("ipv4", configuration.address, configuration.gateway)
-        #: Whether it has an IPv6 address beside that of its layer, and which; none is its link's.
+        #: Whether it has an IPv6 address beside its layer's, and the address; empty for link-local.
         self.has_own_ipv6 = False
         self.own_ipv6 = ""
         self.vlan = list(configuration.vlan)
         self.profiles: dict[str, Profile] = {}
-        #: The last run of each stateful profile that has a part here, by its identifier.
+        #: Last run of each stateful profile on this port, by its ID.
         self.stateful: dict[str, Run] = {}
-        #: The latency traffic that it sends or sent last.
+        #: Current or last latency traffic of the port.
         self.latency: Latency | None = None
         self._next_id = 1
         self._configuration = configuration
         self._speed = speed
-        #: Frames that left, their bytes, frames refused, of transmissions that are over.
+        #: Frames sent, bytes and failed frames of finished transmissions.
         self._ended = (0, 0, 0)
-        #: Bytes that arrived and that the kernel did not count.
+        #: Received bytes that the kernel did not count.
         self.bytes_not_counted = 0
-        #: What the kernel had counted before something was sent here, and what the engine did then.
+        #: Kernel counters before traffic to this port started, and engine counters since then.
         self._counted_before: dict[str, int] | None = None
         self._counted = (0, 0)
         self.facts = self.look()
@@ -145,8 +145,8 @@ class Port:
         self.destination: str | None = configuration.destination
 
     def look(self) -> dict[str, Any]:
-        """What is known of the interface now. Raises `TRexError` where it is gone."""
-        # First, for it says what to do where the package is not there.
+        """Returns the current properties of the interface. Raises `TRexError` if it is gone."""
+        # First, because its error explains how to install the package.
         engine = native()
         from wirestorm.errors import WirestormError
 
@@ -158,7 +158,7 @@ class Port:
 
     @property
     def speed_bps(self) -> float:
-        """Bits a second of its line."""
+        """Line speed in bits per second."""
         if self._speed is not None:
             scales = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
             number, scale = self._speed, 1.0
@@ -167,26 +167,26 @@ class Port:
             try:
                 return float(number) * scale
             except ValueError:
-                raise TRexError(f"speed {self._speed!r}: expected for instance 10G") from None
+                raise TRexError(f"speed {self._speed!r}: expected a speed such as 10G") from None
         return float(self.facts["speed_bps"] or _SPEED_BPS)
 
     @property
     def source(self) -> str:
-        """The address that its frames come from."""
+        """Source Ethernet address of its frames."""
         return self._configuration.source or self.facts["mac"] or _NO_ADDRESS
 
     @property
     def source_ipv6(self) -> str:
-        """The IPv6 address that it asks and pings from."""
+        """IPv6 source address of its solicitations and pings."""
         own = self.own_ipv6 or (self.layer.source if self.layer.mode == "ipv6" else "")
         return compress_ipv6(own or generate_ipv6(self.source))
 
     def answer(self) -> None:
-        """Answers for the addresses that it has now."""
+        """Updates the answers to the current addresses."""
         tags = tags_of(self.vlan)
         addresses = [] if self.layer.mode == "ethernet" else [self.layer.source]
         if self.has_own_ipv6:
-            # Whoever has another address has the link's as well.
+            # A host with another address also has a link-local address.
             addresses += [generate_ipv6(self.source), *filter(None, [self.own_ipv6])]
         before, self._answers_in = self._answers_in, tags if addresses else None
         if addresses:
@@ -196,7 +196,7 @@ class Port:
             self.hosts.remove(self.source, before)
 
     def end_sockets(self) -> None:
-        """Ends what hands on its frames."""
+        """Stops forwarding frames to queues and sockets."""
         if self.rx_queue is not None:
             self.rx_queue.stop()
         if self.capture_port is not None:
@@ -204,7 +204,7 @@ class Port:
         self.rx_queue = self.capture_port = None
 
     def close(self) -> None:
-        """Answers and hears nothing any more, and hands on no frames."""
+        """Stops all answers, receivers and forwarders."""
         self.end_sockets()
         self.nodes.remove_all()
         self.hosts.close()
@@ -212,7 +212,7 @@ class Port:
             self.hears.popitem()[1].close()
 
     def get_layer_cfg(self) -> dict[str, Any]:
-        """Its addresses in TRex's words: of `ether`, `ipv4` and `ipv6`."""
+        """Returns the addresses in TRex's words: `ether`, `ipv4` and `ipv6`."""
         is_known = self.destination is not None
         ipv4: dict[str, Any] = {"state": "none"}
         if self.layer.mode == "ipv4":
@@ -229,30 +229,30 @@ class Port:
         }
 
     def is_prom_enabled(self) -> bool:
-        """Whether `set_port_attr` lets it hear every frame."""
+        """Returns whether promiscuous mode is on."""
         return "promiscuous" in self.hears
 
     def is_mult_enabled(self) -> bool:
-        """Whether `set_port_attr` lets it hear frames to every group."""
+        """Returns whether multicast mode is on."""
         return "multicast" in self.hears
 
     def is_resolved(self) -> bool:
-        """Whether it knows the Ethernet address of its next hop."""
+        """Returns whether the Ethernet address of the next hop is known."""
         if self.layer.mode == "ethernet":
             return self.destination is not None
         return self.layer.resolved is not None
 
     def terms(self) -> Terms:
-        """How its streams are understood."""
+        """Returns the parameters to convert its streams."""
         return Terms(f"{self.speed_bps:.0f}", self.source, self.destination or _BROADCAST)
 
     def profile(self, name: str) -> Profile:
-        """The profile of this name, which is made if it is not there."""
+        """Returns the profile with this name, and creates it if necessary."""
         return self.profiles.setdefault(name, Profile(name))
 
     @property
     def streams(self) -> dict[int, STLStream]:
-        """The streams of all its profiles, by number."""
+        """Streams of all profiles by ID."""
         return {
             number: stream
             for profile in self.profiles.values()
@@ -261,29 +261,29 @@ class Port:
 
     @property
     def active(self) -> list[Profile]:
-        """The profiles that are on their way."""
+        """Active profiles."""
         return [it for it in self.profiles.values() if it.is_active]
 
     @property
     def is_active(self) -> bool:
-        """Whether it is sending, or held."""
+        """Whether it is sending or paused."""
         return bool(self.active) or any(not run.is_done() for run in self.stateful.values())
 
     @property
     def is_paused(self) -> bool:
-        """Whether all that it sends is held."""
+        """Whether all its traffic is paused."""
         active = self.active
         return bool(active) and all(profile.is_paused for profile in active)
 
     @property
     def state(self) -> str:
-        """What it is doing, in TRex's word."""
+        """State in TRex's words."""
         if self.is_active:
             return "PAUSE" if self.is_paused else "TRANSMITTING"
         return "STREAMS" if self.streams else "IDLE"
 
     def add(self, profile: str, stream: STLStream) -> int:
-        """Adds a stream; its number."""
+        """Adds a stream. Returns its ID."""
         number = stream.get_id()
         if number is None:
             number = self._next_id
@@ -296,25 +296,25 @@ class Port:
         return number
 
     def begin(self, profile: Profile, transmission: Transmission) -> None:
-        """Notes that a profile is on its way."""
+        """Marks a profile as started."""
         self.retire(profile)
         profile.transmission = transmission
 
     def begin_stateful(self, pid: str, run: Run, counted: dict[str, int]) -> None:
-        """Notes that a stateful profile is on its way; `counted` is what the kernel had before."""
+        """Marks a stateful profile as started. `counted` are the kernel's counters before."""
         if pid in self.stateful:
             self._retire(self.stateful[pid].sent(self.number))
         self.stateful[pid] = run
         self._counted_before, self._counted = counted, (0, 0)
 
     def begin_latency(self, latency: Latency) -> None:
-        """Notes that latency traffic is on its way."""
+        """Marks latency traffic as started."""
         if self.latency is not None:
             self._retire(self.latency.sent())
         self.latency = latency
 
     def retire(self, profile: Profile) -> None:
-        """Forgets a profile's last transmission, but for what it sent."""
+        """Removes a profile's last transmission and keeps its sent counters."""
         if profile.transmission is not None:
             self._retire(profile.transmission.sent())
             profile.transmission = None
@@ -324,7 +324,7 @@ class Port:
         self._ended = (first, second, third)
 
     def sent(self) -> tuple[int, int, int]:
-        """Frames that left, their bytes without FCS, frames that were refused."""
+        """Returns frames sent, their bytes without FCS, and failed frames."""
         sums = list(self._ended)
         counts = [transmission.sent() for transmission in self.transmissions()]
         counts += [run.sent(self.number) for run in self.stateful.values()]
@@ -335,18 +335,19 @@ class Port:
         return sums[0], sums[1], sums[2]
 
     def begin_receiving(self) -> None:
-        """Notes that something will be sent here."""
+        """Records the kernel's counters before traffic to this port starts."""
         self._counted_before = self.look()["counters"]
         self._counted = (0, 0)
 
     def note_received(self, packets: int, size: int) -> None:
-        """Notes what the engine counted here since something was sent here, by whomever."""
+        """Records the engine's counters of traffic to this port."""
         self._counted = max(self._counted, (packets, size))
 
     def end_receiving(self) -> None:
-        """Adds the bytes that the kernel was short of.
+        """Adds the bytes that the kernel did not count.
 
-        Kernels count frames at a veth with or without their Ethernet headers, by the way they take.
+        At a veth, the kernel counts frames with or without their Ethernet headers, depending on
+        their path.
         """
         before, (counted, size) = self._counted_before, self._counted
         if before is None or not counted:
@@ -354,7 +355,7 @@ class Port:
         try:
             now = self.look()["counters"]
         except TRexError:
-            # Where the interface is gone, the kernel's count of it is as well.
+            # The interface is gone, and its kernel counters with it.
             self._counted_before = None
             return
         packets = now["rx_packets"] - before["rx_packets"]
@@ -363,12 +364,12 @@ class Port:
         self._counted_before = None
 
     def transmissions(self) -> list[Transmission]:
-        """The present or last transmission of each profile."""
+        """Returns the current or last transmission of each profile."""
         profiles = self.profiles.values()
         return [it.transmission for it in profiles if it.transmission is not None]
 
     def end_traffic(self) -> None:
-        """Ends all that is sent, and waits for it; of stateful profiles their other ports' too."""
+        """Stops all traffic and waits for its end, including other ports of stateful profiles."""
         for transmission in self.transmissions():
             transmission.stop()
         for run in self.stateful.values():
@@ -377,7 +378,7 @@ class Port:
                 pass
 
     def info(self) -> dict[str, Any]:
-        """What TRex tells of a port."""
+        """Returns the properties of a port in TRex's format."""
         facts = self.facts = self.look()
         return {
             "index": self.number,
@@ -407,7 +408,7 @@ class Port:
             "link_change_supported": "no",
             "prom_supported": "yes",
             "stack": "legacy",
-            # One thread sends a port's profile, wherever the system lets it run.
+            # A thread for each profile sends, on any core.
             "cores": [],
             "rx": {"caps": list(_RECEIVES), "counters": _FLOWS_MAX},
             "link": "UP" if facts["has_carrier"] else "DOWN",

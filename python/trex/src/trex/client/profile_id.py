@@ -1,4 +1,4 @@
-"""A profile of a port by name: `0`, `0.imix`, `0.*`."""
+"""Names of profiles on ports: `0`, `0.imix`, `0.*`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALL_PROFILES = "*"
 
 
 class PortProfileID:
-    """The number of a port and the name of a profile, which is `_` where none is named."""
+    """Port number and profile name; the default name is `_`."""
 
     def __init__(self, port_str: Any) -> None:
         text = str(port_str)
@@ -23,7 +23,7 @@ class PortProfileID:
 
     @property
     def profile_name(self) -> str:
-        """Both, as `NUMBER.PROFILE`."""
+        """Name as `NUMBER.PROFILE`."""
         return f"{self.port_id}.{self.profile_id}"
 
     def __int__(self) -> int:

@@ -1,4 +1,4 @@
-"""Addresses that routers give: stateless autoconfiguration of IPv6 (RFC 4862)."""
+"""Stateless address autoconfiguration of IPv6 (RFC 4862)."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ _ETHERNET_LENGTH = 14
 _IPV6 = 0x86DD
 _ICMPV6 = 58
 _IPV6_LENGTH = 40
-# Nothing from beyond a router is believed: RFC 4861 section 6.1.2.
+# Router advertisements must come from the link: RFC 4861 section 6.1.2.
 _HOP_LIMIT = 255
 _ADVERTISEMENT = 134
 _ADVERTISEMENT_LENGTH = 16
-# RFC 4861 section 4.6.2: type, length in units of 8 bytes, length of the prefix, flags, valid
-# lifetime, preferred lifetime, nothing, prefix.
+# RFC 4861 section 4.6.2: type, length in units of 8 bytes, prefix length, flags, valid lifetime,
+# preferred lifetime, reserved, prefix.
 _PREFIX = struct.Struct("!BBBBIII16s")
 _PREFIX_TYPE = 3
 _AUTONOMOUS = 0x40
 _UNIT = 8
-# What an address that is made from an Ethernet address takes for the interface.
+# Length of the prefix before an interface identifier from an Ethernet address.
 _PREFIX_BITS = 64
 
 
 def solicitation(mac: str) -> bytes:
-    """The frame by which a host asks for routers, without FCS."""
+    """Returns a router solicitation, without FCS."""
     header = Ether(src=mac, dst=multicast_mac_from_ipv6(_ALL_ROUTERS))
     packet = IPv6(src=generate_ipv6(mac), dst=_ALL_ROUTERS) / ICMPv6ND_RS()
     return bytes(header / packet / ICMPv6NDOptSrcLLAddr(lladdr=mac))
 
 
 def prefixes(frame: bytes) -> list[bytes]:
-    """The prefixes, each of 8 bytes, of which hosts may make addresses by what a router says;
-    none where the frame is something else."""
+    """Returns the prefixes for autoconfiguration in a router advertisement, 8 bytes each.
+
+    Empty for any other frame.
+    """
     packet = frame[_ETHERNET_LENGTH:]
     is_ipv6 = frame[12:_ETHERNET_LENGTH] == _IPV6.to_bytes(2, "big")
     message = packet[_IPV6_LENGTH:]
@@ -57,6 +59,6 @@ def prefixes(frame: bytes) -> list[bytes]:
 
 
 def address(prefix: bytes, mac: str) -> str:
-    """The address of a host in the network of a prefix."""
+    """Returns the address of a host in a prefix."""
     interface = is_valid_ipv6_ret(generate_ipv6(mac))[len(prefix) :]
     return socket.inet_ntop(socket.AF_INET6, prefix + interface)

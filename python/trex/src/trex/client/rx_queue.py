@@ -1,4 +1,4 @@
-"""The last frames that arrived at a port."""
+"""Queue of the last frames that a port received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trex.client.packet_socket import PacketSocket
 
 
 class RxQueue:
-    """At most `size` frames, of which the oldest make way."""
+    """Keeps at most `size` frames; drops the oldest."""
 
     def __init__(self, port: int, interface: str, size: int) -> None:
         self._port = port
@@ -26,14 +26,14 @@ class RxQueue:
         return f"[{len(self._frames)} / {self._size}]"
 
     def take(self) -> list[dict[str, Any]]:
-        """The frames, which it has no more."""
+        """Removes and returns the frames."""
         with self._lock:
             frames = list(self._frames)
             self._frames.clear()
         return frames
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stops the queue."""
         self._listener.stop()
 
     def _hear(self, frame: bytes) -> list[bytes]:

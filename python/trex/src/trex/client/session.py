@@ -1,4 +1,4 @@
-"""What the parts of a client share: its ports, and whether there is a session."""
+"""Base of a client's parts: its ports and its session."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from trex.logger import ScreenLogger
 
 
 class Session:
-    """Ports by number, and what happened to them."""
+    """Ports by number, and their events."""
 
-    #: Whether captures and services are possible in service mode alone.
+    #: Whether captures and services require service mode.
     needs_service_mode = True
 
     def __init__(self, username: str | None = None) -> None:
-        #: The interfaces that are ports, and what they are doing, by the ports' numbers.
+        #: Ports by number.
         self.links: dict[int, Port] = {}
         self._username = username or _current_user()
         self._events = EventsHandler()
@@ -30,11 +30,11 @@ class Session:
         self._logger: Any = ScreenLogger()
 
     def get_all_ports(self) -> list[int]:
-        """The numbers of all ports."""
+        """Returns the numbers of all ports."""
         return list(self.links)
 
     def get_acquired_ports(self) -> list[int]:
-        """Those that this client has."""
+        """Returns the acquired ports."""
         return self._those(lambda port: port.is_acquired)
 
     def _note(self, message: str, ev_type: str = "info") -> None:
@@ -45,17 +45,17 @@ class Session:
             self._logger.info(message)
 
     def _reap(self) -> None:
-        """Notes what came of what is over."""
+        """Records the results of finished traffic."""
 
     def _settle_groups(self) -> None:
-        """Takes over what was counted of packet groups, before transmissions are forgotten."""
+        """Collects the counters of packet groups before transmissions are removed."""
 
     def _forget_groups(self) -> None:
-        """Counts no packet groups any more: ports change hands."""
+        """Stops counting packet groups, because the ports change their owner."""
 
     def _need_session(self) -> None:
         if not self._is_connected:
-            raise TRexError("not connected: call connect() first")
+            raise TRexError("not connected; call connect() first")
 
     def _those(self, is_one: Any, owned: bool = True) -> list[int]:
         return [
@@ -65,7 +65,7 @@ class Session:
         ]
 
     def _numbers(self, ports: Any, of_all: bool = False) -> list[int]:
-        """The numbers of ports; of those acquired, or of all, if none are named."""
+        """Returns the numbers of ports; by default the acquired ones, or all with `of_all`."""
         if ports is None:
             return self.get_all_ports() if of_all else self.get_acquired_ports()
         numbers = [PortProfileID(port).port_id for port in listify(ports)]
@@ -74,21 +74,21 @@ class Session:
             known = ", ".join(map(str, self.links)) or "none: not connected"
             raise TRexArgumentError("ports", wrong, known)
         if len(set(numbers)) < len(numbers):
-            raise TRexError(f"a port is named twice: {numbers}")
+            raise TRexError(f"duplicate port: {numbers}")
         return numbers
 
     def _owned(self, ports: Any) -> list[int]:
         numbers = self._numbers(ports)
         for number in numbers:
             if not self.links[number].is_acquired:
-                raise TRexError(f"port {number} is not acquired: acquire() or reset() takes it")
+                raise TRexError(f"port {number} is not acquired; call acquire() or reset()")
         return numbers
 
     def _idle(self, ports: Any) -> list[int]:
         numbers = self._owned(ports)
         for number in numbers:
             if self.links[number].is_active:
-                raise TRexError(f"port {number} is sending: stop it first")
+                raise TRexError(f"port {number} is sending; stop it first")
         return numbers
 
 

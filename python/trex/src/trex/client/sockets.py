@@ -1,4 +1,4 @@
-"""Frames of ports handed on: kept in a queue, or through a ZeroMQ socket."""
+"""Forwarding of received frames to queues and ZeroMQ sockets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _FILE = "file://"
 
 
 class Sockets(Session):
-    """What hands on frames of ports in service mode."""
+    """Forwarding of frames of ports in service mode."""
 
     def set_rx_queue(self, ports: Any = None, size: int = 1000) -> None:
-        """Keeps the last frames that arrive at ports, `size` of each;
-        `get_port(...).get_rx_queue_pkts()` takes them."""
+        """Keeps the last `size` received frames of each port.
+
+        `get_port(...).get_rx_queue_pkts()` returns them.
+        """
         self._need_session()
         validate_type("size", size, int)
         if size <= 0:
@@ -33,7 +35,7 @@ class Sockets(Session):
             port.rx_queue = RxQueue(number, port.interface, size)
 
     def remove_rx_queue(self, ports: Any = None) -> None:
-        """Keeps no frames any more."""
+        """Stops keeping frames."""
         self._need_session()
         for number in self._owned(ports):
             queue, self.links[number].rx_queue = self.links[number].rx_queue, None
@@ -41,17 +43,19 @@ class Sockets(Session):
                 queue.stop()
 
     def start_capture_port(self, port: int, endpoint: str, bpf_filter: str | None = None) -> None:
-        """Connects a port in service mode to a ZeroMQ PAIR socket that is bound to `endpoint`
-        already: what arrives and matches the filter is sent there, each frame a message, and what
-        is received from there leaves the port."""
+        """Connects a port in service mode to a bound ZeroMQ PAIR socket at `endpoint`.
+
+        Received frames that match the filter go to the socket, one a message. Messages from the
+        socket leave the port.
+        """
         chosen = self._in_service(port)
         validate_type("endpoint", endpoint, str)
         if chosen.capture_port is not None:
-            raise TRexError(f"port {port} has a capture port: stop_capture_port() first")
+            raise TRexError(f"port {port} has a capture port; call stop_capture_port() first")
         chosen.capture_port = CapturePort(chosen.interface, endpoint, bpf_filter or "")
 
     def stop_capture_port(self, port: int) -> None:
-        """Ends that; nothing where there is none."""
+        """Disconnects the socket, if there is one."""
         self._need_session()
         (number,) = self._owned(port)
         socket, self.links[number].capture_port = self.links[number].capture_port, None
@@ -59,15 +63,18 @@ class Sockets(Session):
             socket.stop()
 
     def set_capture_port_bpf_filter(self, port: int, bpf_filter: str | None) -> None:
-        """Sends only what matches from now on; everything without a filter."""
+        """Sets the filter of frames to the socket. None matches all."""
         chosen = self._in_service(port)
         if chosen.capture_port is None:
-            raise TRexError(f"port {port} has no capture port: start_capture_port() first")
+            raise TRexError(f"port {port} has no capture port; call start_capture_port() first")
         chosen.capture_port.filter(bpf_filter or "")
 
     def endpoint_cb_rsync(self, output: str) -> Callable[[str], int]:
-        """A function for `stop_capture(endpoint_cb=)`, which copies the file of an endpoint
-        `file:///PATH` to `output`; it is on this machine, so that no rsync is needed."""
+        """Returns a function for `stop_capture(endpoint_cb=)`.
+
+        It copies the file of an endpoint `file:///PATH` to `output`. The file is on this machine,
+        so that rsync is not necessary.
+        """
 
         def copy(endpoint: str) -> int:
             if endpoint.startswith(_FILE):
@@ -83,5 +90,5 @@ class Sockets(Session):
         self._need_session()
         (number,) = self._owned(port)
         if not self.links[number].is_service:
-            raise TRexError(f"port {number} is not in service mode: set_service_mode() first")
+            raise TRexError(f"port {number} is not in service mode; call set_service_mode() first")
         return self.links[number]

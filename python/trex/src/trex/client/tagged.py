@@ -1,4 +1,4 @@
-"""What was sent and what arrived of tagged packet groups, in TRex's words."""
+"""Counters of tagged packet groups, in TRex's words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trex.client.port import Port
 from trex.client.transmission import Transmission
 from trex.errors import TRexError
 
-#: The VLANs of a frame, the outer one first.
+#: VLAN IDs of a frame, the outer one first.
 Vlans = tuple[int, ...]
 
 UNKNOWN = "unknown_tag"
@@ -20,12 +20,12 @@ _FCS = 4
 _VLANS = range(1, 4095)
 _COUNTERS = ("pkts", "bytes", "seq_err", "seq_err_too_big", "seq_err_too_small", "dup", "ooo")
 _ZERO: tuple[int, ...] = (0,) * len(_COUNTERS)
-# What is told of frames under an unknown tag: what order they came in under others says nothing.
+# Counters of frames with an unknown tag. Their order is not defined.
 _OF_UNKNOWN = _COUNTERS[:2]
 
 
 class TagTable:
-    """Which tags are told apart, each with a number."""
+    """The known tags by number."""
 
     def __init__(self, tags: list[Any]) -> None:
         validate_type("tags", tags, list)
@@ -38,15 +38,15 @@ class TagTable:
         return len(self._tags)
 
     def number(self, vlans: Vlans) -> int | None:
-        """The number of a tag, None if it has none."""
+        """Returns the number of a tag, None if it has none."""
         return self._ids.get(vlans)
 
     def documents(self, first: int, end: int) -> list[dict[str, Any] | None]:
-        """The tags from one number to before another, None for those that were taken away."""
+        """Returns the tags from number `first` to before `end`; None for removed ones."""
         return [None if vlans is None else document(vlans) for vlans in self._tags[first:end]]
 
     def updated(self, changes: list[Any]) -> TagTable:
-        """Another table with these changes: tags with their `tag_id`, of the type None to go."""
+        """Returns a table with changes: tags with their `tag_id`; the type None removes one."""
         validate_type("new_tags", changes, list)
         table = TagTable([])
         table._tags, table._ids = list(self._tags), dict(self._ids)
@@ -58,7 +58,7 @@ class TagTable:
                 raise TRexError(f"tag_id {number}: expected 0 to {len(self) - 1}")
             if "type" in change and change["type"] is None:
                 if table._tags[number] is None:
-                    raise TRexError(f"tag_id {number} has no tag that could be taken away")
+                    raise TRexError(f"tag_id {number} has no tag to remove")
                 table._forget(number)
             else:
                 table._set(number, _vlans(change))
@@ -79,9 +79,9 @@ class TagTable:
 
 
 class TaggedGroups:
-    """The groups 0 to `count` - 1 that are counted, by the tags that they arrive with.
+    """The counted groups 0 to `count` - 1, by the tags of received frames.
 
-    What the engine counts by VLAN goes to the tag that has the VLAN at that time.
+    The engine's counters by VLAN go to the tag that has the VLAN at that time.
     """
 
     def __init__(
@@ -97,21 +97,21 @@ class TaggedGroups:
         self.count = count
         self.table = table
         self._ports = ports
-        #: By receiving port and group, then by tag.
+        #: Received counters by port and group, then by tag.
         self._arrived: dict[tuple[int, int], dict[int | str, tuple[int, ...]]] = {}
         self._sent: dict[tuple[int, int], tuple[int, ...]] = {}
         #: Unknown tags by receiving port, each with its group.
         self._unknown: dict[int, dict[tuple[int, Vlans], None]] = {}
-        #: What the engine had counted when it was looked at before, of each transmission.
+        #: Last engine counters of each transmission.
         self._seen: dict[Transmission, dict[Any, tuple[int, ...]]] = {}
-        # What was counted before is no part of it.
+        # Earlier counters do not count.
         self.settle()
         self._arrived.clear()
         self._sent.clear()
         self._unknown.clear()
 
     def settle(self, only: int | None = None) -> None:
-        """Takes over what was counted of all groups, or of one, since it was looked at before."""
+        """Adds the engine's counters since the last call, of all groups or of one."""
         seen = {}
         for port in self._ports.values():
             for transmission in port.transmissions():
@@ -121,7 +121,7 @@ class TaggedGroups:
         self._seen = seen
 
     def update(self, changes: list[Any], clear: bool) -> None:
-        """Changes tags from now on."""
+        """Changes tags."""
         table = self.table.updated(changes)
         self.settle()
         self.table = table
@@ -131,7 +131,7 @@ class TaggedGroups:
                     counts.pop(change["tag_id"], None)
 
     def arrived(self, port: int, group: int, tag: int | str) -> dict[str, int]:
-        """The counters of a group at a port under a tag."""
+        """Returns the received counters of a group at a port by tag."""
         counts = self._arrived.get((port, group), {}).get(tag, _ZERO)
         named = dict(zip(_COUNTERS, counts))
         return {name: named[name] for name in _OF_UNKNOWN} if tag == UNKNOWN else named
@@ -139,7 +139,9 @@ class TaggedGroups:
     def sections(
         self, port: int, group: int, tags: tuple[int, int], most: int
     ) -> tuple[dict[str, Any], int]:
-        """The counters under tags, neighbours with the same ones together; the first not told."""
+        """Returns counters by tag, with equal neighbours merged, and the first tag that is not
+        included.
+        """
         counts = self._arrived.get((port, group), {})
         found: dict[str, Any] = {}
         first, end = tags
@@ -153,26 +155,26 @@ class TaggedGroups:
         return found, first
 
     def clear_arrived(self, port: int, group: int, tags: Iterable[int | str]) -> None:
-        """Counts a group at a port under these tags from now on."""
+        """Clears received counters of a group at a port."""
         counts = self._arrived.get((port, group), {})
         for tag in tags:
             counts.pop(tag, None)
 
     def sent(self, port: int, group: int) -> dict[str, int]:
-        """What was sent of a group from a port."""
+        """Returns the sent counters of a group at a port."""
         return dict(zip(_COUNTERS, self._sent.get((port, group), (0, 0))))
 
     def clear_sent(self, port: int, group: int) -> None:
-        """Counts what is sent of a group from a port from now on."""
+        """Clears the sent counters of a group at a port."""
         self._sent.pop((port, group), None)
 
     def unknown(self, port: int) -> list[dict[str, Any]]:
-        """The tags without a number that arrived at a port, and the groups of the frames."""
+        """Returns the unknown tags that a port received, with the groups of the frames."""
         found = self._unknown.get(port, {})
         return [{"tag": document(vlans), "tpgid": group} for group, vlans in found]
 
     def clear_unknown(self, port: int) -> None:
-        """Forgets them."""
+        """Clears the unknown tags of a port."""
         self._unknown.pop(port, None)
 
     def _settle(
@@ -226,14 +228,14 @@ class TaggedGroups:
 
 
 def document(vlans: Vlans) -> dict[str, Any]:
-    """A tag as TRex writes it."""
+    """Returns a tag in TRex's format."""
     if len(vlans) == 1:
         return {"type": "Dot1Q", "value": {"vlan": vlans[0]}}
     return {"type": "QinQ", "value": {"vlans": list(vlans)}}
 
 
 def _vlans(tag: Any) -> Vlans:
-    """The VLANs of a tag as TRex writes it."""
+    """Parses the VLANs of a tag in TRex's format."""
     value = tag.get("value") if isinstance(tag, dict) else None
     kind = tag.get("type") if isinstance(tag, dict) else None
     vlans: Any = None
@@ -251,7 +253,7 @@ def _vlans(tag: Any) -> Vlans:
 
 
 def _counts(tag: dict[str, Any]) -> tuple[int, ...]:
-    """The engine's counters under a tag in TRex's words."""
+    """Converts the engine's counters of a tag to TRex's."""
     late, repeated = tag["reordered"] + tag["too_late"], tag["duplicated"]
     size = tag["bytes"] + _FCS * tag["packets"]
     return (tag["packets"], size, tag["missing"], tag["gaps"], late + repeated, repeated, late)
@@ -263,7 +265,7 @@ def _add(
     counts: tuple[int, ...],
     earlier: tuple[int, ...] | None,
 ) -> None:
-    """Adds what counters grew by."""
+    """Adds the growth of counters."""
     before = earlier or (0,) * len(counts)
     sums[key] = tuple(
         total + now - then

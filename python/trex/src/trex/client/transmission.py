@@ -1,4 +1,4 @@
-"""Streams on their way from a port: a run of the engine, in this process."""
+"""Transmission of streams from a port: a run of the engine in this process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from trex.stl.streams import STLStream
 if TYPE_CHECKING:
     from types import ModuleType
 
-# How long a wait lasts before Python looks for signals.
+# Longest wait before Python checks for signals.
 _LOOK_S = 0.05
-# How often a report is looked for when measuring has ended: for half a second.
+# Number of checks for the report after a measurement, within half a second.
 _LOOKS_FOR_REPORT = 10
-# The engine's message about an interface that another run of this process has.
+# The engine's message about an interface that another run of this process uses.
 _IN_USE = re.compile(r"(?P<where>\S+ is in use) by run \d+\b.*: wait for it to end, .* access")
 
 
 def native() -> ModuleType:
-    """The engine. Raises `TRexError` where it is not installed."""
+    """Returns the native module. Raises `TRexError` if it is not installed."""
     try:
         from wirestorm import _native
     except ImportError as error:
@@ -36,7 +36,7 @@ def native() -> ModuleType:
 
 
 class Terms:
-    """How a port's streams are understood: its line, its addresses."""
+    """Parameters to convert a port's streams: line speed and addresses."""
 
     def __init__(self, speed: str, source: str, destination: str) -> None:
         self.speed = speed
@@ -44,7 +44,7 @@ class Terms:
         self.destination = destination
 
     def with_(self, mult: Multiplier) -> dict[str, str]:
-        """As the engine takes them."""
+        """Returns the parameters for the engine."""
         return {
             "multiplier": str(mult),
             "speed": self.speed,
@@ -54,7 +54,7 @@ class Terms:
 
 
 def how_to_send(**options: Any) -> dict[str, Any]:
-    """How ports send, as the engine takes it."""
+    """Returns the send options for the engine."""
     how = {
         "duration": None,
         "backend": "auto",
@@ -62,7 +62,7 @@ def how_to_send(**options: Any) -> dict[str, Any]:
         "catch_up": "bounded",
         "multiplier": "1",
         "tolerance_percent": 1.0,
-        # Whoever makes an interface a port has decided that.
+        # A user who configures an interface as a port has allowed it.
         "force_interface": True,
         "beside_others": False,
         "is_visible": False,
@@ -72,7 +72,7 @@ def how_to_send(**options: Any) -> dict[str, Any]:
 
 
 def load_of(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tuple[Any, ...]:
-    """What streams send together at most: frames, bits at layer 2 and at layer 1 a second."""
+    """Returns the maximum load of streams: frames, bits at layer 2 and layer 1 per second."""
     load: tuple[float, float, float] = asked(
         native().trex_load, _document(streams), terms.with_(mult)
     )
@@ -80,7 +80,7 @@ def load_of(streams: dict[int, STLStream], terms: Terms, mult: Multiplier) -> tu
 
 
 class Transmission:
-    """A run of streams from an interface, received at that of another port or nowhere."""
+    """A run of streams on an interface, with the receiving port if there is one."""
 
     def __init__(
         self,
@@ -93,27 +93,30 @@ class Transmission:
         is_visible: bool = False,
         keeps_time: bool = False,
     ) -> None:
-        """With `keeps_time` late frames leave one after the other until the time is caught up, as
-        those of TRex do; otherwise what is later than 1 ms moves the schedule."""
+        """Starts the run.
+
+        With `keeps_time`, late frames leave back to back until the schedule is met, as in TRex.
+        Otherwise frames that are more than 1 ms late move the schedule.
+        """
         self.streams = dict(streams)
-        #: The number of the port where its frames should arrive.
+        #: Number of the receiving port.
         self.receiver = receive[0] if receive else None
         self.mult = mult
         self.has_duration = duration is not None
-        #: Whether packet sockets on its interface see what is sent.
+        #: Whether packet sockets on its interface see the frames.
         self.is_visible = is_visible
         self.is_paused = False
-        #: Whether what came of it was noted.
+        #: Whether its result was recorded.
         self.is_told = False
-        #: Whether it was stopped before all had been sent.
+        #: Whether it was stopped early.
         self.is_stopped = False
-        #: Whether its rates are still those that it began with.
+        #: Whether it still has its initial rates.
         self.is_steady = True
         self.started = time.monotonic()
         self._terms = terms
         how = how_to_send(
             duration=None if duration is None else f"{round(duration * 1e9)}ns",
-            # A port's profiles are runs of their own.
+            # Each profile of a port is a separate run.
             beside_others=True,
             is_visible=is_visible,
             catch_up="bounded:unlimited" if keeps_time else "bounded",
@@ -131,37 +134,37 @@ class Transmission:
         self._document: dict[str, Any] | None = None
 
     def wait_started(self) -> None:
-        """Waits until frames leave. Raises `TRexError` where they cannot."""
+        """Waits until it sends. Raises `TRexError` if it cannot."""
         self._run.wait_started()
         if self._run.wait(0):
             asked(self._run.result)
 
     def is_done(self) -> bool:
-        """Whether all has been sent, and has had the time to arrive."""
+        """Returns whether all frames were sent and had time to arrive."""
         return bool(self._run.wait(0))
 
     def wait(self, seconds: float = _LOOK_S) -> bool:
-        """Waits for the end, at most so long; whether it has come."""
+        """Waits for the end, at most `seconds`. Returns whether it is over."""
         return bool(self._run.wait(min(seconds, _LOOK_S)))
 
     def stop(self) -> None:
-        """Ends sending, and waits for it."""
+        """Stops the run and waits for its end."""
         self._run.stop()
         while not self.wait():
             pass
 
     def pause(self, ids: Iterable[int] | None = None) -> None:
-        """Holds streams, or all."""
+        """Pauses streams, or all."""
         self._give("pause", ids)
         self.is_paused = ids is None or self.is_paused
 
     def resume(self, ids: Iterable[int] | None = None) -> None:
-        """Lets streams go on, or all."""
+        """Resumes streams, or all."""
         self._give("resume", ids)
         self.is_paused = False
 
     def after(self, mult: Multiplier) -> Multiplier:
-        """What a change makes of its multiplier of now. Raises where nothing would be left."""
+        """Applies a change to the current multiplier. Raises if no load would remain."""
         factor = 1.0 if self.mult.unit else self.mult.value
         found = mult.after(self.load(), factor)
         if found.value <= 0:
@@ -169,7 +172,7 @@ class Transmission:
         return found
 
     def update(self, mult: Multiplier, ids: Iterable[int] | None = None) -> None:
-        """Sends streams, or all, at other rates; `mult` changes nothing of now: see `after`."""
+        """Changes the rates of streams, or of all. `mult` is absolute; see `after`."""
         chosen = self.streams if ids is None else {one: self.streams[one] for one in ids}
         if ids is None:
             self.mult = mult
@@ -178,26 +181,26 @@ class Transmission:
         self.is_steady = False
 
     def load(self) -> tuple[Any, ...]:
-        """What its streams send together at most: see `load_of`."""
+        """Returns the maximum load of its streams; see `load_of`."""
         return load_of(self.streams, self._terms, self.mult)
 
     def busy(self) -> list[float]:
-        """Percent of a CPU that sending took in each of the last 20 seconds, the latest first."""
+        """Returns the CPU load in each of the last 20 seconds in percent, the latest first."""
         return [] if self.is_done() else list(self._run.load)
 
     def report(self) -> dict[str, Any] | None:
-        """The engine's report, once it is there."""
+        """Returns the engine's report; None before the end."""
         if self._document is None and self._run.wait(0):
             self._document = json.loads(asked(self._run.result))
         return self._document
 
     def told_at(self) -> float:
-        """The time of the counters that are told now, by the clock of `time.monotonic`."""
+        """Returns the time of the current counters, by the clock of `time.monotonic`."""
         progress = {} if self.is_done() else self._run.progress() or {}
         return self.started + progress["elapsed_s"] if progress else time.monotonic()
 
     def sent(self) -> tuple[int, int, int]:
-        """Frames that left, their bytes without FCS, frames that the interface refused."""
+        """Returns frames sent, their bytes without FCS, and failed frames."""
         report = self.report()
         if report is not None:
             tx = report["ports"][0]["tx"]
@@ -206,9 +209,9 @@ class Transmission:
         return tuple(progress.get(name, 0) for name in ("packets", "bytes", "failed"))  # type: ignore[return-value]
 
     def flows(self) -> dict[int, dict[str, Any]]:
-        """What was sent and what arrived of each stream, by its number.
+        """Returns the counters of each stream by ID.
 
-        `packets`, `bytes`, `received`, `received_bytes`, `duplicated`; a tenth of a second old.
+        `packets`, `bytes`, `received`, `received_bytes`, `duplicated`; at most 100 ms old.
         """
         report = self.report()
         if report is not None:
@@ -224,13 +227,13 @@ class Transmission:
         }
 
     def measured(self, number: int) -> dict[str, Any] | None:
-        """What was measured of a stream, of this moment or in the end.
+        """Returns the current or final measurements of a stream, as in the engine's report.
 
-        As in the engine's report; `lost` is what is known to be missing, and in the end all that
-        did not arrive. None where nothing is measured.
+        During the run, `lost` counts the frames known to be missing, at the end all that did not
+        arrive. None if the stream is not measured.
         """
         name = self._name(number)
-        # What has ended is in the report as soon as that is written.
+        # After the end, the report has the measurements as soon as it is written.
         for _ in range(_LOOKS_FOR_REPORT):
             report = self.report()
             if report is not None:
@@ -260,7 +263,7 @@ class Transmission:
 
 
 def _name(number: int, stream: STLStream) -> str:
-    """What the engine calls a stream."""
+    """Returns the name of a stream in the engine."""
     return str(number if stream.get_name() in (None, "") else stream.get_name())
 
 
@@ -296,9 +299,9 @@ def _reported(flow: dict[str, Any], unsent: int) -> dict[str, int]:
 
 
 def _unsent(report: dict[str, Any]) -> dict[str, int]:
-    """Frames of each measured stream that the port had and did not send, because it was stopped.
+    """Returns the frames of each measured stream that a stopped port did not send.
 
-    A port does not tell whose they were; they are among those behind the last ones that arrived.
+    A port does not report their streams. They are among the frames behind the last received ones.
     """
     last = {
         flow["name"]: flow["lost"] - flow["measured"][0]["missing"]
@@ -310,7 +313,7 @@ def _unsent(report: dict[str, Any]) -> dict[str, int]:
 
 
 def asked(function: Any, *arguments: Any) -> Any:
-    """Asks the engine; what it refuses is a `TRexError`."""
+    """Calls the engine and converts its errors to `TRexError`."""
     from wirestorm.errors import WirestormError
 
     try:
@@ -320,13 +323,15 @@ def asked(function: Any, *arguments: Any) -> Any:
 
 
 def _of_here(message: str) -> str:
-    """What to do in a script about an interface that another run of this process has: scripts know
-    neither runs by their numbers nor shared access."""
+    """Rewrites the message about an interface that another run of this process uses.
+
+    Scripts know neither run numbers nor shared access.
+    """
     found = _IN_USE.search(message)
     if found is None:
         return message
     return message.replace(
         found[0],
-        f"{found['where']} by this process itself: stop() what another client or a run of it "
-        "sends there, or wait for its end",
+        f"{found['where']} by this process: stop() the traffic of the other client or run "
+        "there, or wait for its end",
     )

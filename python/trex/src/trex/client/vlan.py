@@ -1,4 +1,4 @@
-"""VLAN tags around what a port and its services say."""
+"""VLAN tags of a port's own frames and of its services."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT_FORMATS = {1: "Q", 2: "DQ"}
 
 
 class VLAN:
-    """No tag, one, or two, the outer first; of 1 to 4095. It is true where there is one."""
+    """Up to two VLAN IDs from 1 to 4095, the outer one first. True if there is a tag."""
 
     def __init__(self, vlan: int | Iterable[int] | VLAN | None) -> None:
         self._is_default = vlan is None
@@ -34,21 +34,21 @@ class VLAN:
         return iter(self.tags)
 
     def get_tags(self) -> tuple[int, ...]:
-        """The tags, the outer first."""
+        """Returns the tags, the outer one first."""
         return self.tags
 
     def is_default(self) -> bool:
-        """Whether nothing was said about them."""
+        """Returns whether the tags are the default."""
         return self._is_default
 
     def get_desc(self) -> str:
-        """The tags for people."""
+        """Returns a description of the tags."""
         names = {1: "VLAN", 2: "QinQ"}
         return f"{names[len(self.tags)]} '{'/'.join(map(str, self.tags))}'" if self.tags else ""
 
     @staticmethod
     def extract(scapy_pkt: Packet) -> list[int]:
-        """The tags of a packet, the outer first."""
+        """Returns the VLAN IDs of a packet, the outer one first."""
         tags, layer = [], scapy_pkt.payload
         while isinstance(layer, (Dot1Q, Dot1AD)):
             tags.append(layer.vlan)
@@ -57,13 +57,14 @@ class VLAN:
 
     @staticmethod
     def heard(scapy_pkt: Packet) -> tuple[int, ...]:
-        """The same without those that say no VLAN but a priority."""
+        """Like `extract`, without priority tags (VLAN ID 0)."""
         return tuple(tag for tag in VLAN.extract(scapy_pkt) if tag)
 
     def embed(self, scapy_pkt: Packet, fmt: str | None = None) -> Packet:
-        """Puts the tags into a packet, which is returned.
+        """Inserts the tags into a packet and returns it.
 
-        `fmt` has a letter for each: `Q` is IEEE 802.1Q, `D` 802.1ad; one is `Q`, two are `DQ`.
+        `fmt` has a letter for each tag: `Q` is IEEE 802.1Q, `D` is 802.1ad. The default is `Q` for
+        one tag and `DQ` for two.
         """
         if not self.tags:
             return scapy_pkt
@@ -73,7 +74,7 @@ class VLAN:
         inner = scapy_pkt.payload
         for letter, tag in zip(reversed(fmt), reversed(self.tags)):
             inner = _FORMATS[letter](vlan=tag) / inner
-        # The type of what followed before is no longer so.
+        # The EtherType must follow the new payload.
         scapy_pkt.fields.pop("type", None)
         scapy_pkt.remove_payload()
         scapy_pkt.add_payload(inner)

@@ -1,1 +1,1 @@
-"""Modules that scripts import names from by their older place."""
+"""Older location of names that scripts import."""

@@ -1,4 +1,4 @@
-"""The part of the client that is not about streams; it lives in `trex.client.client`."""
+"""Part of the client without streams. The code is in `trex.client.client`."""
 
 from trex.client.client import TRexClient
 from trex.client.packet_buffer import PacketBuffer

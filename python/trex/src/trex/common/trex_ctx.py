@@ -1,4 +1,4 @@
-"""What the parts of a client share, by its older place."""
+"""Older location of the client context."""
 
 from trex.client.context import TRexCtx
 

@@ -1,4 +1,4 @@
-"""Events by their older place."""
+"""Older location of events."""
 
 from trex.client.events import Event, EventsHandler
 

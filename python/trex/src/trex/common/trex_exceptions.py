@@ -1,3 +1,3 @@
-"""The errors; they live in `trex.errors`."""
+"""Exceptions. The code is in `trex.errors`."""
 
 from trex.errors import *  # noqa: F403

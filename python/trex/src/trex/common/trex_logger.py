@@ -1,4 +1,4 @@
-"""What clients say goes through these; they live in `trex.logger`."""
+"""Loggers. The code is in `trex.logger`."""
 
 from trex.logger import Logger, ScreenLogger
 

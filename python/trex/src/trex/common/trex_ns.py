@@ -1,4 +1,4 @@
-"""Commands for nodes; they live in `trex.client.ns_commands`."""
+"""Commands for nodes. The code is in `trex.client.ns_commands`."""
 
 from trex.client.ns_commands import NSCmdResult, NSCmds
 

@@ -1,4 +1,4 @@
-"""A port by its older place."""
+"""Older location of ports."""
 
 from trex.client.port_commands import PortCommands as Port
 

@@ -1,4 +1,4 @@
-"""Answers, identifiers and checks by their older place."""
+"""Older location of results, identifiers and checks."""
 
 from trex.arguments import (
     is_integer,

@@ -1,4 +1,4 @@
-"""VLAN tags; they live in `trex.client.vlan`."""
+"""VLAN tags. The code is in `trex.client.vlan`."""
 
 from trex.client.vlan import VLAN
 

@@ -1,1 +1,1 @@
-"""Commands of a console: a line of words each, and what comes of them as text."""
+"""Console commands: each takes a line of words and prints its result."""

@@ -1,4 +1,4 @@
-"""Commands about the session, ports, their addresses and their nodes."""
+"""Console commands for the session, ports, addresses and nodes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ _ALOUD = ("info", "debug")
 
 
 class PortLines:
-    """Each takes the words behind the command's name, and does what the method of that name does.
+    """Console commands that call the client method of the same name.
 
-    `-h` prints help. Raises `TRexError` where the words are wrong.
+    `-h` prints help. Raises `TRexError` for invalid arguments.
     """
 
     # The session.
 
     @command("connect")
     def connect_line(self: Any, line: str) -> None:
-        """Opens the ports, and takes them."""
+        """Opens and acquires the ports."""
         words = Words(self.connect_line)
-        words.add_argument("--force", action="store_true", help="also from other clients here")
-        words.add_argument("-r", dest="readonly", action="store_true", help="takes no ports")
+        words.add_argument(
+            "--force", action="store_true", help="acquire ports of other clients on this machine"
+        )
+        words.add_argument("-r", dest="readonly", action="store_true", help="acquire no ports")
         given = words.of(line)
         if given is None:
             return
@@ -43,25 +45,25 @@ class PortLines:
 
     @command("disconnect")
     def disconnect_line(self: Any, line: str) -> None:
-        """Ends the session, and what is running."""
+        """Ends the session and all traffic."""
         if Words(self.disconnect_line).of(line) is not None:
             self.disconnect()
 
     @command("shutdown")
     def shutdown_line(self: Any, line: str) -> None:
-        """Ends the session, which is all that there is of a server."""
+        """Ends the session. There is no server to shut down."""
         words = Words(self.shutdown_line)
-        words.add_argument("--force", action="store_true", help="also while something is sent")
+        words.add_argument("--force", action="store_true", help="even while ports send")
         given = words.of(line)
         if given is not None:
             self.server_shutdown(force=given.force)
 
     @command("global_cfg")
     def global_cfg_line(self: Any, line: str) -> None:
-        """Sets parameters, and prints them."""
+        """Sets and prints parameters."""
         words = Words(self.global_cfg_line)
         words.add_argument(
-            "-t", dest="tunables", nargs="+", default=[], help="what to set: NAME=VALUE"
+            "-t", dest="tunables", nargs="+", default=[], help="parameters to set: NAME=VALUE"
         )
         given = words.of(line)
         if given is None:
@@ -73,11 +75,11 @@ class PortLines:
 
     @command("events")
     def get_events_line(self: Any, line: str) -> None:
-        """What has happened."""
+        """Prints the events of the session."""
         words = Words(self.get_events_line)
-        words.add_argument("-c", "--clear", action="store_true", help="forgets it then")
-        words.add_argument("-i", "--info", action="store_true", help="no warnings, without -w")
-        words.add_argument("-w", "--warn", action="store_true", help="warnings alone, without -i")
+        words.add_argument("-c", "--clear", action="store_true", help="clear the events afterwards")
+        words.add_argument("-i", "--info", action="store_true", help="informational events only")
+        words.add_argument("-w", "--warn", action="store_true", help="warnings only")
         given = words.of(line)
         if given is None:
             return
@@ -91,12 +93,12 @@ class PortLines:
 
     @command("map")
     def map_line(self: Any, line: str) -> None:
-        """Which acquired port is connected to which."""
+        """Prints which acquired ports are connected to each other."""
         if Words(self.map_line).of(line) is None:
             return
         ports = self.get_acquired_ports()
         if not ports:
-            raise TRexError("map: no port is acquired: acquire() or reset() takes them")
+            raise TRexError("map: no port is acquired; call acquire() or reset()")
         found = self.map_ports(ports)
         print("Acquired ports topology:")
         print("Bi-directional ports:")
@@ -108,27 +110,27 @@ class PortLines:
 
     @command("portattr")
     def set_port_attr_line(self: Any, line: str) -> None:
-        """Attributes of ports: sets them, or prints them where nothing is to be set."""
+        """Sets attributes of ports, or prints them if none are given."""
         words = Words(self.set_port_attr_line)
         words.add_ports()
         for flag, told, choices in (
-            ("--prom", "whether ports hear every frame", _ON),
-            ("--mult", "whether ports hear frames to every group", _ON),
-            ("--link", "the system's to set: says how", _UP),
-            ("--led", "the system's to set: says how", _ON),
-            ("--fc", "flow control, the system's to set: says how", _FLOW_CONTROL),
+            ("--prom", "promiscuous mode", _ON),
+            ("--mult", "multicast mode", _ON),
+            ("--link", "link state; prints the system command to set it", _UP),
+            ("--led", "LED; prints the system command to set it", _ON),
+            ("--fc", "flow control; prints the system command to set it", _FLOW_CONTROL),
         ):
             words.add_argument(flag, choices=choices, help=told)
         words.add_argument(
-            "--vxlan-fs", dest="vxlan", type=int, nargs="*", help="ports of VXLAN: is not there"
+            "--vxlan-fs", dest="vxlan", type=int, nargs="*", help="VXLAN ports; not supported"
         )
-        words.add_argument("--supp", action="store_true", help="prints which can be set")
+        words.add_argument("--supp", action="store_true", help="print the supported attributes")
         given = words.of(line)
         if given is None:
             return
         ports = ports_of(self, given)
         if not ports:
-            raise TRexError("portattr: no port is acquired: acquire() or reset() takes them")
+            raise TRexError("portattr: no port is acquired; call acquire() or reset()")
         if given.supp:
             _print_supported(self.links[self._numbers(ports)[0]].info())
             return
@@ -150,11 +152,14 @@ class PortLines:
 
     @command("l2")
     def set_l2_mode_line(self: Any, line: str) -> None:
-        """Sends a port's frames to an Ethernet address."""
+        """Sets the destination Ethernet address of a port."""
         words = Words(self.set_l2_mode_line)
         words.add_port()
         words.add_argument(
-            "--dst", type=mac, required=True, help="the address, where the port chooses it"
+            "--dst",
+            type=mac,
+            required=True,
+            help="destination address for frames without their own",
         )
         given = words.of(line)
         if given is not None:
@@ -162,11 +167,11 @@ class PortLines:
 
     @command("l3")
     def set_l3_mode_line(self: Any, line: str) -> None:
-        """Gives a port an address, and sends its frames to the next hop of another one."""
+        """Sets the addresses of a port and of its next hop."""
         words = Words(self.set_l3_mode_line)
         words.add_port()
         words.add_argument("--src", type=address, required=True, help="the port's address")
-        words.add_argument("--dst", type=address, required=True, help="the next hop's")
+        words.add_argument("--dst", type=address, required=True, help="address of the next hop")
         words.add_vlan()
         given = words.of(line)
         if given is not None:
@@ -174,13 +179,13 @@ class PortLines:
 
     @command("ipv6")
     def conf_ipv6_line(self: Any, line: str) -> None:
-        """Gives a port an IPv6 address, or takes it away."""
+        """Sets or removes the IPv6 address of a port."""
         words = Words(self.conf_ipv6_line)
         words.add_port()
         which = words.add_mutually_exclusive_group(required=True)
-        which.add_argument("--off", action="store_true", help="takes it away")
+        which.add_argument("--off", action="store_true", help="remove the address")
         which.add_argument(
-            "--auto-ipv6", action="store_true", help="of its link, and as routers tell"
+            "--auto-ipv6", action="store_true", help="link-local and router-advertised addresses"
         )
         which.add_argument("-s", "--src", type=ipv6, help="the address")
         given = words.of(line)
@@ -189,49 +194,49 @@ class PortLines:
 
     @command("vlan")
     def set_vlan_line(self: Any, line: str) -> None:
-        """The VLAN in which ports ask, answer and ping, and clients are."""
+        """Sets the VLANs of ports, for ARP, pings and clients."""
         words = Words(self.set_vlan_line)
         words.add_ports()
         which = words.add_mutually_exclusive_group(required=True)
-        which.add_argument(
-            "--vlan", type=int, nargs="*", help="the VLAN, or the outer and the inner one"
-        )
-        which.add_argument("-c", action="store_true", help="none")
+        which.add_argument("--vlan", type=int, nargs="*", help="the VLAN, or outer and inner VLAN")
+        which.add_argument("-c", action="store_true", help="no VLAN")
         given = words.of(line)
         if given is not None:
-            # With -c there is none.
+            # With -c, `given.vlan` is None.
             self.set_vlan(ports_of(self, given), given.vlan)
 
     @command("arp")
     def resolve_line(self: Any, line: str) -> None:
-        """Asks for the next hops of ports."""
+        """Resolves the next hops of ports."""
         words = Words(self.resolve_line)
         words.add_ports()
-        words.add_vlan("the VLAN to ask in; the port's where nothing is said")
-        words.add_argument("-r", "--retries", type=int, default=0, help="how often to ask again")
+        words.add_vlan("the VLAN; default: the port's")
+        words.add_argument("-r", "--retries", type=int, default=0, help="number of retries")
         given = words.of(line)
         if given is None:
             return
         ports = ports_of(self, given, self.get_resolvable_ports())
         if not ports:
-            raise TRexError("arp: no port has a next hop: set_l3_mode() gives it one")
+            raise TRexError("arp: no port has a next hop; set one with set_l3_mode()")
         with _aloud(self):
             self.resolve(ports, given.retries, vlan=given.vlan)
 
     @command("ping")
     def ping_line(self: Any, line: str) -> None:
-        """Pings an address; without any words the engine."""
+        """Pings an address, or the engine without arguments."""
         if not line.strip():
             print(f"the engine answers: {self.ping_rpc_server()['ts']:.3f} s")
             return
         words = Words(self.ping_line)
         words.add_port()
-        words.add_argument("-d", dest="address", type=address, required=True, help="whom to ping")
+        words.add_argument(
+            "-d", dest="address", type=address, required=True, help="address to ping"
+        )
         words.add_argument(
             "-s", dest="size", type=int, default=64, help="bytes of a packet: 64 to 9216"
         )
         words.add_vlan()
-        words.add_argument("-n", "--count", type=int, default=5, help="how often")
+        words.add_argument("-n", "--count", type=int, default=5, help="number of pings")
         given = words.of(line)
         if given is not None:
             with _aloud(self):
@@ -239,26 +244,30 @@ class PortLines:
 
     @command("scan6")
     def scan6_line(self: Any, line: str) -> None:
-        """The IPv6 neighbours of ports."""
+        """Lists the IPv6 neighbours of ports."""
         words = Words(self.scan6_line)
         words.add_ports()
-        words.add_argument("-t", dest="timeout", type=int, default=3, help="for how many seconds")
+        words.add_argument("-t", dest="timeout", type=int, default=3, help="seconds to wait")
         given = words.of(line)
         if given is not None:
             self.scan6(ports_of(self, given), given.timeout, verbose=True)
 
     @command("pkt")
     def pkt_line(self: Any, line: str) -> None:
-        """Sends a packet, which is written as scapy has it."""
+        """Sends a packet given as a scapy expression."""
         words = Words(self.pkt_line)
         words.add_ports()
-        words.add_argument("-n", "--dry", action="store_true", help="prints it, and sends nothing")
+        words.add_argument(
+            "-n", "--dry", action="store_true", help="print the packet without sending it"
+        )
         which = words.add_mutually_exclusive_group(required=True)
         which.add_argument(
             "-s", dest="packet", type=_packet, help="the packet, without spaces: Ether()/IP()"
         )
-        which.add_argument("-l", "--layers", action="store_true", help="prints all headers")
-        words.add_argument("--force", action="store_true", help="ends what ports send already")
+        which.add_argument("-l", "--layers", action="store_true", help="print all header classes")
+        words.add_argument(
+            "--force", action="store_true", help="stop the traffic of the ports first"
+        )
         given = words.of(line, has_quotes=False)
         if given is None:
             return
@@ -268,7 +277,7 @@ class PortLines:
         elif given.dry:
             print(f"Packet (size: {len(given.packet)} bytes):")
             given.packet.show2()
-            print("dry run: nothing was sent")
+            print("dry run: no packet was sent")
         else:
             self.push_packets(given.packet, ports_of(self, given), given.force)
 
@@ -276,8 +285,9 @@ class PortLines:
 
     @command("ns")
     def ns_line(self: Any, line: str) -> None:
-        """Nodes of ports: add, remove, show-node, show-nodes, show-counters, clear-counters,
-        remove-all."""
+        """Manages nodes of ports: add, remove, show-node, show-nodes, show-counters,
+        clear-counters, remove-all.
+        """
         words = Words(self.ns_line)
         named = ("add", "remove", "show-node")
         of_port = ("show-nodes", "show-counters", "clear-counters")
@@ -288,21 +298,21 @@ class PortLines:
             sub.add_argument("--mac", type=mac, required=True, help="its Ethernet address")
         add = made[0]
         add.add_vlan()
-        add.add_argument(
-            "--tpid", nargs="*", choices=_TYPES_OF_TAGS, help="the types of the VLANs' tags"
-        )
+        add.add_argument("--tpid", nargs="*", choices=_TYPES_OF_TAGS, help="TPIDs of the VLAN tags")
         add.add_argument("--src", type=ipv4, required=True, help="its address")
         add.add_argument("--dst", type=ipv4, help="its default gateway")
         add.add_argument(
-            "--auto-ipv6", action="store_true", help="with IPv6 as its link and routers tell"
+            "--auto-ipv6",
+            action="store_true",
+            help="use link-local and router-advertised IPv6 addresses",
         )
-        add.add_argument("--shared-ns", help="the shared namespace that it is in")
+        add.add_argument("--shared-ns", help="shared namespace of the node")
         add.add_argument(
             "--subnet",
             type=int,
             choices=_SUBNETS,
             metavar="1-32",
-            help="the length of that network's prefix",
+            help="prefix length of that namespace",
         )
         given = words.of(line)
         if given is None:
@@ -380,7 +390,7 @@ def _print_supported(info: dict[str, Any]) -> None:
 
 
 def _layers() -> dict[str, Any]:
-    """The headers that scapy knows, by name."""
+    """Returns scapy's header classes by name."""
     import scapy.all
     import scapy.layers.dhcp
     from scapy.packet import Packet
@@ -391,17 +401,17 @@ def _layers() -> dict[str, Any]:
 
 def _packet(text: str) -> Any:
     try:
-        # It is Python, as whoever calls this writes it.
+        # The user typed this Python expression.
         packet = eval(text, {"__builtins__": {}}, _layers())
         len(packet)
         return packet
     except Exception as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no packet of scapy's: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a scapy packet: {error}") from error
 
 
 @contextmanager
 def _aloud(client: Any) -> Iterator[None]:
-    """Prints what happens meanwhile."""
+    """Prints the client's messages within the block."""
     before = client.get_verbose()
     if before not in _ALOUD:
         client.set_verbose(_ALOUD[0])

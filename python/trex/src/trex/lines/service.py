@@ -1,4 +1,4 @@
-"""Service mode by words."""
+"""Options of service mode."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import argparse
 
 from trex.lines.words import Words
 
-# TRex's filters; each of them is filtered service mode.
+# TRex's filters. Each of them selects filtered service mode.
 _FILTERS = ("bgp", "tran", "dhcp", "mdns", "emu", "no-tcp-udp", "all")
 
 
 def add_modes(words: Words) -> None:
-    """`--off` and the filters, which `mode_of` reads."""
-    words.add_argument("--off", action="store_true", help="out of service mode")
+    """Adds `--off` and the filters for `mode_of`."""
+    words.add_argument("--off", action="store_true", help="leave service mode")
     for name in _FILTERS:
-        words.add_argument(f"--{name}", action="store_true", help="in filtered service mode")
+        words.add_argument(f"--{name}", action="store_true", help="filtered service mode")
 
 
 def mode_of(given: argparse.Namespace) -> tuple[bool, bool]:
-    """Whether ports are to be in service mode, and in the filtered one."""
+    """Returns whether service mode is on, and whether it is filtered."""
     is_filtered = any(getattr(given, name.replace("-", "_")) for name in _FILTERS)
     return not given.off, is_filtered

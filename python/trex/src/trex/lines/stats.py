@@ -1,4 +1,4 @@
-"""Counters of ports and packet groups, printed."""
+"""Prints counters of ports and packet groups."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 from trex.lines.tables import table, values
 from trex.lines.words import Words, ports_of
 
-#: Options of both `stats` and `stats_stl`, what they show, and the help about it.
+#: Options that `stats` and `stats_stl` share: flags, counters, help.
 OF_PORTS = (
-    (["-g"], "global", "of all ports together"),
-    (["-p"], "ports", "of ports"),
-    (["--ps"], "status", "what ports are"),
-    (["-s"], "groups", "of streams' packet groups"),
-    (["-c"], "cpu", "the load of CPUs"),
-    (["-m"], "memory", "packet memory, of which there are no pools"),
-    (["-x"], "kernel", "the kernel's, of ports"),
-    (["--xz", "--zx"], "all kernel", "the kernel's, also those that are 0"),
+    (["-g"], "global", "all ports together"),
+    (["-p"], "ports", "each port"),
+    (["--ps"], "status", "port status"),
+    (["-s"], "groups", "packet groups of streams"),
+    (["-c"], "cpu", "CPU load"),
+    (["-m"], "memory", "packet memory; there are no pools"),
+    (["-x"], "kernel", "kernel counters of ports"),
+    (["--xz", "--zx"], "all kernel", "kernel counters, including zeros"),
 )
-# Options about streams beside these.
+# Further options about packet groups.
 _OF_DELAYS = (
-    (["-l"], "delays", "of streams' packet groups: delays"),
-    (["--lh"], "histogram", "how often delays were so long"),
+    (["-l"], "delays", "latency of packet groups"),
+    (["--lh"], "histogram", "latency histogram"),
 )
 _GROUP = ("tx_pkts", "rx_pkts", "tx_bytes", "rx_bytes", "tx_pps", "rx_pps", "tx_bps", "rx_bps")
 _DELAYS = ("average", "jitter", "total_min", "total_max", "last_max")
@@ -29,7 +29,7 @@ _LOST = ("dropped", "out_of_order", "dup", "seq_too_high", "seq_too_low")
 
 
 def stats(client: Any, words: Words, line: str) -> None:
-    """Prints counters of ports and streams, as the words of a line say."""
+    """Prints the counters that the line selects."""
     ports = words.add_mutually_exclusive_group()
     ports.add_argument(
         "--port",
@@ -38,7 +38,7 @@ def stats(client: Any, words: Words, line: str) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="ports by number; all that are acquired where none are named",
+        help="port numbers; default: all acquired ports",
     )
     ports.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
     which = words.add_mutually_exclusive_group()
@@ -50,7 +50,7 @@ def stats(client: Any, words: Words, line: str) -> None:
 
 
 def print_ports(client: Any, what: str | None, ports: list[int] | None) -> None:
-    """Prints one kind of counters, those of all ports together and of each without one."""
+    """Prints one kind of counters; without `what`, those of all ports together and of each port."""
     stats = client.get_stats(ports)
     chosen = [number for number in stats if isinstance(number, int)]
     if what in (None, "global"):

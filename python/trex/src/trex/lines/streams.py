@@ -1,4 +1,4 @@
-"""Commands about streams: what ports are given, and what they send."""
+"""Console commands for streams."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from trex.stl.profile import STLProfile
 from trex.stl.streams import STLStream
 
 _HEADERS = ("ID", "name", "profile", "packet type", "length", "mode", "rate", "PG ID", "next")
-_LOAD = "the load: 2, 50%%, 10kpps, 1gbps"
+_LOAD = "load: 2, 50%%, 10kpps, 1gbps"
 _PYTHON = ".py"
 
 
 class StreamLines:
-    """The same for streams, but for starting, stopping and updating, which the two clients have by
-    other names: `start`, `stop` and `update` below."""
+    """Console commands for streams.
+
+    The clients name start, stop and update differently; see the functions `start`, `stop` and
+    `update` below.
+    """
 
     @command("pause")
     def pause_line(self: Any, line: str) -> None:
-        """Holds what ports send."""
+        """Pauses the traffic of ports."""
         words = Words(self.pause_line)
         words.add_profiles()
-        words.add_ids("of one port these streams alone")
+        words.add_ids("only these streams of one port")
         given = words.of(line)
         if given is None:
             return
@@ -37,10 +40,10 @@ class StreamLines:
 
     @command("resume")
     def resume_line(self: Any, line: str) -> None:
-        """Lets go on what was held."""
+        """Resumes paused traffic."""
         words = Words(self.resume_line)
         words.add_profiles()
-        words.add_ids("of one port these streams alone")
+        words.add_ids("only these streams of one port")
         given = words.of(line)
         if given is None:
             return
@@ -56,32 +59,34 @@ class StreamLines:
         words = Words(self.push_line)
         words.add_argument("-f", dest="file", required=True, help="the capture")
         words.add_argument(
-            "-r", "--remote", action="store_true", help="no effect: the engine is on this machine"
+            "-r", "--remote", action="store_true", help="no effect; the engine runs on this machine"
         )
         words.add_ports()
         words.add_argument(
-            "-c", "--count", type=int, default=1, help="how often; 0: again and again"
+            "-c", "--count", type=int, default=1, help="number of passes; 0: endless"
         )
         words.add_argument(
-            "-d", dest="duration", type=seconds, default=-1.0, help="how long: 100, 10m, 1h"
+            "-d", dest="duration", type=seconds, default=-1.0, help="duration: 100, 10m, 1h"
         )
         words.add_argument(
             "-i",
             "--ipg",
             type=float,
-            help="microseconds from packet to packet; the capture's where it is left out",
+            help="microseconds between packets; default: as captured",
         )
-        words.add_argument("--min-ipg", type=float, help="no fewer microseconds than these")
-        words.add_argument("-s", "--speedup", type=float, default=1.0, help="so many times as fast")
-        words.add_argument("--force", action="store_true", help="ends what ports send already")
+        words.add_argument("--min-ipg", type=float, help="minimum microseconds between packets")
+        words.add_argument("-s", "--speedup", type=float, default=1.0, help="speed factor")
         words.add_argument(
-            "--dual", action="store_true", help="its two sides from a port and its neighbour"
-        )
-        words.add_argument(
-            "--src-mac-pcap", action="store_true", help="the capture's source addresses"
+            "--force", action="store_true", help="stop the traffic of the ports first"
         )
         words.add_argument(
-            "--dst-mac-pcap", action="store_true", help="the capture's destination addresses"
+            "--dual", action="store_true", help="send the two sides from a port and its neighbour"
+        )
+        words.add_argument(
+            "--src-mac-pcap", action="store_true", help="keep the capture's source MACs"
+        )
+        words.add_argument(
+            "--dst-mac-pcap", action="store_true", help="keep the capture's destination MACs"
         )
         given = words.of(line)
         if given is None:
@@ -103,16 +108,16 @@ class StreamLines:
 
     @command("streams")
     def streams_line(self: Any, line: str) -> None:
-        """The streams of ports."""
+        """Prints the streams of ports."""
         words = Words(self.streams_line)
         words.add_ports()
-        words.add_ids("these alone")
+        words.add_ids("only these streams")
         words.add_argument(
             "--code",
             nargs="?",
             const="",
             metavar="FILE.py",
-            help="as Python that makes them: printed, or into a file",
+            help="print Python code of the streams, or write it to a file",
         )
         given = words.of(line)
         if given is None:
@@ -137,16 +142,14 @@ def start(client: Any, words: Words, line: str) -> None:
     words.add_argument("-f", dest="file", required=True, help="a profile of streams")
     words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
     words.add_argument(
-        "-d", dest="duration", type=seconds, default=-1.0, help="how long: 100, 10m, 1h"
+        "-d", dest="duration", type=seconds, default=-1.0, help="duration: 100, 10m, 1h"
     )
-    words.add_argument("--force", action="store_true", help="ends what ports send already")
+    words.add_argument("--force", action="store_true", help="stop the traffic of the ports first")
+    words.add_argument("--total", action="store_true", help="the load is the total of all ports")
     words.add_argument(
-        "--total", action="store_true", help="the load is that of all ports together"
+        "-n", "--dry", action="store_true", help="load the profile without starting it"
     )
-    words.add_argument("-n", "--dry", action="store_true", help="loads it, and starts nothing")
-    words.add_argument(
-        "--sync", action="store_true", help="refuses ports without their neighbours (0 and 1)"
-    )
+    words.add_argument("--sync", action="store_true", help="require ports in pairs (0 and 1)")
     cores = words.add_mutually_exclusive_group()
     cores.add_argument("--pin", action="store_true", help="no effect")
     cores.add_argument(
@@ -160,7 +163,7 @@ def start(client: Any, words: Words, line: str) -> None:
     named = list(dict.fromkeys(named))
     loaded = {one: _load(given.file, one, given.tunables) for one in named}
     if any(word in given.tunables for word in HELP):
-        # All that the profile did was print its help.
+        # The profile has only printed its help.
         return
     client.validate_profile_input(named)
     if given.force:
@@ -171,7 +174,7 @@ def start(client: Any, words: Words, line: str) -> None:
     if given.dry:
         for one in named:
             print(_streams_table(f"port {one}:", client, [one], set()))
-        print("dry run: nothing was started")
+        print("dry run: no traffic was started")
         return
     mask = given.core_mask or client.CORE_MASK_SPLIT
     is_timed = (given.force, given.duration, given.total, mask, given.sync)
@@ -179,9 +182,9 @@ def start(client: Any, words: Words, line: str) -> None:
 
 
 def stop(client: Any, words: Words, line: str) -> None:
-    """Ends what ports send."""
+    """Stops the traffic of ports."""
     words.add_profiles(with_all=True)
-    words.add_argument("--remove", action="store_true", help="removes the streams then")
+    words.add_argument("--remove", action="store_true", help="remove the streams afterwards")
     given = words.of(line)
     if given is None:
         return
@@ -192,14 +195,14 @@ def stop(client: Any, words: Words, line: str) -> None:
 
 
 def update(client: Any, words: Words, line: str) -> None:
-    """Sends at other rates."""
+    """Changes the rates of ports."""
     words.add_profiles()
     words.add_argument("-m", "--multiplier", dest="mult", default="1", help=_LOAD)
     words.add_argument(
-        "-t", "--total", action="store_true", help="it is that of all ports together"
+        "-t", "--total", action="store_true", help="the load is the total of all ports"
     )
     words.add_argument("--force", action="store_true", help="no effect")
-    words.add_ids("of one port these streams alone")
+    words.add_ids("only these streams of one port")
     given = words.of(line)
     if given is None:
         return
@@ -220,18 +223,18 @@ def _load(file: str, port: str, words: list[str]) -> Any:
 def _one(what: str, profiles: list[str]) -> str:
     if len(profiles) != 1:
         named = ", ".join(profiles) or "none"
-        raise TRexError(f"{what}: -i names streams of one port, and these are chosen: {named}")
+        raise TRexError(f"{what}: -i selects streams of a single port, found: {named}")
     return profiles[0]
 
 
 def _some(what: str, profiles: list[str]) -> list[str]:
     if not profiles:
-        raise TRexError(f"{what}: no port is sending, or none of these is held")
+        raise TRexError(f"{what}: no port is transmitting, or none of these is paused")
     return profiles
 
 
 def _streams(client: Any, ports: list[Any], ids: set[int]) -> dict[int, STLStream]:
-    """The streams of ports or profiles by number, or those of these numbers."""
+    """Returns the streams of ports or profiles by ID, or only those with these IDs."""
     found: dict[int, STLStream] = {}
     for one in ports:
         number, _, profile = str(one).partition(".")
@@ -275,9 +278,9 @@ def _print_code(found: dict[int, dict[int, STLStream]]) -> None:
 
 
 def _write_code(name: str, found: dict[int, dict[int, STLStream]]) -> None:
-    """Into the file, or where there are several ports into one for each."""
+    """Writes code to the file, or to one file for each of several ports."""
     if not name.endswith(_PYTHON):
-        raise TRexError(f"streams: --code {name}: the name ends in {_PYTHON}")
+        raise TRexError(f"streams: --code {name}: expected a name that ends with {_PYTHON}")
     stem = name[: -len(_PYTHON)]
     for port, streams in found.items():
         file = Path(name if len(found) == 1 else f"{stem}_port{port}{_PYTHON}")
@@ -285,7 +288,7 @@ def _write_code(name: str, found: dict[int, dict[int, STLStream]]) -> None:
             with file.open("x") as out:
                 out.write(STLProfile(list(streams.values())).dump_to_code())
         except FileExistsError:
-            raise TRexError(f"streams: --code {file} is there already: remove it first") from None
+            raise TRexError(f"streams: --code {file} exists already; remove it first") from None
         except OSError as error:
             raise TRexError(f"streams: --code {error}") from error
         print(f"port {port}: {file}")

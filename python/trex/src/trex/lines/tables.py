@@ -1,4 +1,4 @@
-"""Values and counters as plain text."""
+"""Plain-text tables of values and counters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GAP = "  "
 
 
 def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]], empty: str) -> str:
-    """Columns below their headers, or `empty` where there are no rows."""
+    """Formats rows in columns below headers, or returns `empty` without rows."""
     lines = [[str(number(value)) for value in row] for row in rows]
     if not lines:
         return empty
@@ -20,12 +20,12 @@ def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]], emp
 
 
 def values(title: str, named: Mapping[str, Any]) -> str:
-    """Values, each on a line by its name."""
+    """Formats values, one a line with its name."""
     return "\n".join([title, *(f"  {name:<24} {number(value)}" for name, value in named.items())])
 
 
 def sides(sections: Mapping[str, Mapping[str, float]]) -> str:
-    """Counters of sections beside each other."""
+    """Formats counters of several sections side by side."""
     lines = [f"{'':<28} " + " ".join(f"{name:>20}" for name in sections)]
     for name in dict.fromkeys(name for section in sections.values() for name in section):
         shown = (f"{number(section.get(name, 0)):>20}" for section in sections.values())
@@ -34,7 +34,7 @@ def sides(sections: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def number(value: Any) -> Any:
-    """A number with its thousands apart, and three digits behind the point where it has any."""
+    """Formats a number with thousands separators and at most three decimals."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
     return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"

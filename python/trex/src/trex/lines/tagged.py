@@ -1,4 +1,4 @@
-"""Commands about tagged packet groups."""
+"""Console commands for tagged packet groups."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _ARRIVED = {
     "ooo": "Out of Order",
 }
 _NO_TYPE = "Invalidate"
-# How many VLANs a tag of a type has.
+# Number of VLANs in a tag of each type.
 _VLANS = {"Dot1Q": 1, "QinQ": 2}
 
 
 class TaggedLines:
-    """The same for streams that are counted by the VLAN tags that they arrive with."""
+    """Console commands for streams that are counted by VLAN tag."""
 
     @command("tpg_enable")
     def tpg_enable(self: Any, line: str) -> None:
-        """Counts groups from now on, by tags that a file lists."""
+        """Starts to count groups by the tags in a file."""
         words = Words(self.tpg_enable)
         words.add_argument(
             "-p",
@@ -44,31 +44,31 @@ class TaggedLines:
             nargs="+",
             action="extend",
             default=[],
-            help="where they arrive; all acquired ports where none are named",
+            help="receiving ports; default: all acquired ports",
         )
         words.add_argument(
-            "--num-tpgids", dest="count", type=int, required=True, help="how many groups"
+            "--num-tpgids", dest="count", type=int, required=True, help="number of groups"
         )
-        words.add_argument("--tags", required=True, help="the tags: a file in Python or JSON")
+        words.add_argument("--tags", required=True, help="file with the tags, in Python or JSON")
         words.add_tunables()
         given = words.of(line)
         if given is None:
             return
         tags = STLTaggedPktGroupTagConf.load(given.tags, tunables=given.tunables)
         if tags is None or any(word in given.tunables for word in HELP):
-            # All that the file did was print its help.
+            # The file has only printed its help.
             return
         self.enable_tpg(given.count, tags, given.ports or None)
 
     @command("tpg_disable")
     def tpg_disable(self: Any, line: str) -> None:
-        """Forgets the groups."""
+        """Stops counting groups and deletes their counters."""
         if Words(self.tpg_disable).of(line) is not None:
             self.disable_tpg()
 
     @command("tpg_status")
     def show_tpg_status(self: Any, line: str) -> None:
-        """Whether groups are counted, and where."""
+        """Prints whether groups are counted, and at which ports."""
         words = Words(self.show_tpg_status)
         _add_owner(words)
         given = words.of(line)
@@ -89,15 +89,13 @@ class TaggedLines:
             dest="kind",
             choices=[*_VLANS, _NO_TYPE],
             required=True,
-            help="what it is from now on; Invalidate takes it away",
+            help="new type; Invalidate removes the tag",
         )
-        words.add_argument("--value", type=int, nargs="+", help="its VLAN, or two of QinQ")
+        words.add_argument("--value", type=int, nargs="+", help="VLAN ID, or two for QinQ")
         words.add_argument(
-            "--tag_id", dest="number", type=int, required=True, help="the tag's number"
+            "--tag_id", dest="number", type=int, required=True, help="number of the tag"
         )
-        words.add_argument(
-            "--clear", action="store_true", help="counts under it from now on, and not further on"
-        )
+        words.add_argument("--clear", action="store_true", help="reset the counters of the tag")
         given = words.of(line)
         if given is None:
             return
@@ -113,7 +111,7 @@ class TaggedLines:
 
     @command("tpg_tags")
     def show_tpg_tags(self: Any, line: str) -> None:
-        """The tags by their numbers."""
+        """Prints the tags by number."""
         words = Words(self.show_tpg_tags)
         _add_owner(words)
         _add_tags(words)
@@ -130,7 +128,7 @@ class TaggedLines:
 
     @command("tpg_stats")
     def show_tpg_stats(self: Any, line: str) -> None:
-        """What arrived of a group at a port, by tags."""
+        """Prints the received counters of a group at a port, by tag."""
         words = Words(self.show_tpg_stats)
         _add_group(words)
         _add_tags(words, is_required=True)
@@ -151,11 +149,13 @@ class TaggedLines:
 
     @command("tpg_clear_stats")
     def tpg_clear_stats(self: Any, line: str) -> None:
-        """Counts what arrives of a group from now on."""
+        """Resets the received counters of a group."""
         words = Words(self.tpg_clear_stats)
         _add_group(words)
         _add_tags(words)
-        words.add_argument("--tag-list", type=int, nargs="+", help="these tags, and no range")
+        words.add_argument(
+            "--tag-list", type=int, nargs="+", help="list of tags instead of a range"
+        )
         _add_extra(words)
         given = words.of(line)
         if given is not None:
@@ -165,7 +165,7 @@ class TaggedLines:
 
     @command("tpg_tx_stats")
     def show_tpg_tx_stats(self: Any, line: str) -> None:
-        """What was sent of a group from a port."""
+        """Prints the sent counters of a group at a port."""
         words = Words(self.show_tpg_tx_stats)
         _add_group(words)
         given = words.of(line)
@@ -178,7 +178,7 @@ class TaggedLines:
 
     @command("tpg_clear_tx_stats")
     def tpg_clear_tx_stats(self: Any, line: str) -> None:
-        """Counts what is sent of a group from now on."""
+        """Resets the sent counters of a group."""
         words = Words(self.tpg_clear_tx_stats)
         _add_group(words)
         given = words.of(line)
@@ -187,7 +187,7 @@ class TaggedLines:
 
     @command("tpg_show_unknown_tags")
     def show_tpg_unknown_stats(self: Any, line: str) -> None:
-        """The tags without a number that arrived at a port."""
+        """Prints the unknown tags that a port received."""
         words = Words(self.show_tpg_unknown_stats)
         words.add_port()
         given = words.of(line)
@@ -200,7 +200,7 @@ class TaggedLines:
 
     @command("tpg_clear_unknown_tags")
     def tpg_clear_unknown_stats(self: Any, line: str) -> None:
-        """Forgets them."""
+        """Clears the unknown tags."""
         words = Words(self.tpg_clear_unknown_stats)
         words.add_port()
         given = words.of(line)
@@ -209,29 +209,27 @@ class TaggedLines:
 
 
 def _add_owner(words: Words) -> None:
-    words.add_argument("-u", "--username", help="whose groups; those of this session otherwise")
+    words.add_argument("-u", "--username", help="owner of the groups; default: this session")
     words.add_port(is_required=False)
 
 
 def _add_group(words: Words) -> None:
     words.add_port()
-    words.add_argument("--tpgid", type=int, required=True, help="the group")
+    words.add_argument("--tpgid", type=int, required=True, help="group ID")
 
 
 def _add_tags(words: Words, is_required: bool = False) -> None:
-    words.add_argument("--min-tag", type=int, default=0, help="the first tag, by its number")
-    words.add_argument(
-        "--max-tag", type=int, required=is_required, help="the one behind the last tag"
-    )
+    words.add_argument("--min-tag", type=int, default=0, help="first tag number")
+    words.add_argument("--max-tag", type=int, required=is_required, help="last tag number + 1")
 
 
 def _add_extra(words: Words) -> None:
-    words.add_argument("--unknown", action="store_true", help="also under tags without a number")
-    words.add_argument("--untagged", action="store_true", help="also without a tag")
+    words.add_argument("--unknown", action="store_true", help="include unknown tags")
+    words.add_argument("--untagged", action="store_true", help="include untagged frames")
 
 
 def _tag(tag: dict[str, Any] | None) -> str:
-    """`Dot1Q(7)`, `QinQ(7, 8)`, or a dash for one that was taken away."""
+    """Formats a tag: `Dot1Q(7)`, `QinQ(7, 8)`, or a dash for a removed one."""
     if tag is None:
         return "-"
     value = tag["value"]

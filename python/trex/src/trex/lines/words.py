@@ -1,4 +1,4 @@
-"""The words of a command, and how they are read."""
+"""Parser of the words of console commands."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HELP = ("-h", "--help")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([mh]?)")
 _SECONDS = {"": 1.0, "m": 60.0, "h": 3600.0}
 _PROFILE = re.compile(r"\d+(\.\S+)?")
-_PORTS = "ports by number; all that are acquired where none are named"
+_PORTS = "port numbers; default: all acquired ports"
 _CONSOLE = "console"
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def command(name: str) -> Callable[[_Method], _Method]:
-    """Makes a method the command of that name: it takes the words behind it as one text."""
+    """Marks a method as the console command `name`. The method takes the rest of the line."""
 
     def mark(method: _Method) -> _Method:
         vars(method).update(api_type=_CONSOLE, name=name)
@@ -33,7 +33,7 @@ def command(name: str) -> Callable[[_Method], _Method]:
 
 
 def commands_of(client: Any) -> dict[str, Any]:
-    """The commands of a client, by their names."""
+    """Returns the console commands of a client by name."""
     found = {}
     for attribute in dir(type(client)):
         method = getattr(type(client), attribute, None)
@@ -47,59 +47,59 @@ class _Parser(argparse.ArgumentParser):
         raise TRexError(f"{self.prog}: {message}\n{self.format_usage().strip()}")
 
     def add_ports(self) -> None:
-        """`-p` and `-a`, which `ports_of` reads."""
+        """Adds `-p` and `-a` for `ports_of`."""
         which = self.add_mutually_exclusive_group()
         _add_list(which, int, _PORTS, None)
         which.add_argument("-a", dest="all_ports", action="store_true", help="all ports")
 
     def add_profiles(self, with_all: bool = False) -> None:
-        """`-p` of profiles of ports; `-a` `with_all`."""
+        """Adds `-p` for profiles of ports, and `-a` if `with_all`."""
         which = self.add_mutually_exclusive_group()
-        told = "ports, or profiles of theirs as PORT.PROFILE; all that it can be where none are"
-        _add_list(which, _profile, f"{told} named", "PORT[.PROFILE]")
+        told = "ports or profiles as PORT.PROFILE; default:"
+        _add_list(which, _profile, f"{told} all", "PORT[.PROFILE]")
         if with_all:
-            which.add_argument("-a", dest="all_profiles", action="store_true", help="all of them")
+            which.add_argument("-a", dest="all_profiles", action="store_true", help="all profiles")
 
     def add_port(self, is_required: bool = True) -> None:
-        """`-p` of one port."""
+        """Adds `-p` for one port."""
         self.add_argument(
-            "-p", "--port", dest="port", type=int, required=is_required, help="a port by number"
+            "-p", "--port", dest="port", type=int, required=is_required, help="port number"
         )
 
-    def add_vlan(self, told: str = "the VLAN, or the outer and the inner one") -> None:
-        """`--vlan`."""
+    def add_vlan(self, told: str = "the VLAN, or outer and inner VLAN") -> None:
+        """Adds `--vlan`."""
         self.add_argument("--vlan", type=int, nargs="*", help=told)
 
     def add_ids(self, told: str) -> None:
-        """`-i` of streams."""
+        """Adds `-i` for stream IDs."""
         self.add_argument("-i", "--id", dest="ids", type=int, nargs="+", default=[], help=told)
 
     def add_tunables(self) -> None:
-        """`-t`, behind which all is another's."""
+        """Adds `-t`, which takes the rest of the line."""
         self.add_argument(
             "-t",
             "--tunables",
             nargs=argparse.REMAINDER,
             default=[],
-            help="last: the file's own arguments",
+            help="arguments of the file; must be the last option",
         )
 
 
 class Words(_Parser):
-    """The words of a command, with the name and the help of its method."""
+    """Argument parser of a command, with the name and docstring of its method."""
 
     def __init__(self, method: Any) -> None:
         super().__init__(prog=method.name, description=method.__doc__)
 
     def commands(self, *names: str) -> list[_Parser]:
-        """Commands of its own, of which one may be given."""
+        """Adds subcommands and returns their parsers."""
         chosen = self.add_subparsers(dest="command", parser_class=_Parser)
         return [chosen.add_parser(name) for name in names]
 
     def of(self, line: str, has_quotes: bool = True) -> argparse.Namespace | None:
-        """What a line says; None if it asks for help, which was printed then.
+        """Parses a line. Returns None if it requests help, which is printed then.
 
-        Without `has_quotes` they are words like any others.
+        Without `has_quotes`, quotes have no special meaning.
         """
         try:
             return self.parse_args(shlex.split(line) if has_quotes else line.split())
@@ -110,7 +110,7 @@ class Words(_Parser):
 
 
 def ports_of(client: Any, given: argparse.Namespace, others: list[int] | None = None) -> list[int]:
-    """The ports that were named, each once; where none were, `others`, or those acquired."""
+    """Returns the given ports without duplicates; by default `others`, or the acquired ports."""
     if given.all_ports:
         return list(client.get_all_ports())
     if given.ports:
@@ -119,7 +119,7 @@ def ports_of(client: Any, given: argparse.Namespace, others: list[int] | None = 
 
 
 def profiles_of(client: Any, given: argparse.Namespace, state: str) -> list[str]:
-    """The profiles of streams that were named; where none were, those in a state."""
+    """Returns the given profiles of streams; by default those in a state."""
     if getattr(given, "all_profiles", False):
         return list(client.get_profiles_with_state("all"))
     if given.ports:
@@ -128,7 +128,7 @@ def profiles_of(client: Any, given: argparse.Namespace, state: str) -> list[str]
 
 
 def tunables(words: list[str]) -> dict[str, Any]:
-    """Tunables of the older form or the newer one, as keyword arguments."""
+    """Parses tunables of the older or newer form to keyword arguments."""
     try:
         return keywords_of(words)
     except SystemExit as error:
@@ -136,36 +136,36 @@ def tunables(words: list[str]) -> dict[str, Any]:
 
 
 def seconds(text: str) -> float:
-    """A time: `100`, `10m`, `1h`."""
+    """Parses a time: `100`, `10m`, `1h`."""
     found = _TIME.fullmatch(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 100, 10m or 1h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 100, 10m or 1h")
     return float(found[1]) * _SECONDS[found[2]]
 
 
 def ipv4(text: str) -> str:
-    """An address of IPv4."""
+    """Checks an IPv4 address."""
     if not is_valid_ipv4(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no IPv4 address")
     return text
 
 
 def ipv6(text: str) -> str:
-    """An address of IPv6."""
+    """Checks an IPv6 address."""
     if not is_valid_ipv6(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no IPv6 address")
     return text
 
 
 def address(text: str) -> str:
-    """An address of either."""
+    """Checks an IPv4 or IPv6 address."""
     if not is_valid_ipv4(text) and not is_valid_ipv6(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
     return text
 
 
 def mac(text: str) -> str:
-    """An Ethernet address."""
+    """Checks an Ethernet address."""
     if not is_valid_mac(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no Ethernet address")
     return text
@@ -173,7 +173,9 @@ def mac(text: str) -> str:
 
 def _profile(text: str) -> str:
     if _PROFILE.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port such as 0, nor a profile as 0.name")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a port such as 0 nor a profile such as 0.name"
+        )
     return text
 
 

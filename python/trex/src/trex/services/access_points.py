@@ -1,4 +1,4 @@
-"""TRex's wireless access points, which are not there."""
+"""TRex's wireless access points, which this package does not support."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from trex.errors import TRexError
 class _AccessPointService:
     def __init__(self, *arguments: Any, **named: Any) -> NoReturn:
         raise TRexError(
-            f"{type(self).__name__}: access points (CAPWAP, DTLS) are not there; services are "
-            "there for ARP, neighbour discovery, ping and DHCP"
+            f"{type(self).__name__}: access points (CAPWAP, DTLS) are not supported; "
+            "the supported services are ARP, neighbour discovery, ping and DHCP"
         )
 
 
 class ServiceApDiscoverWLC(_AccessPointService):
-    """Not there."""
+    """Not supported."""
 
 
 class ServiceApEstablishDTLS(_AccessPointService):
-    """Not there."""
+    """Not supported."""
 
 
 class ServiceApShutdownDTLS(_AccessPointService):
-    """Not there."""
+    """Not supported."""
 
 
 class ServiceApJoinWLC(_AccessPointService):
-    """Not there."""
+    """Not supported."""
 
 
 class ServiceApAddClients(_AccessPointService):
-    """Not there."""
+    """Not supported."""

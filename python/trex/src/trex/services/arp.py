@@ -1,4 +1,4 @@
-"""ARP: who has an IPv4 address (RFC 826)."""
+"""ARP client (RFC 826)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _ALL = "ff:ff:ff:ff:ff:ff"
 
 
 class ServiceFilterARP(ServiceFilter):
-    """Answers by who asked, who answers, and the VLAN."""
+    """Matches replies by requester, owner and VLANs."""
 
     def __init__(self) -> None:
         self._services: dict[Any, list[ServiceARP]] = defaultdict(list)
 
     def add(self, service: ServiceARP) -> None:
-        """Notes a service."""
+        """Adds a service."""
         self._services[(service.src_ip, service.dst_ip, tuple(service.vlan))].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceARP]:
-        """The services that an answer is for."""
+        """Returns the services that a reply belongs to."""
         found = Ether(pkt)
         if ARP not in found or found[ARP].op != _REPLY:
             return []
@@ -39,13 +39,16 @@ class ServiceFilterARP(ServiceFilter):
         return self._services.get((answer.pdst, answer.psrc, VLAN.heard(found)), [])
 
     def get_bpf_filter(self) -> str:
-        """ARP within no VLAN, one or two."""
+        """Matches ARP with up to two VLAN tags."""
         return "arp or (vlan and arp) or (vlan and arp)"
 
 
 class ServiceARP(Service):
-    """Asks once for the owner of `dst_ip`. With `trigger_pkt` that is sent in place of a request,
-    and an answer is waited for that something else has asked for."""
+    """Sends one request for the owner of `dst_ip`.
+
+    With `trigger_pkt`, sends that packet instead, and waits for a reply that something else has
+    triggered.
+    """
 
     def __init__(
         self,
@@ -70,11 +73,11 @@ class ServiceARP(Service):
         self.record: ARPRecord | None = None
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         return ServiceFilterARP
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Asks, and waits for the answer."""
+        """Sends the request and waits for the reply."""
         if self.trigger_pkt is not None:
             sides = f"{self.trigger_pkt[IP].src} to {self.trigger_pkt[IP].dst}"
             self.log(f"ARP: sends the given packet of {sides}")
@@ -90,12 +93,12 @@ class ServiceARP(Service):
         self.log(f"ARP: {self.record}")
 
     def get_record(self) -> ARPRecord | None:
-        """What came of it, None before it ran."""
+        """Returns the result, None before the run."""
         return self.record
 
 
 class ARPRecord(NeighbourRecord):
-    """Who has an address: `dst_mac`, None if nobody answered. It is true if somebody did."""
+    """Result of an ARP request: `dst_mac`, None without a reply. True if there was a reply."""
 
     def __init__(self, src_ip: str = "N/A", dst_ip: str = "N/A", scapy_pkt: Any = None) -> None:
         self.src_ip = src_ip

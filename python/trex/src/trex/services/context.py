@@ -1,7 +1,7 @@
-"""Where services run: a port, a loop, and packet sockets in between.
+"""Execution of services: a port, an event loop, and the packet sockets between them.
 
-TRex's services run in simpy, which simulates time: frames are looked for ten times a second. Here
-the loop waits in `select` on the port itself, so that an answer is taken when it arrives.
+TRex runs services in simpy, which simulates time and polls for frames ten times a second. This loop
+waits in `select` on the port, so that it handles a reply when it arrives.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from trex.services.loop import Event, Loop
 from trex.services.pipe import ServicePipe
 from trex.services.service import Service, ServiceFilter
 
-# How far behind its rate a sender may be and still make up for it.
+# Largest lag behind the rate, in seconds, that the sender makes up for.
 _BACKLOG_S = 0.01
 
 
 class ServiceCtx:
-    """Services on a port; `STLClient.create_service_ctx` makes it."""
+    """Context of services on a port, from `STLClient.create_service_ctx`."""
 
     def __init__(self, client: Any, port: int) -> None:
         self.client = client
@@ -34,12 +34,12 @@ class ServiceCtx:
 
     @property
     def port_obj(self) -> Any:
-        """The port, as `STLClient.get_port` has it."""
+        """The port object that `STLClient.get_port` returns."""
         return self.client.ports[self.link.number]
 
     @property
     def link(self) -> Port:
-        """The port. Raises `TRexArgumentError` where there is none of its number now."""
+        """The port. Raises `TRexArgumentError` if its number does not exist now."""
         port: Port | None = self.client.links.get(self.port)
         if port is None:
             known = ", ".join(map(str, self.client.links)) or "none: not connected"
@@ -47,35 +47,37 @@ class ServiceCtx:
         return port
 
     def get_port_id(self) -> int:
-        """The port's number."""
+        """Returns the port's number."""
         return self.port
 
     def get_src_ipv4(self) -> str | None:
-        """The port's IPv4 address, None if it has none."""
+        """Returns the port's IPv4 address, None if it has none."""
         return self.link.get_layer_cfg()["ipv4"].get("src")
 
     def get_src_mac(self) -> str:
-        """The port's Ethernet address."""
+        """Returns the port's Ethernet address."""
         return self.link.source
 
     def run(self, services: Any, pps: float = 1000) -> None:
-        """Runs a service or a list of them side by side until all have ended, sending at most
-        `pps` frames a second together. The port has to be in service mode."""
+        """Runs a service or a list of services concurrently until all have ended.
+
+        They send at most `pps` frames per second together. The port must be in service mode.
+        """
         self._check()
         run_services(self.link, services, pps)
 
     def _check(self) -> None:
         port, name = self.link, f"port {self.port}"
         if not port.is_acquired:
-            raise TRexError(f"{name} is not acquired: acquire() or reset() takes it")
+            raise TRexError(f"{name} is not acquired; call acquire() or reset()")
         if self.client.needs_service_mode and not port.is_service:
-            raise TRexError(f"{name} is not in service mode: set_service_mode() first")
+            raise TRexError(f"{name} is not in service mode; call set_service_mode() first")
         if not port.look()["has_carrier"]:
-            raise TRexError(f"{name} ({port.interface}) has no carrier: connect it")
+            raise TRexError(f"{name} ({port.interface}) has no carrier; connect it")
 
 
 class _Sender:
-    """Frames that wait to be sent, at a rate."""
+    """Queue of frames that leave at a rate."""
 
     def __init__(self, port: Port, out: PacketSocket, pps: float) -> None:
         self._port = port
@@ -85,14 +87,14 @@ class _Sender:
         self._queue: deque[tuple[bytes, Event]] = deque()
 
     def push(self, packet: Any) -> Event:
-        """Adds a frame; the event of its departure."""
+        """Queues a frame. Returns the event of its departure."""
         event = Event()
         frame = with_addresses(packet, self._port.source, self._port.destination)
         self._queue.append((frame, event))
         return event
 
     def send(self) -> None:
-        """Sends what is due."""
+        """Sends the frames that are due."""
         while self._queue and self._next <= (now := time.monotonic()):
             self._next = max(self._next, now - _BACKLOG_S) + self._gap_s
             frame, event = self._queue.popleft()
@@ -101,17 +103,17 @@ class _Sender:
             event.succeed({"ts": seconds})
 
     def seconds_left(self) -> float | None:
-        """Until the next frame may leave; None if none waits."""
+        """Returns the time until the next frame is due; None if the queue is empty."""
         return max(self._next - time.monotonic(), 0) if self._queue else None
 
 
 def run_services(port: Port, services: Any, pps: float = 1000) -> None:
-    """Runs a service or several on a port until all have ended."""
+    """Runs one or several services on a port until all have ended."""
     chosen = [services] if isinstance(services, Service) else services
     if not isinstance(chosen, (list, tuple)) or not all(isinstance(s, Service) for s in chosen):
         raise TRexError(f"services: found {services!r}, expected a Service or a list of them")
     if not chosen:
-        raise TRexError("services: there are none to run")
+        raise TRexError("services: the list is empty")
     if not pps > 0:
         raise TRexArgumentError("pps", pps, "anything above 0")
     filters: dict[type[ServiceFilter], ServiceFilter] = {}

@@ -1,4 +1,4 @@
-"""DHCP: a client that gets an IPv4 address, and gives it back (RFC 2131)."""
+"""DHCP client that acquires and releases an IPv4 lease (RFC 2131)."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _ACK = 5
 _NAK = 6
 _TRIES = 4
 _ANSWER_S = 3
-# The first byte of the transaction's number behind UDP: RFC 2131 section 2.
+# Offset of the transaction ID in the UDP payload (RFC 2131 section 2).
 _XID_OFFSET = 4
 
 
 class ServiceFilterDHCP(ServiceFilter):
-    """Answers by their transaction."""
+    """Matches replies by transaction ID."""
 
     def __init__(self) -> None:
         self._services: dict[int, list[ServiceDHCP]] = defaultdict(list)
 
     def add(self, service: ServiceDHCP) -> None:
-        """Notes a service."""
+        """Adds a service."""
         self._services[service.get_xid()].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceDHCP]:
-        """The services that an answer is for."""
+        """Returns the services that a reply belongs to."""
         found = Ether(pkt)
         if UDP not in found or found[UDP].dport != _CLIENT_PORT:
             return []
@@ -50,12 +50,12 @@ class ServiceFilterDHCP(ServiceFilter):
         return self._services.get(struct.unpack("!I", message)[0], []) if len(message) == 4 else []
 
     def get_bpf_filter(self) -> str:
-        """The two ports of DHCP."""
+        """Matches the two ports of DHCP."""
         return "udp port 67 or 68"
 
 
 class Lease:
-    """A lease: addresses of client and server, `subnet` (a mask), `domain`, `lease` (seconds)."""
+    """A lease: client and server addresses, `subnet` (mask), `domain`, `lease` (seconds)."""
 
     def __init__(self, client_mac: str, acknowledgement: Packet) -> None:
         options = _options(acknowledgement)
@@ -76,8 +76,11 @@ class Lease:
 
 
 class ServiceDHCP(Service):
-    """A client with an Ethernet address of its own. Run once, it gets a lease, and its `state` is
-    `BOUND`; run again, it gives the lease back. Without one, its `state` is `INIT`."""
+    """A client with its own Ethernet address.
+
+    The first run acquires a lease, and the `state` becomes `BOUND`. The next run releases it.
+    Without a lease, the `state` is `INIT`.
+    """
 
     INIT, SELECTING, REQUESTING, BOUND = range(4)
     DHCPRecord = Lease
@@ -92,27 +95,27 @@ class ServiceDHCP(Service):
         self.record: Lease | None = None
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         return ServiceFilterDHCP
 
     def is_prom_required(self) -> bool:
-        """Answers go to the client's address, which the port does not have."""
+        """True: replies go to the client's Ethernet address, which is not the port's."""
         return True
 
     def get_xid(self) -> int:
-        """The number of its transactions."""
+        """Returns the transaction ID."""
         return self.xid
 
     def get_mac(self) -> str:
-        """Its Ethernet address."""
+        """Returns the client's Ethernet address."""
         return self.mac
 
     def get_record(self) -> Lease | None:
-        """Its lease, None without one."""
+        """Returns the lease, None without one."""
         return self.record
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Gets a lease, or gives back the one it has."""
+        """Acquires a lease, or releases the current one."""
         return self._acquire(pipe) if self.record is None else self._release(pipe, self.record)
 
     def _acquire(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
@@ -157,7 +160,7 @@ class ServiceDHCP(Service):
         return header / UDP(sport=_CLIENT_PORT, dport=_SERVER_PORT) / bootp / words
 
     def _answer(self, pipe: ServicePipe, *kinds: int) -> Generator[Event, Any, Packet | None]:
-        """The first answer of one of these kinds; None after a time."""
+        """Waits for the first reply of one of these types; None after the timeout."""
         is_over = pipe.async_wait(_ANSWER_S)
         while not is_over.has_happened:
             for one in (yield pipe.async_wait_for_pkt(_ANSWER_S)):
@@ -168,5 +171,5 @@ class ServiceDHCP(Service):
 
 
 def _options(packet: Packet) -> dict[str, Any]:
-    """The options by name; of those with several values the first."""
+    """Returns the options by name, with the first value of each."""
     return {option[0]: option[1] for option in packet[DHCP].options if isinstance(option, tuple)}

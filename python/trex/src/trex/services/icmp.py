@@ -24,19 +24,21 @@ _ECHO_REQUEST = 8
 
 
 class ServiceFilterICMP(ServiceFilter):
-    """Answers by who asked, identifier, sequence number and VLAN, also those that tell that a
-    request did not get through."""
+    """Matches replies by requester, identifier, sequence number and VLANs.
+
+    It also matches ICMP errors about a request.
+    """
 
     def __init__(self) -> None:
         self._services: dict[Any, list[ServiceICMP]] = defaultdict(list)
 
     def add(self, service: ServiceICMP) -> None:
-        """Notes a service."""
+        """Adds a service."""
         key = (service.src_ip, service.id, service.seq, tuple(service.vlan))
         self._services[key].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceICMP]:
-        """The services that an answer is for."""
+        """Returns the services that a reply belongs to."""
         found = Ether(pkt)
         if ICMP not in found or found[ICMP].type not in (_ECHO_REPLY, _UNREACHABLE):
             return []
@@ -44,13 +46,16 @@ class ServiceFilterICMP(ServiceFilter):
         return self._services.get((found[IP].dst, about.id, about.seq, VLAN.heard(found)), [])
 
     def get_bpf_filter(self) -> str:
-        """ICMP within no VLAN, one or two."""
+        """Matches ICMP with up to two VLAN tags."""
         return "icmp or (vlan and icmp) or (vlan and icmp)"
 
 
 class PingRecord(dict):
-    """What came of a ping, in both of TRex's forms: `state`, `responder_ip`, `ttl`, `rtt` (ms) and
-    `pkt_size`, or the keys `status`, `formatted_string`, `src_ip`, `ttl` and `rtt`."""
+    """Result of a ping, in both forms of TRex.
+
+    Attributes `state`, `responder_ip`, `ttl`, `rtt` (ms) and `pkt_size`; keys `status`,
+    `formatted_string`, `src_ip`, `ttl` and `rtt`.
+    """
 
     TIMEOUT, UNREACHABLE, SUCCESS = range(3)
 
@@ -93,7 +98,8 @@ class PingRecord(dict):
 
 class ServiceICMP(Service):
     """Sends an echo request of `pkt_size` bytes without FCS to the port's next hop, and waits for
-    the answer."""
+    the reply.
+    """
 
     PINGRecord = PingRecord
 
@@ -111,8 +117,8 @@ class ServiceICMP(Service):
         source = src_ip or ctx.get_src_ipv4()
         if source is None:
             raise TRexError(
-                f"ping: port {ctx.get_port_id()} has no IPv4 address: set_l3_mode gives it one, "
-                "or say src_ip"
+                f"ping: port {ctx.get_port_id()} has no IPv4 address: set one with set_l3_mode, "
+                "or pass src_ip"
             )
         self.src_ip = source
         self.dst_ip = dst_ip
@@ -124,11 +130,11 @@ class ServiceICMP(Service):
         self.record: PingRecord | None = None
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         return ServiceFilterICMP
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Pings once."""
+        """Sends one request and waits for its reply."""
         self.record = None
         self.log(f"ICMP: {self.src_ip} pings {self.dst_ip}")
         echo = ICMP(type=_ECHO_REQUEST, id=self.id, seq=self.seq)
@@ -144,5 +150,5 @@ class ServiceICMP(Service):
         self.log(f"ICMP: {self.src_ip}: {self.record}")
 
     def get_record(self) -> PingRecord | None:
-        """What came of it, None before it ran."""
+        """Returns the result, None before the run."""
         return self.record

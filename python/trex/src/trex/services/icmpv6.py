@@ -1,4 +1,4 @@
-"""Ping over IPv6 (RFC 4443), and the search for neighbours with it."""
+"""Ping over IPv6 (RFC 4443), and a scan for neighbours."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ from trex.services.pipe import ServicePipe
 from trex.services.service import Service, ServiceFilter
 
 _ALL_NODES = "ff02::1"
-# Each question is asked so often, for one may be lost.
+# Number of times each request is sent, because one can be lost.
 _TRIES = 2
-# Frames that are looked at before the time is.
+# Frames to process before the next check of the time.
 _BATCH_MAX = 16
 _ALL_REPORTS = "ff02::16"
-# RFC 3810 section 5.2.12: the sender wants what is sent to the group from everybody.
+# RFC 3810 section 5.2.12: the sender joins the group with an empty exclude list.
 _CHANGE_TO_EXCLUDE = 4
 
 
 class ServiceFilterIPv6(ServiceFilter):
-    """ICMPv6 by its VLAN; the services look by themselves whether it is theirs."""
+    """Matches IPv6 by VLANs. The services check the packets themselves."""
 
     def __init__(self) -> None:
         self._services: dict[Any, list[ServiceIPv6]] = defaultdict(list)
 
     def add(self, service: ServiceIPv6) -> None:
-        """Notes a service."""
+        """Adds a service."""
         self._services[tuple(service.vlan)].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceIPv6]:
-        """The services in the VLAN of a frame."""
+        """Returns the services in the VLAN of a frame."""
         found = Ether(pkt)
         return self._services.get(VLAN.heard(found), []) if IPv6 in found else []
 
     def get_bpf_filter(self) -> str:
-        """IPv6 within no VLAN, one or two."""
+        """Matches IPv6 with up to two VLAN tags."""
         return "ip6 or (vlan and ip6) or (vlan and ip6)"
 
 
 class ServiceIPv6(Service):
-    """What services of IPv6 have in common: the port's address, and answers to who asks for it."""
+    """Base class of IPv6 services: the port's address, and answers to neighbour solicitations."""
 
     def __init__(
         self, ctx: ServiceCtx, dst_ip: str, vlan: Any, timeout: float, verbose_level: int
@@ -80,24 +80,24 @@ class ServiceIPv6(Service):
         self.record: Any = {}
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         return ServiceFilterIPv6
 
     def is_mult_required(self) -> bool:
-        """Neighbours ask groups."""
+        """True: neighbour solicitations go to multicast groups."""
         return True
 
     def get_record(self) -> Any:
-        """What came of it."""
+        """Returns the result."""
         return self.record
 
     def _packet(self, destination: str, payload: Packet, **fields: Any) -> Packet:
-        """To an Ethernet address."""
+        """Builds a packet to an Ethernet address."""
         header = Ether(src=self.src_mac, dst=destination) / IPv6(src=self.src_ip, **fields)
         return self.vlan.embed(header / payload)
 
     def _answers(self, packet: Packet) -> list[Packet]:
-        """To a neighbour that asks where this port is."""
+        """Builds the answer to a neighbour solicitation for this port's address."""
         if ICMPv6ND_NS not in packet or packet[ICMPv6ND_NS].tgt != self.src_ip:
             return []
         told = ICMPv6NDOptDstLLAddr(lladdr=self.src_mac)
@@ -107,7 +107,7 @@ class ServiceIPv6(Service):
     def _until(
         self, pipe: ServicePipe, deadline: float
     ) -> Generator[Event, Any, list[dict[str, Any]]]:
-        """Frames that arrive before a time, none when it is over."""
+        """Waits for frames until `deadline`; returns an empty list after it."""
         left = deadline - time.monotonic()
         if left <= 0:
             return []
@@ -116,9 +116,9 @@ class ServiceIPv6(Service):
 
 
 class ServiceIPv6Scan(ServiceIPv6):
-    """Pings a group, usually all nodes, and asks who answers what it is.
+    """Pings a group, by default all nodes, and sends a neighbour solicitation to each responder.
 
-    The record is a list: `type` (`Router`, `Host`), `mac` and `ipv6` of each.
+    The result is a list of `type` (`Router`, `Host`), `mac` and `ipv6` of each node.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ServiceIPv6Scan(ServiceIPv6):
         super().__init__(ctx, dst_ip, ctx.link.vlan, timeout, verbose_level)
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Searches until the time is over."""
+        """Scans until the timeout."""
         found: dict[str, dict[str, str]] = {}
         asked: Counter[str] = Counter()
         deadline = time.monotonic() + self.timeout
@@ -144,7 +144,7 @@ class ServiceIPv6Scan(ServiceIPv6):
         self.record = list(found.values())
 
     def _requests(self) -> list[Packet]:
-        # Switches that look which groups are wanted where hand answers on that are for groups.
+        # MLD-snooping switches forward solicitations to this group only after a report.
         wanted = generate_ipv6_solicited_node(self.src_ip)
         group = ICMPv6MLDMultAddrRec(rtype=_CHANGE_TO_EXCLUDE, dst=wanted)
         options = IPv6ExtHdrHopByHop(options=[RouterAlert()])
@@ -180,9 +180,12 @@ class ServiceIPv6Scan(ServiceIPv6):
 
 
 class ServiceICMPv6(ServiceIPv6):
-    """Sends an echo request of `pkt_size` bytes without FCS, to `dst_mac` or else where the port
-    sends, and waits for an answer. The record has TRex's keys: `status` (`success`, `timeout`,
-    `unreachable`), `formatted_string`, and of a success `src_ip`, `rtt` (ms) and `ttl`."""
+    """Sends an echo request and waits for a reply.
+
+    `pkt_size` is in bytes without FCS. Without `dst_mac`, the request goes to the port's next hop.
+    The result has TRex's keys: `status` (`success`, `timeout`, `unreachable`), `formatted_string`,
+    and for a success `src_ip`, `rtt` (ms) and `ttl`.
+    """
 
     def __init__(
         self,
@@ -200,12 +203,12 @@ class ServiceICMPv6(ServiceIPv6):
         self.id = random.getrandbits(16)
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Pings once."""
+        """Sends one request and waits for its reply."""
         destination = self.dst_mac or self.port.destination
         if destination is None:
             raise TRexError(
-                f"ping: port {self.ctx.get_port_id()} does not know its next hop: set_l2_mode or "
-                "set_l3_mode tells it"
+                f"ping: the next hop of port {self.ctx.get_port_id()} is unknown: set it with "
+                "set_l2_mode or set_l3_mode"
             )
         self.record = {"status": "timeout", "formatted_string": "Request timed out."}
         packet = self._packet(destination, ICMPv6EchoRequest(id=self.id), dst=self.dst_ip)

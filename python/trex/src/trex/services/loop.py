@@ -1,7 +1,7 @@
-"""Generators that wait for times, for frames and for each other, in real time.
+"""Event loop for generators that wait for times, frames and each other, in real time.
 
-A process is a generator that yields events, and goes on when they have happened. Nothing here
-sleeps or reads sockets: who turns the loop does, between what is due.
+A process is a generator that yields events and continues when they happen. The loop neither sleeps
+nor reads sockets; its caller does so between turns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trex.errors import TRexError
 
 
 class Event:
-    """Something that happens once, and has a value from then on."""
+    """A one-time event with a value."""
 
     def __init__(self) -> None:
         self.has_happened = False
@@ -23,7 +23,7 @@ class Event:
         self._waiting: list[Callable[[Any], None]] = []
 
     def succeed(self, value: Any = None) -> None:
-        """It happens now; who waits for it goes on. A second time is none."""
+        """Triggers the event and resumes the waiting processes. A second call has no effect."""
         if self.has_happened:
             return
         self.has_happened, self.value = True, value
@@ -32,7 +32,7 @@ class Event:
             go_on(value)
 
     def then(self, go_on: Callable[[Any], None]) -> None:
-        """Calls this with the value when it happens, at once if it has."""
+        """Calls `go_on` with the value when the event happens, at once if it has happened."""
         if self.has_happened:
             go_on(self.value)
         else:
@@ -40,7 +40,7 @@ class Event:
 
 
 class Loop:
-    """Processes and times."""
+    """Event loop with processes and timers."""
 
     def __init__(self) -> None:
         self._times: list[tuple[float, int, Event]] = []
@@ -48,11 +48,11 @@ class Loop:
         self._count = 0
 
     def event(self) -> Event:
-        """An event that somebody will make happen."""
+        """Returns an event that the caller triggers."""
         return Event()
 
     def timeout(self, seconds: float, value: Any = None) -> Event:
-        """An event that happens after a time."""
+        """Returns an event that happens after `seconds`."""
         event, timer = Event(), Event()
         timer.then(lambda _: event.succeed(value))
         self._count += 1
@@ -60,19 +60,19 @@ class Loop:
         return event
 
     def process(self, generator: Generator[Event, Any, Any]) -> Process:
-        """Starts a generator; the event of its end, with what it returns."""
+        """Starts a generator. Returns the event of its end, whose value is the return value."""
         if not isinstance(generator, Generator):
-            raise TRexError(f"{generator!r} is no generator: a service's run() has to yield")
+            raise TRexError(f"{generator!r} is not a generator; run() of a service must yield")
         process = Process(self, generator)
         self.resume(process, None)
         return process
 
     def resume(self, process: Process, value: Any) -> None:
-        """Lets a process go on in the next turn."""
+        """Resumes a process in the next turn."""
         self._ready.append((process, value))
 
     def turn(self) -> None:
-        """Makes happen what is due, until nothing is."""
+        """Runs due timers and ready processes, until none is left."""
         while True:
             now = time.monotonic()
             while self._times and self._times[0][0] <= now:
@@ -84,16 +84,16 @@ class Loop:
                 process.step(value)
 
     def is_ready(self) -> bool:
-        """Whether a process can go on now."""
+        """Returns whether a process is ready."""
         return bool(self._ready)
 
     def seconds_left(self) -> float | None:
-        """Until the next time that something waits for; None if nothing does."""
+        """Returns the time until the next timer; None without timers."""
         return max(self._times[0][0] - time.monotonic(), 0) if self._times else None
 
 
 class Process(Event):
-    """A generator on its way; the event is its end."""
+    """A running generator. The event happens at its end."""
 
     def __init__(self, loop: Loop, generator: Generator[Event, Any, Any]) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Process(Event):
         self._generator = generator
 
     def step(self, value: Any) -> None:
-        """Goes on to the next event it waits for. What it raises goes up."""
+        """Runs the generator to its next event. Its exceptions pass through."""
         try:
             event = self._generator.send(value)
         except StopIteration as end:

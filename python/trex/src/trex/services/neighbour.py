@@ -1,4 +1,4 @@
-"""Neighbour discovery: who has an IPv6 address (RFC 4861)."""
+"""Neighbour discovery client (RFC 4861)."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ _UNSPECIFIED = "::"
 
 
 class ServiceFilterIPv6NDP(ServiceFilter):
-    """Answers by who asked, who answers, and the VLAN; questions by whom they ask for."""
+    """Matches advertisements by requester, target and VLANs, and solicitations by target."""
 
     def __init__(self) -> None:
         self._answers: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
         self._questions: dict[Any, list[ServiceIPv6ND]] = defaultdict(list)
 
     def add(self, service: ServiceIPv6ND) -> None:
-        """Notes a service."""
+        """Adds a service."""
         vlans = tuple(service.vlan)
         self._answers[(service.src_ip, service.dst_ip, vlans)].append(service)
         self._questions[(service.src_ip, vlans)].append(service)
 
     def lookup(self, pkt: bytes) -> list[ServiceIPv6ND]:
-        """The services that an answer or a question is for."""
+        """Returns the services that an advertisement or solicitation belongs to."""
         found = Ether(pkt)
         vlans = VLAN.heard(found)
         if ICMPv6ND_NA in found:
-            # Who asks without an address is answered by telling all (RFC 4861 section 7.2.4).
+            # A solicitation from the unspecified address gets a multicast reply (RFC 4861 section
+            # 7.2.4).
             asker = _UNSPECIFIED if found[IPv6].dst == _ALL_NODES else found[IPv6].dst
             key = (asker, found[ICMPv6ND_NA].tgt, vlans)
             return self._answers.get(key, [])
@@ -56,14 +57,16 @@ class ServiceFilterIPv6NDP(ServiceFilter):
         return []
 
     def get_bpf_filter(self) -> str:
-        """ICMPv6 within no VLAN, one or two."""
+        """Matches ICMPv6 with up to two VLAN tags."""
         return "icmp6 or (vlan and icmp6) or (vlan and icmp6)"
 
 
 class ServiceIPv6ND(Service):
-    """Asks for the owner of `dst_ip`, without `src_ip` from no address, and `retries` times more
-    where nobody answers within `timeout` seconds. Then, for `verify_timeout` seconds, answers who
-    asks for `src_ip` in turn."""
+    """Resolves `dst_ip`, from the unspecified address without `src_ip`.
+
+    It repeats the solicitation up to `retries` times, each after `timeout` seconds. Then it answers
+    solicitations for `src_ip` for `verify_timeout` seconds.
+    """
 
     def __init__(
         self,
@@ -90,15 +93,15 @@ class ServiceIPv6ND(Service):
         self.record = IPv6Neighbor(self.src_mac, self.src_ip, self.dst_ip)
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         return ServiceFilterIPv6NDP
 
     def is_mult_required(self) -> bool:
-        """Neighbours ask groups."""
+        """True: neighbour solicitations go to multicast groups."""
         return True
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, None]:
-        """Asks, and waits for the answer."""
+        """Sends solicitations and waits for the advertisement."""
         self.record.initialize()
         for number in range(self.retries + 1):
             yield pipe.async_tx_pkt(self._question())
@@ -111,7 +114,7 @@ class ServiceIPv6ND(Service):
             yield from self._hear(pipe, self.verify_timeout)
 
     def get_record(self) -> IPv6Neighbor:
-        """What came of it."""
+        """Returns the result."""
         return self.record
 
     def _question(self) -> Packet:
@@ -147,8 +150,10 @@ class ServiceIPv6ND(Service):
 
 
 class IPv6Neighbor(NeighbourRecord):
-    """Who has an address: `dst_mac`, None if nobody answered; `state` is `REACHABLE` or
-    `UNREACHABLE`. It is true if somebody did."""
+    """Result of neighbour discovery: `dst_mac`, None without a reply.
+
+    `state` is `REACHABLE` or `UNREACHABLE`. True if there was a reply.
+    """
 
     def __init__(
         self, src_mac: str | None = None, src_ip: str = "N/A", dst_ip: str = "N/A"
@@ -159,21 +164,21 @@ class IPv6Neighbor(NeighbourRecord):
         self.initialize()
 
     def initialize(self) -> None:
-        """Nothing is known yet."""
+        """Resets the result."""
         self.dst_mac: str | None = None
         self.state = "UNREACHABLE"
         self.neighbor_verifications = 0
 
     def is_resolved(self) -> bool:
-        """Whether somebody answered."""
+        """Returns whether there was a reply."""
         return self.state == "REACHABLE"
 
     def verified(self) -> None:
-        """Notes that the neighbour asked in turn."""
+        """Counts a solicitation from the neighbour."""
         self.neighbor_verifications += 1
 
     def update(self, response: Packet) -> None:
-        """Notes an answer; one without the target's address is from the target."""
+        """Records an advertisement. Without a link-layer option, it uses the sender's address."""
         told = response.getlayer(ICMPv6NDOptDstLLAddr)
         self.dst_mac = response.src if told is None else told.lladdr
         self.state = "REACHABLE"

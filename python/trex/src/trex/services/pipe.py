@@ -1,4 +1,4 @@
-"""What a service sends and receives through."""
+"""Input and output of a service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trex.services.loop import Event, Loop
 
 
 class ServicePipe:
-    """What a service sends and receives through; each method returns an event to be yielded."""
+    """Sends and receives for a service. Each method returns an event to yield."""
 
     def __init__(self, env: Loop, send: Callable[[Any], Event]) -> None:
         self.env = env
@@ -19,14 +19,14 @@ class ServicePipe:
         self._waiting: deque[tuple[Event, int | None]] = deque()
 
     def async_wait(self, time_sec: float) -> Event:
-        """After so many seconds."""
+        """Returns an event after `time_sec` seconds."""
         return self.env.timeout(time_sec)
 
     def async_wait_for_pkt(self, time_sec: float | None = None, limit: int | None = None) -> Event:
-        """With the frames that have arrived, at most `limit`; none of them after `time_sec`.
+        """Returns an event with received frames, at most `limit`; an empty list after `time_sec`.
 
-        Each is a dictionary of `pkt`, its bytes without FCS, and `ts`, when it arrived (seconds
-        since 1970).
+        Each frame is a dictionary of `pkt`, its bytes without FCS, and `ts`, its arrival in seconds
+        since 1970.
         """
         event = self.env.event()
         while self._waiting and self._waiting[0][0].has_happened:
@@ -38,12 +38,15 @@ class ServicePipe:
         return event
 
     def async_tx_pkt(self, tx_pkt: Any) -> Event:
-        """Sends a packet of scapy's, bytes or a `PacketBuffer`; it need not be waited for. When it
-        has left, the event is a dictionary of `ts`, seconds since 1970."""
+        """Sends a scapy packet, bytes or a `PacketBuffer`.
+
+        The returned event happens when the packet has left, with a dictionary of `ts`, seconds
+        since 1970. The service need not wait for it.
+        """
         return self._send(tx_pkt)
 
     def arrive(self, frame: bytes, seconds: float) -> None:
-        """Takes a frame for the service."""
+        """Delivers a frame to the service."""
         self._arrived.append({"pkt": frame, "ts": seconds})
         self._hand_on()
 

@@ -1,10 +1,10 @@
-"""What asking for a neighbour came to."""
+"""Result of a neighbour resolution."""
 
 from __future__ import annotations
 
 
 class NeighbourRecord:
-    """Where an address is; false if nobody answered for it."""
+    """Address of a neighbour. False without a reply."""
 
     dst_ip: str
     dst_mac: str | None
@@ -14,5 +14,5 @@ class NeighbourRecord:
 
     def __str__(self) -> str:
         if self.dst_mac is None:
-            return f"nobody answers for {self.dst_ip}"
+            return f"no reply for {self.dst_ip}"
         return f"{self.dst_ip} is at {self.dst_mac}"

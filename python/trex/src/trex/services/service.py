@@ -1,4 +1,4 @@
-"""What a service is made of; scripts derive their own from it."""
+"""Base classes of services, for scripts to subclass."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from trex.services.pipe import ServicePipe
 
 
 class ServiceFilter:
-    """Which frames are whose, among services of a kind."""
+    """Assigns frames to services of one kind."""
 
     def add(self, service: Any) -> None:
-        """Notes a service."""
+        """Adds a service."""
         raise NotImplementedError
 
     def lookup(self, pkt: bytes) -> Iterable[Any]:
-        """The services that a frame is for."""
+        """Returns the services that a frame belongs to."""
         raise NotImplementedError
 
     def get_bpf_filter(self) -> str:
-        """An expression of tcpdump's for all that any of them waits for."""
+        """Returns a tcpdump expression for the frames of all services."""
         raise NotImplementedError
 
 
@@ -37,19 +37,19 @@ class Service:
         self.verbose_level = verbose_level
 
     def get_filter_type(self) -> type[ServiceFilter]:
-        """The filter of its kind."""
+        """Returns the filter class of the service."""
         raise NotImplementedError
 
     def run(self, pipe: ServicePipe) -> Generator[Event, Any, Any]:
-        """What it does: a generator that yields what the pipe's methods return."""
+        """Runs the service: a generator that yields the events of the pipe's methods."""
         raise NotImplementedError
 
     def is_prom_required(self) -> bool:
-        """Whether the port has to hear frames to all addresses."""
+        """Returns whether the port must receive frames to all addresses."""
         return False
 
     def is_mult_required(self) -> bool:
-        """Whether the port has to hear frames to all groups."""
+        """Returns whether the port must receive frames to all groups."""
         return False
 
     def err(self, msg: str) -> NoReturn:
@@ -57,10 +57,10 @@ class Service:
         raise TRexError(msg)
 
     def set_verbose(self, level: int) -> None:
-        """Prints what is at least as grave from now on."""
+        """Sets the lowest level of printed messages."""
         self.verbose_level = level
 
     def log(self, msg: str, level: int = INFO) -> None:
-        """Prints something if it is grave enough."""
+        """Prints a message if its level is high enough."""
         if level >= self.verbose_level:
             print(msg)

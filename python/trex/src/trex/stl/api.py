@@ -1,7 +1,7 @@
-"""What profiles and scripts get from `from trex.stl.api import *`.
+"""Names for profiles and scripts with `from trex.stl.api import *`.
 
-Beside the names of this package that is all of scapy, and the standard modules that profiles use
-without importing them. There is no `__all__`, so that all of it comes along.
+They include all of scapy and standard modules that profiles use without importing them. The module
+has no `__all__`, so that a star import includes everything.
 """
 
 import array

@@ -1,4 +1,4 @@
-"""Streams as the Python that makes them."""
+"""Conversion of streams to Python code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATISTICS = {
 
 
 class Coded(Protocol):
-    """What of a stream becomes code."""
+    """Interface of a stream for the conversion to code."""
 
     name: Any
     next: Any
@@ -36,23 +36,23 @@ class Coded(Protocol):
     fields: dict[str, Any]
 
     def get_pkt(self) -> bytes:
-        """The frame."""
+        """Returns the frame."""
 
     def is_dummy(self) -> bool:
-        """Whether it only takes time."""
+        """Returns whether it only waits."""
 
     def has_flow_stats(self) -> bool:
-        """Whether it is measured."""
+        """Returns whether it is measured."""
 
     def mac_src_override_by_pkt(self) -> bool:
-        """Whether the source address is the packet's."""
+        """Returns whether the source MAC address is the packet's."""
 
     def mac_dst_override_mode(self) -> int:
-        """Whose the destination address is."""
+        """Returns the origin of the destination MAC address."""
 
 
 def profile_code(streams: Iterable[Coded]) -> str:
-    """A profile that makes the streams."""
+    """Returns the code of a profile with the streams."""
     lines = [
         "from trex.stl.api import *",
         "",
@@ -69,7 +69,7 @@ def profile_code(streams: Iterable[Coded]) -> str:
 
 
 def stream_code(stream: Coded) -> str:
-    """Lines that leave the stream in the variable `stream`."""
+    """Returns code that assigns the stream to the variable `stream`."""
     packet = _ScapyPacket.of(stream.get_pkt())
     lines: list[str] = []
     if packet is None:
@@ -87,7 +87,7 @@ def stream_code(stream: Coded) -> str:
 
 
 class _ScapyPacket:
-    """A frame as scapy's expression for it."""
+    """A frame as a scapy expression."""
 
     def __init__(self, headers: list[str], imports: list[str], layout: PacketLayout) -> None:
         self.headers = headers
@@ -96,7 +96,7 @@ class _ScapyPacket:
 
     @classmethod
     def of(cls, frame: bytes) -> _ScapyPacket | None:
-        """None if scapy does not make the same bytes of it, or if no import has its headers."""
+        """Returns None if scapy builds other bytes, or if no module exports its headers."""
         packet = Ether(frame)
         layout = PacketLayout(packet)
         packet.hide_defaults()
@@ -130,19 +130,19 @@ def _raw(load: bytes) -> str:
 
 
 def _built(headers: list[str], imports: list[str]) -> bytes | None:
-    """The bytes of the expression, which scapy wrote."""
+    """Returns the bytes of an expression that scapy printed."""
     names: dict[str, Any] = dict(vars(scapy.all))
     try:
         for line in imports:
             exec(line, names)
         return bytes(eval("/".join(headers), names))
     except Exception:
-        # Some headers print as what they cannot be made of.
+        # The representation of some headers is not valid Python.
         return None
 
 
 def _arguments(stream: Coded) -> Iterable[tuple[str, str]]:
-    """The arguments that are not at their defaults."""
+    """Yields the arguments that differ from their defaults."""
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(type(stream)).parameters.items()
@@ -185,14 +185,14 @@ def _listed(arguments: dict[str, Any]) -> str:
 
 
 def _program(vm: dict[str, Any], layout: PacketLayout | None) -> list[str]:
-    """Lines that leave the program in the variable `vm`."""
+    """Returns code that assigns the program to the variable `vm`."""
     instructions = vm["instructions"]
     addresses = _address_variables(instructions, layout)
     lines = ["vm = STLVM()"]
     for instruction in instructions:
         write = _LINES.get(instruction["type"])
         if write is None:
-            raise TRexError(f"there is no instruction of type '{instruction['type']}'")
+            raise TRexError(f"unknown instruction type '{instruction['type']}'")
         method, arguments = write(dict(instruction), layout)
         if instruction["type"] == "flow_var" and instruction["name"] in addresses:
             arguments = {k: _as_address(k, v) for k, v in arguments.items()}
@@ -203,7 +203,7 @@ def _program(vm: dict[str, Any], layout: PacketLayout | None) -> list[str]:
 
 
 def _address_variables(instructions: list[dict[str, Any]], layout: PacketLayout | None) -> set[str]:
-    """The variables of 4 bytes that are written to IPv4 addresses only: read as such."""
+    """Returns the 4-byte variables that are written only to IPv4 addresses."""
     names = {i["name"] for i in instructions if i["type"] == "flow_var" and i["size"] == 4}
     written: set[str] = set()
     for instruction in instructions:
@@ -232,7 +232,7 @@ Line = tuple[str, dict[str, Any]]
 def _flow_var(i: dict[str, Any], layout: PacketLayout | None) -> Line:
     i.pop("type")
     if "value_list" in i:
-        # The method asks for a range, also where it means nothing.
+        # The method requires a range, even if it has no effect.
         i.update(min_value=None, max_value=None)
     return "var", i
 

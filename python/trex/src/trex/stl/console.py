@@ -1,4 +1,4 @@
-"""Commands of TRex's console for the stateless client: `start_line("-f imix.py -m 10kpps")`."""
+"""TRex's console commands for the stateless client: `start_line("-f imix.py -m 10kpps")`."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from trex.lines.words import Words, command, ports_of
 
 
 class Console(PortLines, StreamLines, TaggedLines):
-    """Each takes the words behind the command's name, and does what the method of that name does.
+    """Console commands that call the client method of the same name.
 
-    `-h` prints help. Raises `TRexError` where the words are wrong.
+    `-h` prints help. Raises `TRexError` for invalid arguments.
     """
 
     # Ports.
 
     @command("acquire")
     def acquire_line(self: Any, line: str) -> bool:
-        """Takes ports."""
+        """Acquires ports."""
         words = Words(self.acquire_line)
         words.add_ports()
         words.add_argument(
-            "--force", action="store_true", help="also from other clients of this process"
+            "--force", action="store_true", help="acquire ports of other clients of this process"
         )
         given = words.of(line)
         if given is None:
@@ -44,7 +44,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("release")
     def release_line(self: Any, line: str) -> bool:
-        """Gives ports back."""
+        """Releases ports."""
         words = Words(self.release_line)
         words.add_ports()
         given = words.of(line)
@@ -59,11 +59,11 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("reset")
     def reset_line(self: Any, line: str) -> bool:
-        """Ends what ports send, removes their streams, clears their counters."""
+        """Stops the traffic of ports, removes their streams, and clears their counters."""
         words = Words(self.reset_line)
         words.add_ports()
         words.add_argument(
-            "-r", "--restart", action="store_true", help="sets the interfaces down and up"
+            "-r", "--restart", action="store_true", help="set the interfaces down and up"
         )
         given = words.of(line)
         if given is not None:
@@ -72,7 +72,7 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("service")
     def service_line(self: Any, line: str) -> bool:
-        """Puts ports into service mode, or with --off out of it."""
+        """Switches service mode of ports on, or off with --off."""
         words = Words(self.service_line)
         words.add_ports()
         add_modes(words)
@@ -91,19 +91,19 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("stop")
     def stop_line(self: Any, line: str) -> RC:
-        """Ends what ports send."""
+        """Stops the traffic of ports."""
         streams.stop(self, Words(self.stop_line), line)
         return RC_OK()
 
     @command("update")
     def update_line(self: Any, line: str) -> RC:
-        """Sends at other rates."""
+        """Changes the rates of ports."""
         streams.update(self, Words(self.update_line), line)
         return RC_OK()
 
     @command("profiles")
     def profiles_line(self: Any, line: str) -> None:
-        """The profiles of streams on ports, what they are doing, and their streams."""
+        """Prints the profiles of streams on ports, their states and streams."""
         words = Words(self.profiles_line)
         words.add_ports()
         given = words.of(line)
@@ -115,12 +115,12 @@ class Console(PortLines, StreamLines, TaggedLines):
 
     @command("stats")
     def show_stats_line(self: Any, line: str) -> None:
-        """Counters of all and of ports; -s (packet groups), -l and --lh (delays)."""
+        """Prints counters of all ports and each port; -s (packet groups), -l and --lh (delays)."""
         stats(self, Words(self.show_stats_line), line)
 
     @command("clear")
     def clear_stats_line(self: Any, line: str) -> None:
-        """Counts from now on."""
+        """Clears the counters."""
         words = Words(self.clear_stats_line)
         words.add_ports()
         given = words.of(line)

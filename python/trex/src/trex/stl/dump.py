@@ -12,11 +12,11 @@ from trex.tunables import keywords_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints the document; 0, or 1 after a message on standard error."""
+    """Prints the document. Returns 0, or 1 after a message on standard error."""
     options = _parser().parse_args(arguments)
-    # What a profile prints, it prints for people: standard output is the document's alone.
+    # Output of the profile goes to standard error; standard output is for the document.
     with contextlib.redirect_stdout(sys.stderr):
-        # Imported late: with scapy it takes a while, which `--help` should not.
+        # Imported late, because scapy takes a while to load and `--help` does not need it.
         import trex.stl.api  # noqa: F401  # sets scapy's defaults
         from trex.stl.profile import STLProfile
 
@@ -43,7 +43,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("profile", help="a .py, .json, .yaml, .pcap or .cap file")
     parser.add_argument(
-        "--direction", type=int, default=0, choices=(0, 1), help="0 (default) or 1: the way back"
+        "--direction",
+        type=int,
+        default=0,
+        choices=(0, 1),
+        help="0 (default), or 1 for the reverse direction",
     )
     parser.add_argument("--port", type=int, default=0, help="number of the port, 0 if not given")
     parser.add_argument(
@@ -51,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "--tunables",
         nargs=argparse.REMAINDER,
         default=[],
-        help="the profile's own arguments: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
+        help="arguments of the profile: `-t --size 100`, or `-t size=100,pps=10`; the last flag",
     )
     return parser
 

@@ -1,7 +1,7 @@
-"""The field engine's instructions as they stand in a stream's JSON.
+"""Instructions of the field engine, as in a stream's JSON.
 
-Each object is one entry of `vm.instructions`: its attributes are the entry's members. Profiles
-write the descriptions of `variables` and `writes`, which become these once the packet is known.
+Each object is an entry of `vm.instructions`, with its members as attributes. Profiles use the
+descriptions in `variables` and `writes`, which become instructions for a packet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trex.errors import CTRexPacketBuildException
 
 @dataclass
 class CTRexVmInsBase:
-    """An instruction; `type` names it."""
+    """An instruction. `type` is its name."""
 
     type: ClassVar[str] = ""
 
@@ -27,15 +27,16 @@ class CTRexVmInsBase:
                 validate_type(field.name, getattr(self, field.name), str)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of the JSON document."""
+        """Returns the entry of the JSON document."""
         return {"type": self.type, **vars(self)}
 
 
 @dataclass
 class CTRexVmInsFlowVar(CTRexVmInsBase):
-    """A variable of `size` bytes that counts or draws, over a range or over a list.
+    """A variable of `size` bytes that counts or is random, over a range or a list.
 
-    With a list the range (`init_value`, `min_value`, `max_value`) is None, and the other way round.
+    With a list, the range (`init_value`, `min_value`, `max_value`) is None, and the other way
+    round.
     """
 
     type: ClassVar[str] = "flow_var"
@@ -62,7 +63,7 @@ class CTRexVmInsFlowVar(CTRexVmInsBase):
 
 @dataclass
 class CTRexVmInsFlowVarRandLimit(CTRexVmInsBase):
-    """A variable that draws `limit` values and then draws the same ones again."""
+    """A random variable that repeats after `limit` values."""
 
     type: ClassVar[str] = "flow_var_rand_limit"
     VALID_SIZES: ClassVar[list[int]] = [1, 2, 4, 8]
@@ -94,7 +95,7 @@ class CTRexVmInsTupleGen(CTRexVmInsBase):
 
 @dataclass
 class CTRexVmInsWrFlowVar(CTRexVmInsBase):
-    """Writes a variable, `add_value` added, at its own size."""
+    """Writes a variable plus `add_value` in the variable's size."""
 
     type: ClassVar[str] = "write_flow_var"
 
@@ -106,7 +107,7 @@ class CTRexVmInsWrFlowVar(CTRexVmInsBase):
 
 @dataclass
 class CTRexVmInsWrMaskFlowVar(CTRexVmInsBase):
-    """Writes the bits of a variable that `mask` selects, shifted left (or right if below 0)."""
+    """Writes the masked bits of a variable, shifted left (or right if negative)."""
 
     type: ClassVar[str] = "write_mask_flow_var"
 
@@ -121,7 +122,7 @@ class CTRexVmInsWrMaskFlowVar(CTRexVmInsBase):
 
 @dataclass
 class CTRexVmInsTrimPktSize(CTRexVmInsBase):
-    """Makes the frame as long as the variable says."""
+    """Truncates the frame to the length in the variable."""
 
     type: ClassVar[str] = "trim_pkt_size"
 
@@ -162,5 +163,5 @@ class CTRexVmInsFixIcmpv6(CTRexVmInsBase):
 
 
 def refuse(message: str, code: int = -11) -> CTRexPacketBuildException:
-    """The error of a program that cannot be built, to be raised."""
+    """Returns the exception for a program that cannot be built."""
     return CTRexPacketBuildException(code, message)

@@ -1,4 +1,4 @@
-"""Where the headers and fields of a packet lie."""
+"""Offsets of headers and fields in a packet."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class _Header(NamedTuple):
 
 
 class PacketLayout:
-    """The offsets, in bytes from the frame's start, of what a packet is made of."""
+    """Offsets of a packet's headers and fields, in bytes from the start of the frame."""
 
     def __init__(self, packet: Packet) -> None:
         self._headers = list(_headers(packet))
 
     def description(self) -> str:
-        """The names of the headers from the outside in: `Ethernet:IP:UDP:Raw`."""
+        """Returns the names of the headers, outermost first: `Ethernet:IP:UDP:Raw`."""
         return ":".join(header.packet.name for header in self._headers)
 
     def layer_offset(self, layer: str) -> int:
-        """The offset of a header: `IP`, or `IP:1` for the second one."""
+        """Returns the offset of a header: `IP`, or `IP:1` for the second one."""
         return self._find(layer).offset
 
     def field_offset(self, field: str) -> int:
-        """The offset of the byte in which a field begins: `IP.src`, or `IP:1.src`.
+        """Returns the offset of a field's first byte: `IP.src`, or `IP:1.src`.
 
         A `|` in the header's name stands for a dot: `802|1Q.vlan`.
         """
@@ -53,7 +53,9 @@ class PacketLayout:
         raise refuse(f"{layer} has no field {name}; it has {fields}")
 
     def layer_at(self, offset: int) -> str | None:
-        """The name that `layer_offset` finds a header at this offset by, if one begins there."""
+        """Returns the name of the header at an offset for `layer_offset`; None if no header begins
+        there.
+        """
         names: list[str] = []
         for header in self._headers:
             names.append(header.packet.name)
@@ -62,7 +64,7 @@ class PacketLayout:
         return None
 
     def field_at(self, offset: int) -> Place | None:
-        """The first field that begins at this offset, if there is one."""
+        """Returns the first field that begins at an offset, None if there is none."""
         names: list[str] = []
         place = None
         for header in self._headers:
@@ -78,7 +80,7 @@ class PacketLayout:
     def _find(self, layer: str) -> _Header:
         name, _, index = layer.partition(":")
         if index and not index.isdigit():
-            raise refuse(f"{layer}: the index of a header is a number")
+            raise refuse(f"{layer}: the index of a header must be a number")
         found = [h for h in self._headers if name in (h.packet.name, type(h.packet).__name__)]
         if int(index or 0) >= len(found):
             raise refuse(f"no layer {layer} in {self.description()}")
@@ -86,7 +88,7 @@ class PacketLayout:
 
 
 def field_name(place: Place) -> str:
-    """The text that `PacketLayout.field_offset` finds the place by."""
+    """Returns the text of a place for `PacketLayout.field_offset`."""
     return f"{_indexed(place.layer, place.instance)}.{place.field}"
 
 
@@ -106,10 +108,10 @@ def _headers(packet: Packet) -> Iterator[_Header]:
 
 
 def _field_offsets(header: _Header) -> Iterator[tuple[str, int]]:
-    """Builds the header field by field and looks how far it has come before each."""
+    """Builds the header field by field, and yields the offset before each."""
     built = b""
     for field in header.packet.fields_desc:
-        # Between bit fields scapy carries the bytes so far, the bits so far and their value.
+        # Between bit fields, scapy passes the bytes so far, the bits so far and their value.
         done = built[0] if isinstance(built, tuple) else built
         yield field.name, header.offset + len(done)
         built = field.addfield(header.packet, built, header.packet.getfieldval(field.name))

@@ -1,4 +1,4 @@
-"""When a stream sends: at what rate, and for how long."""
+"""Transmission modes: rate and duration of a stream."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
 class STLTXMode:
-    """A rate; one frame a second if none is given.
+    """Rate of a stream; one frame per second by default.
 
-    :param pps: frames a second
-    :param bps_L1: bits a second with preamble and gap: 20 bytes a frame
-    :param bps_L2: bits a second of frames with FCS
-    :param percentage: above 0, up to 100, of the port's speed
+    :param pps: frames per second
+    :param bps_L1: bits per second with preamble and inter-frame gap (20 bytes a frame)
+    :param bps_L2: bits per second of frames with FCS
+    :param percentage: share of the port's speed, above 0 and up to 100
     """
 
     kind = ""
@@ -43,12 +43,12 @@ class STLTXMode:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The stream's `mode` member."""
+        """Returns the stream's `mode` member."""
         return {**self.fields, "rate": dict(self.fields["rate"])}
 
     @staticmethod
     def from_json(json_data: dict[str, Any]) -> STLTXMode:
-        """The mode of a whole stream's document."""
+        """Creates the mode from a stream's document."""
         try:
             mode = json_data["mode"]
             rate = mode["rate"]
@@ -63,7 +63,7 @@ class STLTXMode:
                 return STLTXMultiBurst(mode["pkts_per_burst"], mode["ibg"], mode["count"], **value)
         except KeyError as missing:
             raise TRexError(f"mode has no {missing}") from missing
-        raise TRexError(f"there is no mode.type '{mode['type']}'")
+        raise TRexError(f"unknown mode.type '{mode['type']}'")
 
 
 class STLTXCont(STLTXMode):

@@ -1,4 +1,4 @@
-"""A stream's packet: its bytes, and the program that changes them."""
+"""The packet of a stream: its bytes, and the program that changes them."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ from trex.stl.vm import STLScVmRaw, program_from_json
 
 
 class CTrexPktBuilderInterface(ABC):
-    """What a stream needs of its packet."""
+    """Interface of a packet for its stream."""
 
     @abstractmethod
     def compile(self) -> None:
-        """Makes bytes and instructions of it."""
+        """Compiles the packet and the program to bytes and instructions."""
 
     @abstractmethod
     def dump_pkt(self, encode: bool = True) -> dict[str, Any]:
-        """The stream's `packet` member."""
+        """Returns the stream's `packet` member."""
 
     @abstractmethod
     def get_vm_data(self) -> dict[str, Any]:
-        """The stream's `vm` member."""
+        """Returns the stream's `vm` member."""
 
 
 class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
-    """A packet from scapy, from a capture (its first record) or from bytes, and its program.
+    """A packet from scapy, a capture (its first record) or bytes, with a program.
 
-    :param pkt: a scapy packet, or the path of a capture
-    :param pkt_buffer: the frame without FCS
-    :param path_relative_to_profile: the path begins at the profile whose `get_streams` is running
-    :param build_raw: dissects a captured packet at once, rather than when the program names a field
-    :param remove_fcs: when a packet is dissected, drops what comes after its IP length
+    :param pkt: scapy packet, or path of a capture
+    :param pkt_buffer: frame without FCS
+    :param path_relative_to_profile: the path is relative to the profile whose `get_streams` is
+        running
+    :param build_raw: dissect a captured packet at once, instead of when the program uses a field
+        name
+    :param remove_fcs: drop the bytes behind the IP length of a dissected packet
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
             self.compile()
 
     def set_packet(self, pkt: Packet | str) -> None:
-        """Takes a scapy packet, or the first one of a capture."""
+        """Sets a scapy packet, or the first packet of a capture."""
         if isinstance(pkt, Packet):
             self.pkt = pkt
             self._layout = None
@@ -91,13 +93,13 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
             raise CTRexPacketBuildException(-14, f"{pkt!r} is neither a packet nor a path")
 
     def set_pkt_as_str(self, pkt_buffer: bytes) -> None:
-        """Takes the bytes of a frame, without FCS."""
+        """Sets the bytes of a frame without FCS."""
         validate_type("pkt_buffer", pkt_buffer, bytes)
         self.pkt_raw = pkt_buffer
         self._layout = None
 
     def set_pcap_file(self, pcap_file: str) -> None:
-        """Takes the first packet of a capture."""
+        """Sets the first packet of a capture."""
         path = self._capture_path(pcap_file)
         with reading(path), RawPcapReader(path) as reader:
             for record, _ in reader:
@@ -106,7 +108,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
         raise CTRexPacketBuildException(-14, f"{path} has no packet")
 
     def add_command(self, script: STLScVmRaw) -> None:
-        """Adds a program; a copy, so that one program can serve many packets."""
+        """Adds a copy of a program, so that one program can serve many packets."""
         self.vm_scripts.append(script.clone())
         self._instructions = None
 
@@ -115,7 +117,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
         self._instructions = [i for script in self.vm_scripts for i in script.instructions(self)]
 
     def layout(self) -> PacketLayout:
-        """Where the packet's fields lie. One given as bytes is dissected for it."""
+        """Layout of the packet. Dissects a packet that is given as bytes."""
         if self._layout is None:
             if self.pkt is None:
                 self.pkt = Ether(self._packet())
@@ -126,17 +128,17 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
         return self._layout
 
     def to_json(self) -> dict[str, Any]:
-        """The stream's `packet` and `vm` members."""
+        """Returns the stream's `packet` and `vm` members."""
         return {"packet": self.dump_pkt(), "vm": self.get_vm_data()}
 
     @staticmethod
     def from_json(json_data: dict[str, Any]) -> STLPktBuilder:
-        """The packet and the program of a whole stream's document."""
+        """Creates the packet and program from a stream's document."""
         try:
             frame = base64.b64decode(json_data["packet"]["binary"], validate=True)
             return STLPktBuilder(pkt_buffer=frame, vm=program_from_json(json_data["vm"]))
         except (binascii.Error, TypeError) as error:
-            raise TRexError(f"packet.binary is no base64: {error}") from error
+            raise TRexError(f"packet.binary is not base64: {error}") from error
         except KeyError as missing:
             raise TRexError(f"packet or vm has no {missing}") from missing
 
@@ -154,24 +156,24 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
         return data
 
     def get_pkt_len(self) -> int:
-        """Bytes of the frame without FCS."""
+        """Returns the length of the frame without FCS."""
         return len(self._bytes())
 
     def is_default_src_mac(self) -> bool:
-        """Whether the source MAC address is left to the port."""
+        """Returns whether the packet leaves the source MAC address to the port."""
         return self._leaves_open("src")
 
     def is_default_dst_mac(self) -> bool:
-        """Whether the destination MAC address is left to the port."""
+        """Returns whether the packet leaves the destination MAC address to the port."""
         return self._leaves_open("dst")
 
     def pkt_layers_desc(self) -> str:
-        """The names of the headers: `Ethernet:IP:UDP:Raw`."""
+        """Returns the names of the headers: `Ethernet:IP:UDP:Raw`."""
         return self.pkt_layers_desc_from_buffer(self._bytes())
 
     @staticmethod
     def pkt_layers_desc_from_buffer(pkt_buf: bytes) -> str:
-        """The names of a frame's headers."""
+        """Returns the names of a frame's headers."""
         return PacketLayout(Ether(pkt_buf)).description()
 
     def to_pkt_dump(self) -> None:
@@ -185,7 +187,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
         hexdump(self._bytes())
 
     def dump_pkt_to_pcap(self, file_path: str) -> None:
-        """Writes the packet as a capture of one record."""
+        """Writes the packet to a capture with one record."""
         with writing(file_path):
             wrpcap(file_path, Ether(self._bytes()))
 
@@ -219,7 +221,7 @@ class STLPktBuilder(CTrexPktBuilderInterface, HasLayout):
 
 
 def _running_profile() -> str | None:
-    """The file of the `get_streams` that led here."""
+    """Returns the file of the `get_streams` that is running."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name == "get_streams":

@@ -1,4 +1,4 @@
-"""Captures as lists of packets and times, whole or parted into two directions."""
+"""Captures as lists of packets and times, optionally split by direction."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class PCAPReader:
         speedup: float,
         split_mode: str | None = None,
     ) -> Any:
-        """The packets; with a `split_mode` (`MAC`, `IP` or `INTERFACE`, which ERF files have) two
-        lists, one a direction.
+        """Returns the packets; with a `split_mode` (`MAC`, `IP`, or `INTERFACE` for ERF files) two
+        lists, one for each direction.
 
         :param ipg_usec: microseconds between packets, as captured if None
-        :param min_ipg_usec: microseconds that are between packets at least
+        :param min_ipg_usec: minimum microseconds between packets
         """
         packets: list[TimedPacket] = []
         captured = read(self.pcap_file)
@@ -57,20 +57,22 @@ class PCAPReader:
 
 
 class Graph:
-    """Who talks to whom."""
+    """Graph of hosts that communicate."""
 
     def __init__(self) -> None:
         self._peers: dict[Any, set[Any]] = {}
 
     def add(self, v1: Any, v2: Any) -> None:
-        """Says that these two talk to each other."""
+        """Records that two hosts communicate."""
         for one, other in ((v1, v2), (v2, v1)):
             peers = self._peers.setdefault(one, set())
             if one != other:
                 peers.add(other)
 
     def split(self) -> tuple[set[Any], set[Any]]:
-        """Two sides such that no one talks within a side. Raises if there are none."""
+        """Splits the hosts into two sides without communication within a side. Raises if
+        impossible.
+        """
         side: dict[Any, int] = {}
         for first in self._peers:
             if first in side:
@@ -85,8 +87,8 @@ class Graph:
                         queue.append(other)
                     elif side[other] == side[one]:
                         raise TRexError(
-                            f"the capture has no two sides: {one} and {other} talk to each other, "
-                            "and both talk to the same others"
+                            f"the capture cannot be split: {one} and {other} communicate with each "
+                            "other and with the same others"
                         )
         return {v for v, s in side.items() if s == 0}, {v for v, s in side.items() if s == 1}
 

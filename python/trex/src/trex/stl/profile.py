@@ -1,4 +1,4 @@
-"""A profile: the streams of a port, and the files that they are loaded from."""
+"""Profiles: the streams of a port, and the files that define them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from trex.tunables import call_with_tunables, defaults_of
 PacketHook = Callable[[bytes], bytes]
 
 _IPG_USEC_MIN = 0.001
-# How long a side of a parted capture waits before its first packet, so that both are ready.
+# Delay in microseconds before the first packet of a split capture, so that both sides are ready.
 _START_DELAY_USEC = 1000.0
 _DELAY_STREAM = "delay_stream"
 
 
 class STLProfile:
-    """Streams that are loaded together. `meta` says what they came from."""
+    """Streams that are loaded together. `meta` describes their origin."""
 
     def __init__(self, streams: list[STLStream] | STLStream | None = None) -> None:
         if streams is None:
@@ -49,20 +49,20 @@ class STLProfile:
         return "\n".join(map(str, self.streams))
 
     def get_streams(self) -> list[STLStream]:
-        """The streams."""
+        """Returns the streams."""
         return self.streams
 
     def is_pauseable(self) -> bool:
-        """Whether all streams are continuous."""
+        """Returns whether all streams are continuous."""
         continuous = str(STLTXCont())
         return all(stream.get_mode() == continuous for stream in self.streams)
 
     def has_custom_mac_addr(self) -> bool:
-        """Whether a stream has a MAC address that is not the port's."""
+        """Returns whether a stream has a MAC address other than the port's."""
         return any(stream.has_custom_mac_addr() for stream in self.streams)
 
     def has_flow_stats(self) -> bool:
-        """Whether a stream is measured."""
+        """Returns whether a stream is measured."""
         return any(stream.has_flow_stats() for stream in self.streams)
 
     @staticmethod
@@ -71,7 +71,7 @@ class STLProfile:
     ) -> STLProfile | None:
         """Loads a file by its suffix: `.py`, `.json`, `.yaml`, `.pcap` or `.cap`.
 
-        A capture is replayed with a second between its packets; `load_pcap` can do more.
+        A capture is replayed with one second between packets. `load_pcap` has more options.
         """
         suffix = os.path.splitext(filename)[1]
         profile: STLProfile | None
@@ -82,11 +82,11 @@ class STLProfile:
         elif suffix in (".yaml", ".yml"):
             profile = STLProfile.load_yaml(filename)
         elif suffix in (".pcap", ".cap"):
-            # It is two profiles only when it is split.
+            # Without a split it is a single profile.
             profile = cast(STLProfile, STLProfile.load_pcap(filename, ipg_usec=1e6))
         else:
             raise TRexError(
-                f"'{filename}' is no profile: it ends in none of .py, .json, .yaml, .pcap, .cap"
+                f"'{filename}' is not a profile: expected .py, .json, .yaml, .pcap or .cap"
             )
         if profile is not None:
             profile.meta = {**(profile.meta or {}), "stream_count": len(profile)}
@@ -96,10 +96,10 @@ class STLProfile:
     def load_py(
         python_file: str, direction: int = 0, port_id: int = 0, **kwargs: Any
     ) -> STLProfile | None:
-        """Calls a Python file's `register().get_streams(direction, port_id, tunables, ...)`.
+        """Calls `register().get_streams(direction, port_id, tunables, ...)` of a Python file.
 
-        Keyword arguments reach it as they are and, unless `tunables` (a list of arguments) is among
-        them, as a command line too. None if all the profile did was print its help.
+        Keyword arguments are passed on. Unless they include `tunables` (a list of arguments), they
+        also become a command line. Returns None if the profile only printed its help.
         """
         with registered(python_file) as described:
             get_streams = function_of(described, "get_streams", "stateless")
@@ -113,17 +113,17 @@ class STLProfile:
 
     @staticmethod
     def get_module_tunables(module: Any) -> dict[str, Any]:
-        """The arguments of a module's `get_streams` and their defaults."""
+        """Returns the arguments of a module's `get_streams` with their defaults."""
         return defaults_of(module.register().get_streams)
 
     @staticmethod
     def load_json(json_file: str) -> STLProfile:
-        """Loads what `to_json` made."""
+        """Loads a document of `to_json`."""
         return _load_document(json_file, "JSON", json.load, json.JSONDecodeError)
 
     @staticmethod
     def load_yaml(yaml_file: str) -> STLProfile:
-        """Loads the same as YAML."""
+        """Loads a document of `to_json` in YAML."""
         return _load_document(yaml_file, "YAML", yaml.safe_load, yaml.YAMLError)
 
     @staticmethod
@@ -139,18 +139,18 @@ class STLProfile:
         src_mac_pcap: bool = False,
         dst_mac_pcap: bool = False,
     ) -> STLProfile | tuple[STLProfile, STLProfile]:
-        """Makes each packet of a capture a stream that runs after the one before.
+        """Converts each packet of a capture to a stream that runs after the previous one.
 
         :param ipg_usec: microseconds between packets, as captured if None
-        :param speedup: divides them
-        :param loop_count: how often the capture is sent, 0 for ever
-        :param vm: a program for every packet
-        :param packet_hook: changes the bytes of every packet
-        :param split_mode: `MAC` or `IP`: two profiles, one a direction, told by these addresses;
-            `INTERFACE`: by the interface that an ERF file has of each packet
-        :param min_ipg_usec: microseconds that are between packets at least
-        :param src_mac_pcap: source MAC addresses are the capture's rather than the port's
-        :param dst_mac_pcap: so are destination MAC addresses
+        :param speedup: divisor of these times
+        :param loop_count: number of passes, 0 for endless
+        :param vm: program for every packet
+        :param packet_hook: function that changes the bytes of every packet
+        :param split_mode: `MAC` or `IP`: two profiles, one for each direction, by these addresses;
+            `INTERFACE`: by the interface of each packet in an ERF file
+        :param min_ipg_usec: minimum microseconds between packets
+        :param src_mac_pcap: keep the capture's source MAC addresses instead of the port's
+        :param dst_mac_pcap: keep the capture's destination MAC addresses
         """
         if speedup <= 0:
             raise TRexArgumentError("speedup", speedup, "anything above 0")
@@ -187,17 +187,17 @@ class STLProfile:
 
     @staticmethod
     def get_info(filename: str) -> dict[str, Any] | None:
-        """What `load` would find: the kind of file, its tunables, its number of streams."""
+        """Returns what `load` finds: kind of file, tunables, number of streams."""
         profile = STLProfile.load(filename)
         return None if profile is None else profile.meta
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The streams as their server reads them."""
+        """Returns the streams in the format of TRex's server."""
         return [stream.to_json() for stream in self.streams]
 
     @staticmethod
     def from_json(json_data: list[dict[str, Any]]) -> STLProfile:
-        """The profile of a document that `to_json` made, or TRex."""
+        """Creates a profile from a document of `to_json` or TRex."""
         if not isinstance(json_data, list):
             raise TRexError("a profile is a list of streams")
         streams = []
@@ -217,7 +217,7 @@ class STLProfile:
             stream.to_pkt_dump()
 
     def dump_to_code(self, profile_file: str | None = None) -> str:
-        """A Python profile that makes the same streams, written to the file if one is named."""
+        """Returns a Python profile of the streams, and writes it to a file if one is given."""
         from trex.stl.code import profile_code
 
         text = profile_code(self.streams)
@@ -228,7 +228,7 @@ class STLProfile:
 
 
 class _Chain:
-    """Turns packets into streams that start each other."""
+    """Converts packets to streams that start each other."""
 
     def __init__(
         self,
@@ -247,9 +247,9 @@ class _Chain:
     def streams(
         self, packets: list[TimedPacket], start_usec: float, end_usec: float
     ) -> list[STLStream]:
-        """Streams named 1, 2, ...; the last leads back to the first.
+        """Returns streams named 1, 2, ...; the last one starts the first one.
 
-        When there is time to wait at the end, a stream that sends nothing waits.
+        A stream without frames fills a pause at the end.
         """
         streams = []
         before_usec = -start_usec
@@ -295,14 +295,14 @@ def _load_document(
     path: str, kind: str, parse: Callable[[Any], Any], bad: type[Exception]
 ) -> STLProfile:
     if not os.path.isfile(path):
-        raise TRexError(f"there is no file '{path}'")
+        raise TRexError(f"no such file: '{path}'")
     with reading(path), open(path) as file:
         try:
             document = parse(file)
         except bad as error:
             raise TRexError(f"'{path}' is no {kind} file: {error}") from error
     if isinstance(document, list):
-        # Some tools store a stream with its members inside another one, `stream`.
+        # Some tools nest the members of a stream in `stream`.
         document = [
             {**{k: v for k, v in entry.items() if k != "stream"}, **entry["stream"]}
             if isinstance(entry, dict) and isinstance(entry.get("stream"), dict)

@@ -1,4 +1,4 @@
-"""Descriptions of ranges that older scripts build. A packet's program is written with `vm`."""
+"""Descriptions of ranges, for older scripts. `vm` contains the programs of packets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trex.stl.vm import CTRexScriptsBase
 
 
 class CTRexScFieldRangeBase(CTRexScriptsBase):
-    """A field and how it changes."""
+    """A field and its changes."""
 
     FILED_TYPES: ClassVar[list[str]] = ["inc", "dec", "rand"]
 
@@ -82,4 +82,4 @@ class CTRexScTrimPacketSize(CTRexScriptsBase):
 
 def _ascending(lowest: int, highest: int, one: bool = False) -> None:
     if lowest > highest or (lowest == highest and not one):
-        raise refuse(f"{lowest} to {highest} is no range")
+        raise refuse(f"{lowest} to {highest} is not a range")

@@ -1,11 +1,11 @@
-"""The addresses of a header that a profile leaves open.
+"""Default addresses of headers.
 
-Stock scapy asks this machine's routes, neighbours and interfaces for them, so that the same profile
-makes other bytes on another machine. A profile's packet is a template: its open MAC addresses are
-the port's, and its open IP addresses are the ones profiles were written and measured with.
+Unmodified scapy takes them from this machine's routes, neighbours and interfaces, so that a profile
+builds other bytes on another machine. A profile's packet is a template: its unset MAC addresses are
+the port's, and its unset IP addresses are TRex's defaults.
 
-`install` sets them as the defaults of scapy's own classes, since that is what a profile uses,
-wherever it builds its packets. It is done once, when `trex.stl.api` is imported.
+`install` sets them in scapy's own classes, because profiles use these to build packets.
+`trex.stl.api` calls it once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot3, Ether
 from scapy.packet import Packet
 
-# A name server's question is a profile's to ask: an empty DNS header has none.
+# An empty DNS header has no question; a profile adds it.
 _DEFAULTS: dict[type[Packet], dict[str, Any]] = {
     Ether: {"dst": "00:00:00:01:00:00", "src": "00:00:00:02:00:00"},
     Dot3: {"dst": "00:00:00:00:00:00", "src": "00:00:00:00:00:00"},
@@ -34,16 +34,16 @@ _DEFAULTS: dict[type[Packet], dict[str, Any]] = {
     DNS: {"qd": []},
 }
 
-# Where scapy remembers the defaults of a class that it has built before.
+# Caches of scapy for the defaults of a class.
 _CACHES = ("class_default_fields", "class_default_fields_ref", "class_packetfields")
 
 
 def install() -> None:
-    """Sets the defaults. Doing it again changes nothing."""
+    """Sets the defaults. A second call has no effect."""
     for layer, defaults in _DEFAULTS.items():
         for field in layer.fields_desc:
             if field.name in defaults:
-                # `Emph` hands reads through to the field it wraps, but not writes.
+                # `Emph` forwards reads to its field, but not writes.
                 inner = field.fld if isinstance(field, Emph) else field
                 inner.default = defaults[field.name]
     for cache in _CACHES:

@@ -1,4 +1,4 @@
-"""Streams added to ports, started, changed, counted."""
+"""Streams on ports: add, start, change and count."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from trex.stl.packet_builder import STLPktBuilder
 from trex.stl.profile import STLProfile
 from trex.stl.streams import STLStream, STLStreamDstMAC_PKT
 
-# Above so much of a line's bits a start without `force` is refused: TRex's tolerance.
+# Maximum share of the line rate for a start without `force`: TRex's tolerance.
 _LINE_MAX = 1.0001
-# A rate that is further off gets a warning.
+# Rate error in ppm that causes a warning.
 _RATE_ERROR_PPM_MAX = 10_000
 _PUSHED = "pushed"
 _STATES = ("active", "transmitting", "paused", "streams", "all")
 
 
 class Sending(TRexClient):
-    """Commands about streams: what ports are given, what they send, what came of it.
+    """Commands for streams of ports.
 
-    Both clients have them, under the names that do not say which of the two it is.
+    Both clients share them, under the names that distinguish stateless from stateful.
     """
 
     CORE_MASK_SPLIT = 1
@@ -41,12 +41,10 @@ class Sending(TRexClient):
     CORE_MASK_SINGLE = 3
 
     def _reset_streams(self, ports: Any, restart: bool) -> list[int]:
-        """Takes ports, ends what they send, removes their streams; their numbers."""
+        """Acquires ports, stops their traffic and removes their streams. Returns their numbers."""
         self._need_session()
         if restart:
-            raise TRexError(
-                "restart: links are not taken down and up here; ip link set INTERFACE down"
-            )
+            raise TRexError("restart: not supported; use ip link set INTERFACE down")
         numbers = self._numbers(ports, of_all=True)
         self._take(numbers, force=True)
         self.stop_stl([f"{number}.{ALL_PROFILES}" for number in numbers])
@@ -64,7 +62,9 @@ class Sending(TRexClient):
     # Streams.
 
     def add_streams(self, streams: Any, ports: Any = None) -> Any:
-        """Adds a stream, a list of them or a profile; their numbers, or the number of one."""
+        """Adds a stream, a list of streams or a profile. Returns the IDs, or the ID of a single
+        stream.
+        """
         self._need_session()
         if isinstance(streams, STLProfile):
             streams = streams.get_streams()
@@ -77,13 +77,13 @@ class Sending(TRexClient):
         return numbers[0] if len(numbers) == 1 else numbers
 
     def add_profile(self, filename: str, ports: Any = None, **kwargs: Any) -> Any:
-        """Adds the streams of a profile's file; other arguments are the profile's own."""
+        """Adds the streams of a profile file. Other arguments are passed to the profile."""
         validate_type("filename", filename, str)
         profile = STLProfile.load(filename, **kwargs)
         return [] if profile is None else self.add_streams(profile, ports)
 
     def remove_streams(self, stream_id_list: Any, ports: Any = None) -> None:
-        """Removes streams by their numbers."""
+        """Removes streams by ID."""
         self._need_session()
         numbers = listify(stream_id_list)
         if not numbers:
@@ -102,7 +102,9 @@ class Sending(TRexClient):
             profile.streams.clear()
 
     def get_profiles_with_state(self, state: str) -> list[str]:
-        """Profiles as `NUMBER.NAME`: `active`, `transmitting`, `paused`, with `streams`, `all`."""
+        """Returns profiles as `NUMBER.NAME`: `active`, `transmitting`, `paused`, with `streams`,
+        `all`.
+        """
         if state not in _STATES:
             raise TRexArgumentError("state", state, ", ".join(_STATES))
         found = []
@@ -120,20 +122,20 @@ class Sending(TRexClient):
         return found
 
     def validate_profile_input(self, input_profiles: Iterable[Any]) -> list[str]:
-        """Profiles as `NUMBER.NAME`, with `NUMBER.*` as all that the port has."""
+        """Returns profiles as `NUMBER.NAME`; `NUMBER.*` selects all of a port."""
         return [
             f"{port.number}.{profile.name}"
             for port, profile in self._profiles(list(input_profiles))
         ]
 
     def clear_stl_profiles(self, ports: Any = None) -> None:
-        """Ends and removes all streams of ports."""
+        """Stops and removes all streams of ports."""
         numbers = self.get_all_ports() if ports is None else self._numbers(ports)
         everything = [f"{number}.{ALL_PROFILES}" for number in numbers]
         self.stop_stl(everything)
         self.remove_all_streams(everything)
 
-    # Sending.
+    # Traffic.
 
     def start_stl(
         self,
@@ -145,15 +147,16 @@ class Sending(TRexClient):
         core_mask: Any = None,
         synchronized: bool = False,
     ) -> RC:
-        """Starts what ports have; `mult` is a factor, or what all streams of a port send together.
+        """Starts the streams of ports. `mult` is a factor, or the total load of each port.
 
-        :param mult: `"2"`, `"50%"` of the line, `"10kpps"`, `"1gbps"` (with FCS), `"1gbpsl1"`
-        :param force: ends first what the profiles send; starts in service mode, without a carrier
-            and at more than the line too
-        :param duration: seconds, -1 without end
-        :param total: divides `mult` among the ports
-        :param core_mask: checked, and without effect: a port has a thread of its own
-        :param synchronized: checked for pairs of ports; ports are started together in any case
+        :param mult: `"2"`, `"50%"` of the line, `"10kpps"`, `"1gbps"` (frames with FCS),
+            `"1gbpsl1"`
+        :param force: stop running traffic first; start also in service mode, without a carrier, or
+            above the line rate
+        :param duration: seconds, -1 for endless
+        :param total: divide `mult` among the ports
+        :param core_mask: checked, without effect, because each port has its own thread
+        :param synchronized: checked for pairs of ports; ports always start together
         """
         return self._start(ports, mult, force, duration, total, core_mask, synchronized)
 
@@ -211,7 +214,7 @@ class Sending(TRexClient):
         return RC_OK()
 
     def stop_stl(self, ports: Any = None, rx_delay_ms: int | None = None) -> None:
-        """Ends what ports send, and waits for what is under way."""
+        """Stops the traffic of ports, and waits for frames in flight."""
         self._need_session()
         profiles = self._active_profiles() if ports is None else self._profiles(ports)
         for port, profile in profiles:
@@ -224,7 +227,7 @@ class Sending(TRexClient):
     def wait_on_traffic_stl(
         self, ports: Any = None, timeout: float | None = None, rx_delay_ms: int | None = None
     ) -> None:
-        """Waits until ports have sent all, and it has had the time to arrive.
+        """Waits until ports have sent all frames and these had time to arrive.
 
         Raises `TRexTimeoutError` after `timeout` seconds.
         """
@@ -241,8 +244,10 @@ class Sending(TRexClient):
     def update_stl(
         self, ports: Any = None, mult: str = "1", total: bool = False, force: bool = False
     ) -> None:
-        """Sends at other rates; `mult` also `+5%` or `1mpps-`, from what they are. Refused where it
-        is more than the line, without `force`."""
+        """Changes the rates; `mult` can be relative: `+5%` or `1mpps-`.
+
+        Raises for more than the line rate, unless `force`.
+        """
         self._need_session()
         validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult, allow_update=True)
@@ -263,8 +268,10 @@ class Sending(TRexClient):
     def update_streams(
         self, port: int, mult: str = "1", force: bool = False, stream_ids: Any = None
     ) -> None:
-        """Sends streams of a port at other rates: each by itself at `mult`. Refused where one is
-        more than the line, without `force`; latency streams stay as they are."""
+        """Changes the rates of streams of a port, each to `mult`.
+
+        Raises if one exceeds the line rate, unless `force`. Latency streams keep their rates.
+        """
         self._need_session()
         validate_type("force", force, bool)
         multiplier = Multiplier.parse(mult)
@@ -275,7 +282,7 @@ class Sending(TRexClient):
         transmission.update(multiplier, numbers)
 
     def pause(self, ports: Any = None) -> None:
-        """Holds what ports send: continuous streams without a duration."""
+        """Pauses the traffic of ports: only continuous streams without a duration."""
         self._need_session()
         sending = self._sending(ports)
         for port, transmission in sending:
@@ -287,7 +294,7 @@ class Sending(TRexClient):
             self._note_state(port, transmission, "has paused")
 
     def resume(self, ports: Any = None) -> None:
-        """Lets go on what was held."""
+        """Resumes paused traffic."""
         self._need_session()
         for port, transmission in self._sending(ports):
             if not transmission.is_paused:
@@ -296,14 +303,14 @@ class Sending(TRexClient):
             self._note_state(port, transmission, "has resumed")
 
     def pause_streams(self, port: int, stream_ids: Any) -> None:
-        """Holds streams of a port, where it sends continuous streams alone, without a duration."""
+        """Pauses streams of a port that sends only continuous streams without a duration."""
         self._need_session()
         chosen, transmission, numbers = self._streams_of(port, stream_ids)
         _check_pausable(chosen, transmission)
         transmission.pause(numbers)
 
     def resume_streams(self, port: int, stream_ids: Any) -> None:
-        """Lets streams of a port go on."""
+        """Resumes streams of a port."""
         self._need_session()
         _, transmission, numbers = self._streams_of(port, stream_ids)
         transmission.resume(numbers)
@@ -326,11 +333,13 @@ class Sending(TRexClient):
         src_mac_pcap: bool = False,
         dst_mac_pcap: bool = False,
     ) -> RC:
-        """Sends a capture, each packet a stream that starts the next; with `is_dual` its two sides
-        from a port and its neighbour. Returns when it has begun: `wait_on_traffic` waits.
+        """Sends a capture, each packet as a stream that starts the next one.
 
-        Ethernet addresses decide sides, and in an ERF file its interfaces. Frames that are late,
-        because the process had no CPU, leave at once: the whole takes the time of its gaps.
+        With `is_dual`, a port and its neighbour send the two sides. Returns after the start;
+        `wait_on_traffic` waits for the end.
+
+        MAC addresses determine the sides, in an ERF file its interfaces. Late frames leave at once,
+        so that the total time stays the sum of the gaps.
         """
         self._need_session()
         validate_type("pcap_filename", pcap_filename, str)
@@ -380,7 +389,7 @@ class Sending(TRexClient):
         src_mac_pcap: bool = False,
         dst_mac_pcap: bool = False,
     ) -> RC:
-        """As `push_pcap`, for the engine is on this machine."""
+        """Same as `push_pcap`, because the engine is on this machine."""
         return self.push_pcap(
             pcap_filename,
             ports,
@@ -398,10 +407,10 @@ class Sending(TRexClient):
     def push_packets(
         self, pkts: Any, ports: Any = None, force: bool = False, ipg_usec: float = 0
     ) -> RC:
-        """Sends packets one after the other: bytes, packets of scapy or `PacketBuffer`.
+        """Sends packets one after the other: bytes, scapy packets or `PacketBuffer`.
 
-        Bytes leave with the port's addresses, packets of scapy with those that they name, and a
-        `PacketBuffer` as its fields are.
+        Bytes get the port's addresses, scapy packets only where they set none, and a `PacketBuffer`
+        as its flags say.
         """
         self._need_session()
         packets = listify(pkts)
@@ -431,12 +440,12 @@ class Sending(TRexClient):
     # Counters.
 
     def get_active_pgids(self) -> dict[str, list[int]]:
-        """The packet groups of streams that were started."""
+        """Returns the packet groups of started streams."""
         self._need_session()
         return self._counters.active_groups()
 
     def get_pgid_stats(self, pgid_list: Any = ()) -> dict[str, Any]:
-        """Counters and delays of packet groups; of all if none are named."""
+        """Returns counters and delays of packet groups, by default of all."""
         self._need_session()
         self._reap()
         return {**self._counters.groups(listify(pgid_list) or None), "ver_id": {}}
@@ -444,21 +453,21 @@ class Sending(TRexClient):
     def clear_pgid_stats(
         self, clear_flow_stats: bool = True, clear_latency_stats: bool = True
     ) -> None:
-        """Counts packet groups from now on."""
+        """Clears the counters of packet groups."""
         self._counters.clear_groups(clear_flow_stats, clear_latency_stats)
 
     def map_ports(
         self, ports: Any = None, read_delay: float = 0.3, send_pkts: int = 3
     ) -> dict[str, Any]:
-        """Which port is connected to which."""
+        """Returns which ports are connected to each other."""
         self._need_session()
         numbers = self._numbers(ports, of_all=True)
         for number in numbers:
             if self.links[number].is_active:
-                raise TRexError(f"port {number} is sending: stop it first")
+                raise TRexError(f"port {number} is sending; stop it first")
         return cabling.connections([self.links[number] for number in numbers], send_pkts)
 
-    # For the commands above.
+    # Internal methods.
 
     def _check_core_mask(self, core_mask: Any, count: int) -> None:
         validate_type("core_mask", core_mask, (type(None), int, list))
@@ -480,7 +489,7 @@ class Sending(TRexClient):
         if profile.name == ALL_PROFILES:
             raise TRexError(f"{name}: name one profile to start")
         if not any(stream.fields["enabled"] for stream in profile.streams.values()):
-            raise TRexError(f"{name} has no streams: add_streams() first")
+            raise TRexError(f"{name} has no streams; call add_streams() first")
         if port.destination is None:
             for stream in profile.streams.values():
                 if stream.mac_dst_override_mode() != STLStreamDstMAC_PKT:
@@ -497,17 +506,17 @@ class Sending(TRexClient):
             return
         if profile.is_active:
             what = profile.named(port.number)
-            raise TRexError(f"{what} is sending: stop it, or say force=True")
+            raise TRexError(f"{what} is sending; stop it or pass force=True")
         if port.is_service:
-            raise TRexError(f"{name} is in service mode: end that, or say force=True")
+            raise TRexError(f"{name} is in service mode; leave it or pass force=True")
         if not port.look()["has_carrier"]:
             raise TRexError(
-                f"{name} ({port.interface}) has no carrier: connect it, or say force=True"
+                f"{name} ({port.interface}) has no carrier; connect it or pass force=True"
             )
         self._check_line(port, load + _load_of(port.active))
 
     def _check_line(self, port: Port, load: float) -> None:
-        """Raises where bits a second at layer 1 are more than a port's line has."""
+        """Raises if a load, in bits per second at layer 1, exceeds the port's line rate."""
         if load > port.speed_bps * _LINE_MAX:
             part = 100 * load / port.speed_bps
             raise TRexError(
@@ -552,17 +561,20 @@ class Sending(TRexClient):
         port.begin(profile, transmission)
 
     def _receiver(self, port: Port) -> Port | None:
-        """Where a port's frames should arrive: at the other port that is acquired if there is one
-        only, else at its neighbour (0 and 1, 2 and 3, ...)."""
+        """Returns the port that should receive a port's frames.
+
+        It is the other acquired port if there is only one, else the neighbour (0 and 1, 2 and 3,
+        ...).
+        """
         others = [number for number in self.get_acquired_ports() if number != port.number]
         number = others[0] if len(others) == 1 else port.number ^ 1
         other = self.links.get(number)
-        # What arrives in service mode, or is captured, is the kernel's.
+        # In service mode or with a capture, received frames go to the kernel.
         is_heard = other is not None and (other.is_service or self._is_listened_at(number))
         return None if is_heard else other
 
     def _is_sent_to(self, receiver: Port) -> bool:
-        """Whether something is on its way to a port, or what arrived was not noted yet."""
+        """Returns whether traffic to a port is running or has unrecorded results."""
         transmissions = [it for port in self.links.values() for it in port.transmissions()]
         return any(it.receiver == receiver.number and not it.is_told for it in transmissions)
 
@@ -570,7 +582,7 @@ class Sending(TRexClient):
         profiles = self._profiles(ports)
         for port, profile in profiles:
             if profile.is_active:
-                raise TRexError(f"{profile.named(port.number)} is sending: stop it first")
+                raise TRexError(f"{profile.named(port.number)} is sending; stop it first")
         return profiles
 
     def _sending(self, ports: Any) -> list[tuple[Port, Transmission]]:
@@ -585,8 +597,9 @@ class Sending(TRexClient):
         return found
 
     def _streams_of(self, port: Any, stream_ids: Any) -> tuple[Port, Transmission, list[int]]:
-        """The port or profile that is named, and streams of it. Raises where it is not sending
-        them."""
+        """Returns a port or profile, its transmission, and streams of it. Raises if they are not
+        sent.
+        """
         numbers = listify(stream_ids) if stream_ids is not None else []
         if not numbers:
             raise TRexArgumentError("stream_ids", stream_ids, "numbers of streams")
@@ -614,7 +627,7 @@ class Sending(TRexClient):
                     self._note_state(port, transmission, "job done")
 
     def _note_state(self, port: Port, transmission: Transmission, what: str) -> None:
-        """Notes what became of a profile, in TRex's words, which scripts wait for."""
+        """Records the state of a profile in TRex's words, which scripts wait for."""
         profiles = (it for it in port.profiles.values() if it.transmission is transmission)
         for profile in profiles:
             self._note(f"Profile {port.number}.{profile.name} {what}")
@@ -634,7 +647,7 @@ class Sending(TRexClient):
 
 
 def _load_of(profiles: Iterable[Profile]) -> float:
-    """Bits a second at layer 1 that profiles send together at most."""
+    """Returns the maximum load of profiles in bits per second at layer 1."""
     transmissions = (profile.transmission for profile in profiles)
     return float(sum(it.load()[2] for it in transmissions if it is not None))
 
@@ -648,13 +661,13 @@ def _check_pausable(port: Port, transmission: Transmission) -> None:
 
 
 def _groups(streams: Iterable[STLStream]) -> set[int]:
-    """The packet groups of streams; tagged ones are others, which profiles may share."""
+    """Returns the packet groups of streams, without tagged ones, which profiles can share."""
     groups = {it.get_pg_id() for it in streams if it.get_flow_stats_type() in ("stats", "latency")}
     return {group for group in groups if group is not None}
 
 
 def _warnings(transmission: Transmission) -> Iterable[str]:
-    """What fell short or went wrong."""
+    """Yields the errors and shortfalls of a transmission."""
     report = transmission.report()
     if report is None:
         return
@@ -665,11 +678,11 @@ def _warnings(transmission: Transmission) -> Iterable[str]:
     errors = [flow["rate_error_ppm"] for flow in report["flows"]]
     slowest = min((error for error in errors if error is not None), default=0)
     if transmission.is_steady and slowest < -_RATE_ERROR_PPM_MAX:
-        yield f"frames left {-slowest / 1e4:.1f} % more slowly than was asked"
+        yield f"the rate was {-slowest / 1e4:.1f} % below the target"
 
 
 def _chain(frames: list[bytes], ipg_usec: float) -> Iterable[STLStream]:
-    """Streams of a frame each, as it is, which start each other."""
+    """Yields streams of one unchanged frame each, which start each other."""
     for number, frame in enumerate(frames, start=1):
         yield STLStream(
             name=str(number),

@@ -1,4 +1,4 @@
-"""What is measured of a stream where it is received."""
+"""Measurements of a stream at its receiver."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from trex.errors import TRexError
 class STLFlowStatsInterface:
     """Measures a stream under a number, its packet group.
 
-    :param vxlan: the stream is told by its inner header
-    :param ieee_1588: the interface stamps the frames
+    :param vxlan: identify the stream by its inner header
+    :param ieee_1588: timestamps of the interface
     """
 
     rule_type = ""
@@ -26,12 +26,12 @@ class STLFlowStatsInterface:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The stream's `flow_stats` member."""
+        """Returns the stream's `flow_stats` member."""
         return dict(self.fields)
 
     @staticmethod
     def from_json(json_data: dict[str, Any]) -> STLFlowStatsInterface | None:
-        """What a `flow_stats` member measures, None if nothing."""
+        """Creates the measurement of a `flow_stats` member; None if it is disabled."""
         try:
             if not json_data["enabled"]:
                 return None
@@ -44,11 +44,11 @@ class STLFlowStatsInterface:
             if rule == kind.rule_type:
                 vxlan = json_data.get("vxlan", False)
                 return kind(number, vxlan, json_data.get("ieee_1588", False))
-        raise TRexError(f"there is no flow_stats.rule_type '{rule}'")
+        raise TRexError(f"unknown flow_stats.rule_type '{rule}'")
 
     @staticmethod
     def defaults() -> dict[str, Any]:
-        """The `flow_stats` member of a stream that is not measured."""
+        """Returns the `flow_stats` member of an unmeasured stream."""
         return {"enabled": False}
 
 
@@ -65,7 +65,7 @@ class STLFlowLatencyStats(STLFlowStatsInterface):
 
 
 class STLTaggedPktGroup(STLFlowStatsInterface):
-    """Counts by VLAN tag and measures order; takes the last 16 bytes of the frame."""
+    """Counts by VLAN tag and measures order. Uses the last 16 bytes of the frame."""
 
     rule_type = "tpg"
 

@@ -1,4 +1,4 @@
-"""A stream: a packet, when it is sent, and what is measured of it."""
+"""A stream: its packet, schedule and measurements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trex.stl.statistics import (
 )
 from trex.utilities import format_num
 
-# Where the destination MAC address comes from.
+# Origins of the destination MAC address.
 STLStreamDstMAC_CFG_FILE = 0
 STLStreamDstMAC_PKT = 1
 STLStreamDstMAC_ARP = 2
@@ -36,25 +36,25 @@ Name = Union[str, int]
 
 
 class STLStream:
-    """A stream.
+    """A stream of a port.
 
-    :param name: what another stream's `next` calls it
-    :param packet: the packet; an IPv4 header without payload if None
-    :param mode: when it sends; one frame a second if None
-    :param enabled: a stream that is not enabled never runs
-    :param self_start: False: runs only when another stream's `next` names it
-    :param isg: microseconds to wait before the first frame, each time it runs
-    :param flow_stats: what is measured of it where it is received
-    :param next: the stream that runs when this one has ended
-    :param stream_id: its number, chosen by the client if None
-    :param action_count: how often `next` is followed, 0 for ever
-    :param random_seed: what its random variables draw from, 0 for anything
-    :param mac_src_override_by_pkt: the source MAC address is the packet's rather than the port's;
-        if None, when the packet sets one
+    :param name: name for `next` of other streams
+    :param packet: packet; an IPv4 header without payload if None
+    :param mode: transmission mode; one frame per second if None
+    :param enabled: False: the stream never runs
+    :param self_start: False: the stream runs only as `next` of another one
+    :param isg: microseconds before the first frame, at each start
+    :param flow_stats: measurements at the receiver
+    :param next: stream that runs after this one
+    :param stream_id: ID, assigned by the client if None
+    :param action_count: number of times that `next` runs, 0 for endless
+    :param random_seed: seed of random variables, 0 for any
+    :param mac_src_override_by_pkt: use the packet's source MAC address instead of the port's; if
+        None, when the packet sets one
     :param mac_dst_override_mode: one of STLStreamDstMAC_*; if None, the packet's when it sets one
-    :param dummy_stream: only waits, and sends nothing
-    :param start_paused: does not send before it is resumed
-    :param core_id: the core that sends it, -1 for any
+    :param dummy_stream: only wait, without frames
+    :param start_paused: start only after it is resumed
+    :param core_id: core that sends the stream, -1 for any
     """
 
     def __init__(
@@ -136,72 +136,72 @@ class STLStream:
         return json.dumps(self.to_json(), indent=4, sort_keys=True)
 
     def get_id(self) -> int | None:
-        """Its number, None before it has one."""
+        """Returns the ID, None before it has one."""
         return self.id
 
     def get_name(self) -> Name | None:
-        """What other streams call it."""
+        """Returns the name for other streams."""
         return self.name
 
     def get_next(self) -> Name | None:
-        """The name of the stream that runs after it."""
+        """Returns the name of the next stream."""
         return self.next
 
     def get_pkt(self) -> bytes:
-        """The frame without FCS."""
+        """Returns the frame without FCS."""
         return self.pkt
 
     def get_pkt_len(self, count_crc: bool = True) -> int:
-        """Bytes of the frame, with its FCS unless told otherwise."""
+        """Returns the length of the frame, by default with FCS."""
         return len(self.pkt) + 4 * count_crc
 
     def get_pkt_type(self) -> str:
-        """The names of the packet's headers, a dash if nothing is sent."""
+        """Returns the names of the packet's headers, a dash for a dummy stream."""
         return "-" if self.is_dummy() else STLPktBuilder.pkt_layers_desc_from_buffer(self.pkt)
 
     def get_mode(self) -> str:
-        """When it sends, for people."""
+        """Returns a description of the transmission mode."""
         return "delay" if self.is_dummy() else self.mode_desc
 
     def get_rate(self) -> str:
-        """Its rate, for people."""
+        """Returns a description of the rate."""
         return self.get_rate_from_field(self.fields["mode"]["rate"])
 
     @staticmethod
     def get_rate_from_field(rate_json: dict[str, Any]) -> str:
-        """A `rate` member, for people."""
+        """Returns a description of a `rate` member."""
         return format_num(rate_json["value"], suffix=_RATE_UNITS[rate_json["type"]])
 
     def has_flow_stats(self) -> bool:
-        """Whether something is measured of it."""
+        """Returns whether the stream is measured."""
         return self.fields["flow_stats"]["enabled"]
 
     def get_pg_id(self) -> int | None:
-        """The number that it is measured under."""
+        """Returns the packet group."""
         return self.fields["flow_stats"].get("stream_id")
 
     def get_flow_stats_type(self) -> str | None:
-        """What is measured: `stats`, `latency` or `tpg`."""
+        """Returns the kind of measurement: `stats`, `latency` or `tpg`."""
         return self.fields["flow_stats"].get("rule_type")
 
     def is_dummy(self) -> bool:
-        """Whether it sends nothing."""
+        """Returns whether the stream sends nothing."""
         return bool(self.fields["flags"] & _DUMMY)
 
     def has_custom_mac_addr(self) -> bool:
-        """Whether one of its MAC addresses is not the port's."""
+        """Returns whether a MAC address is not the port's."""
         return bool(self.fields["flags"] & ~_DUMMY)
 
     def is_explicit_dst_mac(self) -> bool:
-        """Whether the packet's destination MAC address is sent."""
+        """Returns whether the destination MAC address is the packet's."""
         return self.mac_dst_override_mode() == STLStreamDstMAC_PKT
 
     def mac_src_override_by_pkt(self) -> bool:
-        """Whether the packet's source MAC address is sent."""
+        """Returns whether the source MAC address is the packet's."""
         return bool(self.fields["flags"] & _SRC_MAC_OF_PACKET)
 
     def mac_dst_override_mode(self) -> int:
-        """One of STLStreamDstMAC_*."""
+        """Returns one of STLStreamDstMAC_*."""
         return self.fields["flags"] >> _DST_MAC_SHIFT & _DST_MAC_MASK
 
     def to_pkt_dump(self) -> None:
@@ -211,13 +211,13 @@ class STLStream:
         self.scapy_pkt_builder.to_pkt_dump()
 
     def to_code(self) -> str:
-        """Python that makes the same stream again, as the variable `stream`."""
+        """Returns Python code that assigns an equal stream to the variable `stream`."""
         from trex.stl.code import stream_code
 
         return stream_code(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The stream as its server reads it."""
+        """Returns the stream in the format of TRex's server."""
         document = dict(self.fields)
         for member, value in (("name", self.name), ("next", self.next)):
             if value not in (None, ""):
@@ -226,7 +226,7 @@ class STLStream:
 
     @staticmethod
     def from_json(json_data: dict[str, Any]) -> STLStream:
-        """The stream of a document that `to_json` made, or TRex."""
+        """Creates a stream from a document of `to_json` or TRex."""
         try:
             flags = json_data["flags"]
             return STLStream(
@@ -251,5 +251,5 @@ class STLStream:
             raise TRexError(f"the stream has no {missing}") from missing
 
     def clone(self) -> STLStream:
-        """A copy that shares nothing with this."""
+        """Returns an independent copy."""
         return STLStream.from_json(self.to_json())

@@ -1,4 +1,4 @@
-"""Commands about tagged packet groups."""
+"""Commands for tagged packet groups."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from trex.client.session import Session
 from trex.client.tagged import UNKNOWN, UNTAGGED, TaggedGroups, TagTable
 from trex.errors import TRexArgumentError, TRexError
 
-_NOT_ENABLED = "tagged packet groups are not enabled: enable_tpg() first"
+_NOT_ENABLED = "tagged packet groups are not enabled; call enable_tpg() first"
 
 
 class TaggedGroupCommands(Session):
-    """Counts streams with `STLTaggedPktGroup` by the VLAN tags that they arrive with."""
+    """Counters of streams with `STLTaggedPktGroup` by the VLAN tags of received frames."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._tagged: TaggedGroups | None = None
 
     def enable_tpg(self, num_tpgids: int, tags: Any, rx_ports: Any = None) -> None:
-        """Counts the groups 0 to `num_tpgids` - 1 from now on.
+        """Starts to count the groups 0 to `num_tpgids` - 1.
 
-        :param tags: the tags that are told apart, numbered from 0: see `STLTaggedPktGroupTagConf`
-        :param rx_ports: where they arrive; all acquired ports if none are named
+        :param tags: known tags, numbered from 0; see `STLTaggedPktGroupTagConf`
+        :param rx_ports: receiving ports; default: all acquired ports
         """
         self._need_session()
         validate_type("num_tpgids", num_tpgids, int)
         if self._tagged is not None:
-            raise TRexError("tagged packet groups are enabled already: disable_tpg() first")
+            raise TRexError("tagged packet groups are enabled already; call disable_tpg() first")
         table = TagTable(tags)
         rx_ports = self._owned(rx_ports)
         acquired = self.get_acquired_ports()
         self._tagged = TaggedGroups(self.links, acquired, rx_ports, num_tpgids, table)
 
     def disable_tpg(self, username: str | None = None, surpress_log: bool = False) -> None:
-        """Forgets the groups."""
+        """Stops counting and deletes the groups."""
         self._need_session()
         if self._tagged is None or username not in (None, self._username):
             raise TRexError(_NOT_ENABLED)
@@ -43,13 +43,13 @@ class TaggedGroupCommands(Session):
 
     @property
     def tpg_status(self) -> dict[str, Any] | None:
-        """As `get_tpg_status`; None where there is no session."""
+        """Same as `get_tpg_status`; None without a session."""
         return self.get_tpg_status() if self._is_connected else None
 
     def get_tpg_status(
         self, username: str | None = None, port: int | None = None
     ) -> dict[str, Any]:
-        """Whether groups are counted, and where."""
+        """Returns whether groups are counted, and at which ports."""
         self._need_session()
         tagged = self._tagged_of(username, port)
         if tagged is None:
@@ -67,9 +67,9 @@ class TaggedGroupCommands(Session):
         }
 
     def update_tpg_tags(self, new_tags: Any, clear: bool = False) -> None:
-        """Changes tags: each with its `tag_id`, those of the type None go.
+        """Changes tags by `tag_id`; the type None removes a tag.
 
-        :param clear: counts under them from now on, instead of going on
+        :param clear: reset the counters of the changed tags
         """
         self._need_session()
         if self._tagged is None:
@@ -83,7 +83,7 @@ class TaggedGroupCommands(Session):
         username: str | None = None,
         port: int | None = None,
     ) -> list[dict[str, Any] | None]:
-        """The tags from `min_tag` to before `max_tag`, None for those that were taken away."""
+        """Returns the tags from `min_tag` to before `max_tag`; None for removed ones."""
         self._need_session()
         tagged = self._tagged_of(username, port)
         if tagged is None:
@@ -102,14 +102,15 @@ class TaggedGroupCommands(Session):
         unknown_tag: bool = False,
         untagged: bool = False,
     ) -> tuple[dict[str, Any], int | None]:
-        """What arrived of a group at a port under the tags from `min_tag` to before `max_tag`.
+        """Returns the received counters of a group at a port, for the tags from `min_tag` to before
+        `max_tag`.
 
-        :param max_sections: neighbours with the same counters are told together, as `3-7`; so many
-            of these at most
-        :param unknown_tag: also what arrived under tags without a number
-        :param untagged: also what arrived without a tag
-        :returns: the counters by port, group and tag, and the first tag that is not told; None
-            where no tags were asked for
+        :param max_sections: maximum number of sections; adjacent tags with equal counters share
+            one, such as `3-7`
+        :param unknown_tag: include frames with unknown tags
+        :param untagged: include untagged frames
+        :returns: counters by port, group and tag, and the first tag that is not included; None
+            without a range of tags
         """
         tagged = self._receiving(port, tpgid)
         tags = _range(min_tag, max_tag, len(tagged.table), unknown_tag or untagged)
@@ -130,7 +131,7 @@ class TaggedGroupCommands(Session):
         unknown_tag: bool = False,
         untagged: bool = False,
     ) -> None:
-        """Counts a group at a port from now on, under a range of tags or those of a list."""
+        """Resets the received counters of a group at a port, for a range or list of tags."""
         tagged = self._receiving(port, tpgid)
         if (max_tag is None) == (not tag_list):
             raise TRexError("expected either max_tag or tag_list")
@@ -146,25 +147,25 @@ class TaggedGroupCommands(Session):
         tagged.clear_arrived(port, tpgid, [*tags, *extra])
 
     def get_tpg_tx_stats(self, port: int, tpgid: int) -> dict[str, Any]:
-        """What was sent of a group from a port."""
+        """Returns the sent counters of a group at a port."""
         tagged = self._counting(port, tpgid)
         tagged.settle(tpgid)
         return {str(port): {str(tpgid): tagged.sent(port, tpgid)}}
 
     def clear_tpg_tx_stats(self, port: int, tpgid: int) -> None:
-        """Counts what is sent of a group from a port from now on."""
+        """Resets the sent counters of a group at a port."""
         tagged = self._counting(port, tpgid)
         tagged.settle(tpgid)
         tagged.clear_sent(port, tpgid)
 
     def get_tpg_unknown_tags(self, port: int) -> dict[str, list[dict[str, Any]]]:
-        """The tags without a number that arrived at a port, each with its group once."""
+        """Returns the unknown tags that a port received, each once with its group."""
         tagged = self._receiving(port)
         tagged.settle()
         return {str(port): tagged.unknown(port)}
 
     def clear_tpg_unknown_tags(self, port: int) -> None:
-        """Forgets them."""
+        """Clears the unknown tags of a port."""
         tagged = self._receiving(port)
         tagged.settle()
         tagged.clear_unknown(port)
@@ -186,7 +187,7 @@ class TaggedGroupCommands(Session):
         return self._tagged
 
     def _counting(self, port: int, tpgid: int) -> TaggedGroups:
-        """The groups, where they are sent from this port."""
+        """Returns the groups for a sending port."""
         self._need_session()
         tagged = self._tagged_of(None, port)
         if tagged is None:
@@ -197,7 +198,7 @@ class TaggedGroupCommands(Session):
         return tagged
 
     def _receiving(self, port: int, tpgid: int = 0) -> TaggedGroups:
-        """The groups, where they are received at this port."""
+        """Returns the groups for a receiving port."""
         tagged = self._counting(port, tpgid)
         if port not in tagged.rx_ports:
             raise TRexArgumentError("port", port, ", ".join(map(str, tagged.rx_ports)))

@@ -1,4 +1,4 @@
-"""The tags that tagged packet groups are counted by."""
+"""Tags of tagged packet groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trex.tunables import call_with_tunables
 
 
 class STLTaggedPktGroupTagConf:
-    """Loads a list of tags: `{"type": "Dot1Q", "value": {"vlan": 7}}` and the like."""
+    """Loads a list of tags, such as `{"type": "Dot1Q", "value": {"vlan": 7}}`."""
 
     @classmethod
     def load(cls, tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
@@ -22,11 +22,11 @@ class STLTaggedPktGroupTagConf:
             return cls.load_py(tpg_conf_path, **kwargs)
         if suffix == ".json":
             return cls.load_json(tpg_conf_path)
-        raise TRexError(f"a list of tags is a .py or a .json file, not '{tpg_conf_path}'")
+        raise TRexError(f"expected a .py or .json file with tags, not '{tpg_conf_path}'")
 
     @staticmethod
     def load_py(tpg_conf_path: str, **kwargs: Any) -> list[dict[str, Any]] | None:
-        """Loads a Python file with its tunables; None if all it did was print its help."""
+        """Loads a Python file with its tunables. Returns None if it only printed its help."""
         with registered(tpg_conf_path) as tags:
             return call_with_tunables(tags.get_tpg_conf, kwargs, "get_tpg_conf", "a list of tags")
 

@@ -1,3 +1,3 @@
-"""The client by an older name of its module: what `trex.stl.api` has."""
+"""Older location of the client in `trex.stl.api`."""
 
 from trex.stl.api import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The HLTAPI: sessions and streams in named arguments, and what `trex.stl.api` has."""
+"""The HLTAPI: sessions and streams with named arguments, and the names of `trex.stl.api`."""
 
 from trex.stl.api import *  # noqa: F403
 from trex.stl.hlt.arguments import DEFAULTS as traffic_config_kwargs  # noqa: F401

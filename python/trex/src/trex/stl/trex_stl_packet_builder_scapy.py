@@ -1,3 +1,3 @@
-"""Packets and programs by an older name of their module: what `trex.stl.api` has."""
+"""Older location of packets and programs in `trex.stl.api`."""
 
 from trex.stl.api import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""A port of `STLClient` by its older place."""
+"""Older location of the ports of `STLClient`."""
 
 from trex.stl.port import STLPort
 

@@ -1,3 +1,3 @@
-"""Streams and profiles by an older name of their module: what `trex.stl.api` has."""
+"""Older location of streams and profiles in `trex.stl.api`."""
 
 from trex.stl.api import *  # noqa: F403

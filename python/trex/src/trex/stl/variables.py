@@ -1,4 +1,4 @@
-"""The field engine's variables: what changes from packet to packet."""
+"""Variables of the field engine."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _VALUE_LIST_LEN_MAX = 0xFFFF
 
 
 class HasLayout(ABC):
-    """Gives the layout of the packet that a program is for, when a name needs it."""
+    """Provides the layout of a program's packet, for names of fields."""
 
     @abstractmethod
     def layout(self) -> PacketLayout:
-        """The layout of the packet."""
+        """Returns the layout of the packet."""
 
 
 class CTRexVmDescBase(ABC):
-    """One line of a program, as a profile writes it."""
+    """A line of a program, as a profile writes it."""
 
     def get_var_ref(self) -> str | None:
-        """The variable that this line reads."""
+        """Returns the variable that the line reads."""
         return None
 
     def get_var_name(self) -> list[str]:
-        """The variables that this line declares."""
+        """Returns the variables that the line declares."""
         return []
 
     @abstractmethod
     def instruction(self, packet: HasLayout) -> CTRexVmInsBase:
-        """The line for a certain packet, with names made offsets."""
+        """Returns the instruction for a packet, with field names converted to offsets."""
 
 
 class Variable(CTRexVmDescBase):
-    """A variable that can make another one advance when it wraps (`next_var`)."""
+    """A variable that can advance another one when it wraps (`next_var`)."""
 
     def __init__(self, name: str, size: int, split_to_cores: bool, next_var: str | None) -> None:
         validate_type("name", name, str)
@@ -66,16 +66,16 @@ class Variable(CTRexVmDescBase):
 
 
 class STLVmFlowVar(Variable):
-    """A variable that counts up (`inc`), down (`dec`) or draws (`random`).
+    """A variable that counts up (`inc`), counts down (`dec`) or is random (`random`).
 
-    :param init_value: the first value; the lowest, or the highest of one that counts down
-    :param min_value: lowest value; an IPv4 address counts as its number
-    :param max_value: highest value, which belongs to the range
+    :param init_value: first value; default: the lowest, or the highest for `dec`
+    :param min_value: lowest value, as a number or an IPv4 address
+    :param max_value: highest value, inclusive
     :param size: 1, 2, 4 or 8 bytes
-    :param step: how far a counter goes each time
-    :param value_list: up to 65,535 values in place of the range
-    :param split_to_cores: each core takes its share of the values rather than all of them
-    :param next_var: the variable that advances only when this one wraps
+    :param step: step of a counter
+    :param value_list: up to 65,535 values instead of the range
+    :param split_to_cores: each core uses its share of the values instead of all
+    :param next_var: variable that advances only when this one wraps
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class STLVmFlowVar(Variable):
 
 
 class STLVmFlowVarRepeatableRandom(Variable):
-    """A variable that draws the same `limit` values over and over.
+    """A random variable that repeats after `limit` values.
 
-    :param limit: how many values it draws before it begins again
-    :param seed: what they are drawn from; a random one, 1 to 32,000, if None
-    :param max_value: highest value; the highest of the size if None
+    :param limit: number of values before it repeats
+    :param seed: seed; random from 1 to 32,000 if None
+    :param max_value: highest value; the maximum of the size if None
     """
 
     def __init__(
@@ -184,8 +184,8 @@ class STLVmFlowVarRepeatableRandom(Variable):
 class STLVmTupleGen(CTRexVmDescBase):
     """Pairs of an address, `NAME.ip`, and a port, `NAME.port`: clients and their connections.
 
-    :param limit_flows: how many pairs there are before they begin again
-    :param flags: 1 for pairs whose ports do not keep to their limits
+    :param limit_flows: number of pairs before they repeat
+    :param flags: 1 for ports beyond their limits
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class STLVmTupleGen(CTRexVmDescBase):
 
 
 def convert_val(val: Any) -> int:
-    """A number, or an IPv4 address as its number."""
+    """Converts a number or an IPv4 address to an integer."""
     if isinstance(val, int):
         return val
     if isinstance(val, str):
@@ -239,43 +239,43 @@ def convert_val(val: Any) -> int:
 
 
 def convert_val_list(val: Any) -> list[int]:
-    """Numbers and IPv4 addresses as numbers."""
+    """Converts numbers and IPv4 addresses to integers."""
     if not isinstance(val, list):
-        raise refuse(f"{val!r} is no list of values")
+        raise refuse(f"{val!r} is not a list of values")
     return [convert_val(value) for value in val]
 
 
 def check_for_int(val: object) -> None:
-    """Raises `TRexTypeError` unless it is a whole number."""
+    """Raises `TRexTypeError` unless `val` is an integer."""
     validate_type("val", val, int)
 
 
 def get_max_by_size(size: int) -> int:
-    """The highest value of so many bytes."""
+    """Returns the highest value of `size` bytes."""
     return (1 << 8 * size) - 1
 
 
 def valid_fv_size(size: int) -> None:
-    """Raises unless a variable can have so many bytes."""
+    """Raises unless `size` is valid for a variable."""
     if size not in CTRexVmInsFlowVar.VALID_SIZES:
         raise refuse(f"a variable has 1, 2, 4 or 8 bytes, not {size}")
 
 
 def valid_fv_ops(op: str) -> None:
-    """Raises unless a variable can do so."""
+    """Raises unless `op` is a valid operation."""
     if op not in CTRexVmInsFlowVar.OPERATIONS:
         raise refuse(f"a variable does one of {', '.join(CTRexVmInsFlowVar.OPERATIONS)}, not {op}")
 
 
 def valid_fv_var_sizes(size: int, vars: list[int]) -> None:
-    """Raises unless each value fits in so many bytes."""
+    """Raises unless each value fits in `size` bytes."""
     for value in vars:
         if not 0 <= value <= get_max_by_size(size):
             raise refuse(f"{value} does not fit in a variable of {size} bytes")
 
 
 def valid_fv_min_max(min_value: int, max_value: int) -> None:
-    """Raises unless there is a value between the two."""
+    """Raises if the range is empty."""
     if min_value > max_value:
         raise refuse(f"the highest value, {max_value}, is below the lowest, {min_value}")
 
@@ -287,14 +287,14 @@ def valid_fv_init(init_value: int, min_value: int, max_value: int) -> None:
 
 
 def valid_fv_cycle(min_value: int, max_value: int, step: int, op: str) -> None:
-    """Raises if the range cannot be made a whole number of steps.
+    """Raises if the range cannot be extended to a multiple of the step.
 
-    The engine lengthens a range that is none: upwards for `inc`, downwards for `dec`.
+    The engine extends such a range: upwards for `inc`, downwards for `dec`.
     """
     missing = -(max_value - min_value + 1) % step
     room = {"inc": get_max_by_size(8) - max_value, "dec": min_value}.get(op, missing)
     if missing > room:
         raise refuse(
-            f"{min_value} to {max_value} is no whole number of steps of {step}, "
-            "and there is no room to lengthen it"
+            f"{min_value} to {max_value} is not a multiple of the step {step}, "
+            "and there is no room to extend it"
         )

@@ -1,4 +1,4 @@
-"""Field-engine programs: the variables of a stream and what is done with them."""
+"""Field-engine programs: variables of a stream and operations on them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from trex.stl.writes import (
 
 
 class CTRexScriptsBase:
-    """Anything that a packet builder takes as a program."""
+    """Base of all programs of a packet builder."""
 
     def clone(self) -> Any:
-        """A copy that shares nothing with this."""
+        """Returns an independent copy."""
         return copy.deepcopy(self)
 
 
 class STLScVmRaw(CTRexScriptsBase):
-    """A program as a list of its lines.
+    """A program as a list of lines.
 
-    :param cache_size: how many packets to render beforehand and then to send over and over
+    :param cache_size: number of packets that are rendered once and then sent repeatedly
     """
 
     def __init__(
@@ -52,12 +52,13 @@ class STLScVmRaw(CTRexScriptsBase):
         self.cache_size = cache_size
 
     def add_cmd(self, cmd: CTRexVmDescBase) -> None:
-        """Adds a line at the end."""
+        """Appends a line."""
         self.commands.append(cmd)
 
     def instructions(self, packet: HasLayout) -> list[CTRexVmInsBase]:
-        """The program for a packet: its variables in the order they make each other advance, then
-        the other lines in theirs."""
+        """Returns the instructions for a packet: the variables in the order of `next_var`, then the
+        other lines in their order.
+        """
         self._check_names()
         variables = {c.name: c for c in self.commands if isinstance(c, Variable)}
         ordered: list[CTRexVmDescBase] = list(_chained(variables))
@@ -78,7 +79,7 @@ class STLScVmRaw(CTRexScriptsBase):
 
 
 class STLVM(STLScVmRaw):
-    """A program that is written line by line."""
+    """A program that is built line by line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +180,7 @@ class STLVM(STLScVmRaw):
         )
 
     def trim(self, fv_name: str) -> None:
-        """Cuts the frame: see `STLVmTrimPktSize`."""
+        """Truncates the frame: see `STLVmTrimPktSize`."""
         self.add_cmd(STLVmTrimPktSize(fv_name))
 
     def fix_chksum(self, offset: Offset = "IP") -> None:
@@ -195,7 +196,7 @@ class STLVM(STLScVmRaw):
         self.add_cmd(STLVmFixIcmpv6(l3_offset, l4_offset))
 
     def set_cached(self, cache_size: int) -> None:
-        """How many packets to render beforehand and then to send over and over."""
+        """Sets the number of packets that are rendered once and then sent repeatedly."""
         validate_type("cache_size", cache_size, int)
         self.cache_size = cache_size
 
@@ -205,7 +206,7 @@ def STLIPRange(
     dst: dict[str, Any] | None = None,
     fix_chksum: bool = True,
 ) -> list[CTRexVmDescBase]:
-    """The lines that count IPv4 addresses up; each range is `{"start", "end", "step"}`."""
+    """Returns lines that count IPv4 addresses up. Each range is `{"start", "end", "step"}`."""
     program: list[CTRexVmDescBase] = []
     for name, addresses in (("src", src), ("dst", dst)):
         if addresses:
@@ -226,12 +227,12 @@ def STLIPRange(
 
 
 def program_from_json(document: dict[str, Any]) -> STLVM:
-    """The program of a stream's `vm` member. Raises `KeyError` for what is missing."""
+    """Creates the program of a stream's `vm` member. Raises `KeyError` for a missing member."""
     program = STLVM()
     if "cache" in document:
         program.set_cached(document["cache"])
     if not isinstance(document["instructions"], list):
-        raise TRexError("vm.instructions is no list")
+        raise TRexError("vm.instructions is not a list")
     for instruction in document["instructions"]:
         program.add_cmd(_line_from_json(instruction))
     return program
@@ -299,16 +300,16 @@ def _line_from_json(entry: dict[str, Any]) -> CTRexVmDescBase:
         l4_offset = l3_offset + entry["l3_len"]
         if kind == "fix_checksum_icmpv6":
             return STLVmFixIcmpv6(l3_offset, l4_offset)
-        # No transport header at all is written as offset 0.
+        # Offset 0 stands for no transport header.
         l4_offset = l4_offset if entry["l3_len"] else 0
         return STLVmFixChecksumHw(l3_offset, l4_offset, entry["l4_type"])
-    raise TRexError(f"vm.instructions: there is no instruction of type '{kind}'")
+    raise TRexError(f"vm.instructions: unknown instruction type '{kind}'")
 
 
 def _chained(variables: dict[str, Variable]) -> list[Variable]:
-    """The variables, each followed by the one that it makes advance.
+    """Returns the variables, each followed by the one that it advances.
 
-    One that another makes advance stands for itself on each core: it is never split.
+    A variable that another one advances is the same on each core: it is never split.
     """
     before: dict[str, str] = {}
     for variable in variables.values():
@@ -331,5 +332,5 @@ def _chained(variables: dict[str, Variable]) -> list[Variable]:
         while ordered[-1].next_var is not None:
             ordered.append(variables[ordered[-1].next_var])
     if len(ordered) != len(variables):
-        raise refuse("variables make each other advance in a circle")
+        raise refuse("next_var of the variables forms a cycle")
     return ordered

@@ -1,4 +1,4 @@
-"""What the field engine does to a packet with its variables."""
+"""Operations of the field engine on a packet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _L3_LEN_MIN = 8
 
 
 class _Write(CTRexVmDescBase):
-    """Puts a variable at `pkt_offset` + `offset_fixup`."""
+    """Writes a variable at `pkt_offset` + `offset_fixup`."""
 
     def __init__(self, fv_name: str, pkt_offset: Offset, offset_fixup: int, is_big: bool) -> None:
         validate_type("fv_name", fv_name, str)
@@ -46,10 +46,10 @@ class _Write(CTRexVmDescBase):
 
 
 class STLVmWrFlowVar(_Write):
-    """Writes a variable into the packet, `add_val` added, at the variable's own size.
+    """Writes a variable plus `add_val` to the packet, in the variable's size.
 
     :param pkt_offset: a number of bytes, or a field: `IP.src`, `IP:1.src` in the second IP header
-    :param offset_fixup: bytes to go further
+    :param offset_fixup: additional offset in bytes
     :param is_big: network byte order
     """
 
@@ -72,8 +72,8 @@ class STLVmWrFlowVar(_Write):
 class STLVmWrMaskFlowVar(_Write):
     """Writes some bits of a variable: `packet = packet & ~mask | (variable + add) << shift & mask`.
 
-    :param pkt_cast_size: how many bytes of the packet the mask covers: 1, 2 or 4
-    :param shift: bits to the left, or to the right if below 0
+    :param pkt_cast_size: number of bytes that the mask covers: 1, 2 or 4
+    :param shift: shift to the left, or to the right if negative
     """
 
     def __init__(
@@ -110,9 +110,9 @@ class STLVmWrMaskFlowVar(_Write):
 
 
 class STLVmTrimPktSize(CTRexVmDescBase):
-    """Cuts the frame to the length, in bytes without FCS, that a 2-byte variable holds.
+    """Truncates the frame to the length, in bytes without FCS, in a 2-byte variable.
 
-    The length fields in its headers are the program's to write.
+    The program must update the length fields of the headers.
     """
 
     def __init__(self, fv_name: str) -> None:
@@ -127,7 +127,7 @@ class STLVmTrimPktSize(CTRexVmDescBase):
 
 
 class STLVmFixIpv4(CTRexVmDescBase):
-    """Computes an IPv4 header's checksum; `offset` is a number of bytes, `IP` or `IP:1`."""
+    """Computes the checksum of an IPv4 header; `offset` is a number of bytes, `IP` or `IP:1`."""
 
     def __init__(self, offset: Offset) -> None:
         self.offset = offset
@@ -161,7 +161,7 @@ class STLVmFixChecksumHw(CTRexVmDescBase):
 
 
 class STLVmFixIcmpv6(CTRexVmDescBase):
-    """Computes an ICMPv6 message's checksum."""
+    """Computes the checksum of an ICMPv6 message."""
 
     def __init__(self, l3_offset: Offset, l4_offset: Offset) -> None:
         self.l3_offset = l3_offset

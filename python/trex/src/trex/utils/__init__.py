@@ -1,1 +1,1 @@
-"""Modules that scripts import helpers from by their older place."""
+"""Older location of helper modules."""

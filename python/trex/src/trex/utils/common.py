@@ -1,4 +1,4 @@
-"""Helpers by their older place."""
+"""Helpers at their older location."""
 
 from trex.addresses import *  # noqa: F403
 from trex.utilities import *  # noqa: F403

@@ -21,6 +21,6 @@ _CODES = {
 
 
 def format_text(text: object, *args: str) -> str:
-    """Text in colours and styles: `format_text("done", "green", "bold")`."""
+    """Formats text in colours and styles: `format_text("done", "green", "bold")`."""
     codes = ";".join(str(_CODES[style]) for style in args if style in _CODES)
     return f"\x1b[{codes}m{text}\x1b[0m" if codes else str(text)

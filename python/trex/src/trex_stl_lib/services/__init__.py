@@ -1,1 +1,1 @@
-"""Services, by the older names that scripts import; they live in `trex.services`."""
+"""Older location of services. The code is in `trex.services`."""

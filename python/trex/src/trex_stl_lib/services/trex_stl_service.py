@@ -1,4 +1,4 @@
-"""What services are made of."""
+"""Base classes of services."""
 
 from trex.services.service import Service as STLService
 from trex.services.service import ServiceFilter as STLServiceFilter

@@ -1,1 +1,1 @@
-"""Of the package that TRex's stateful regression tests are written with what they use."""
+"""Parts of the package nose that TRex's stateful regression tests use."""

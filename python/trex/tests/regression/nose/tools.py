@@ -1,4 +1,4 @@
-"""Marks and checks."""
+"""Decorators and assertions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def nottest(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks what is no test."""
+    """Marks a function that is not a test."""
     return function
 
 
 def assert_raises(*arguments: Any, **named: Any) -> Any:
-    """As `unittest` has it."""
+    """Same as in `unittest`."""
     return unittest.TestCase().assertRaises(*arguments, **named)

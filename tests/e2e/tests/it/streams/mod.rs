@@ -273,13 +273,13 @@ fn unresolved_auto_addresses_are_reported() {
         let end = ["-l", "1", "-o"].map(Path::new);
         wirestorm_with(&[&[Path::new("sim"), plan], &end[..], &[output.as_path()]].concat())
     };
-    let note = "note: Ethernet addresses that are auto, in 1 of 1 flows, are zeros here:";
+    let note = "note: Ethernet addresses with `auto`, in 1 of 1 flows, are zeros here:";
     assert!(!simulate(&known).expect(0).messages.contains("note"));
     let asked = plan(&scratch, &VARIED.replace("dst: 02:00:00:00:00:02", "dst: auto"));
     let simulated = simulate(&asked).expect(0);
     assert_eq!(simulated.messages.matches(note).count(), 1, "{simulated}");
     let shown = wirestorm_with(&[Path::new("frames"), &asked]).expect(0);
-    let told = "flow varied\n  ethernet.dst is auto: zeros here, a run asks for";
+    let told = "flow varied\n  ethernet.dst is auto: zeros here; a run resolves";
     assert!(shown.output.starts_with(told), "{shown}");
     assert!(!shown.output.contains("ethernet.src"), "{shown}");
 }

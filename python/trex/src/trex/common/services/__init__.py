@@ -1,1 +1,1 @@
-"""Services, by the names that scripts import them from; they live in `trex.services`."""
+"""Services at the location that scripts import. The code is in `trex.services`."""

@@ -1,4 +1,4 @@
-"""What services are made of; it lives in `trex.services.service`."""
+"""Base classes of services. The code is in `trex.services.service`."""
 
 from trex.services.service import Service, ServiceFilter
 

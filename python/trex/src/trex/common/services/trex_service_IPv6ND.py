@@ -1,4 +1,4 @@
-"""Neighbour discovery; it lives in `trex.services.neighbour`."""
+"""Neighbour discovery. The code is in `trex.services.neighbour`."""
 
 from trex.services.neighbour import IPv6Neighbor, ServiceFilterIPv6NDP, ServiceIPv6ND
 

@@ -1,4 +1,4 @@
-"""Access points, which are not there."""
+"""Access points, which are not supported."""
 
 from trex.services.access_points import (
     ServiceApAddClients,

@@ -1,4 +1,4 @@
-"""ARP; it lives in `trex.services.arp`."""
+"""ARP. The code is in `trex.services.arp`."""
 
 from trex.services.arp import ARPRecord, ServiceARP, ServiceFilterARP
 

@@ -1,4 +1,4 @@
-"""DHCP; it lives in `trex.services.dhcp`."""
+"""DHCP. The code is in `trex.services.dhcp`."""
 
 from trex.services.dhcp import ServiceDHCP, ServiceFilterDHCP
 

@@ -1,4 +1,4 @@
-"""Ping; it lives in `trex.services.icmp`."""
+"""Ping. The code is in `trex.services.icmp`."""
 
 from trex.services.icmp import ServiceFilterICMP, ServiceICMP
 

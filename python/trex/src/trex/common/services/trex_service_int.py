@@ -1,4 +1,4 @@
-"""Where services run; it lives in `trex.services.context`."""
+"""Context of services. The code is in `trex.services.context`."""
 
 from trex.services.context import ServiceCtx
 from trex.services.pipe import ServicePipe

@@ -1,4 +1,4 @@
-"""Ping over IPv6; it lives in `trex.services.icmpv6`."""
+"""Ping over IPv6. The code is in `trex.services.icmpv6`."""
 
 from trex.services.icmpv6 import ServiceFilterIPv6, ServiceICMPv6, ServiceIPv6, ServiceIPv6Scan
 

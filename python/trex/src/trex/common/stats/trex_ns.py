@@ -1,4 +1,4 @@
-"""Counters of nodes; they live in `trex.client.ns_commands`."""
+"""Counters of nodes. The code is in `trex.client.ns_commands`."""
 
 from trex.client.ns_commands import CNsStats
 

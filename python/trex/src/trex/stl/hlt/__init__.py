@@ -1,1 +1,1 @@
-"""The HLTAPI: streams by named arguments, as chassis of other makers are told them."""
+"""The HLTAPI: streams with named arguments, as for the traffic generators of other vendors."""

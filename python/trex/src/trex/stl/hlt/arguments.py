@@ -1,4 +1,4 @@
-"""The arguments of a stream, their defaults, and how they may be written."""
+"""Arguments of a stream, their defaults and notations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ def _varying(name: str, mode: str = "fixed") -> dict[str, Any]:
     return {f"{name}_mode": mode, f"{name}_step": 1, f"{name}_count": 1}
 
 
-# Lengths are in bytes: of a frame with FCS, or of what the `l3_` header leads in (not `l3_imix`).
+# Lengths are in bytes: of a frame with FCS, or from the IP header on for `l3_` names (except
+# `l3_imix`).
 DEFAULTS: dict[str, Any] = {
-    # What is done with the stream.
+    # Operation on the stream.
     "mode": None,
     "split_by_cores": "split",
     "load_profile": None,
@@ -29,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "stream_id": None,
     "name": None,
     "direction": 0,
-    # When it sends.
+    # Schedule.
     "transmit_mode": "continuous",
     "rate_pps": None,
     "rate_bps": None,
@@ -37,7 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "pkts_per_burst": 1,
     "burst_loop_count": 1,
     "inter_burst_gap": 12,
-    # How long its frames are.
+    # Frame length.
     "length_mode": "fixed",
     "l3_imix1_size": 64,
     "l3_imix1_ratio": 7,
@@ -55,7 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "l3_length_min": 110,
     "l3_length_max": 238,
     "l3_length_step": 1,
-    # Ethernet; the addresses that end in 2 are those of the other direction.
+    # Ethernet. Addresses with a suffix 2 are for the reverse direction.
     "l2_encap": "ethernet_ii",
     "mac_src": "00:00:01:00:00:01",
     "mac_dst": "00:00:00:00:00:00",
@@ -65,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
     **_varying("mac_dst"),
     **_varying("mac_src2"),
     **_varying("mac_dst2"),
-    # VLAN tags: one value, or one a tag.
+    # VLAN tags: one value, or one for each tag.
     "vlan_user_priority": 1,
     **_varying("vlan_priority"),
     "vlan_id": 0,
@@ -128,7 +129,7 @@ DEFAULTS: dict[str, Any] = {
     **_varying("udp_dst_port", "increment"),
 }
 
-# Without a default: they are looked up when they are given.
+# Arguments without a default, which are read only if given.
 _OPTIONAL = ("pg_id", "save_to_yaml", "save_to_pcap")
 
 _MACS = ("mac_src", "mac_dst", "mac_src2", "mac_dst2")
@@ -140,7 +141,7 @@ _TAG_ARGUMENTS = tuple(name for name in DEFAULTS if name.startswith("vlan_"))
 
 
 class Arguments(dict[str, Any]):
-    """The arguments of one stream, complete; `given` are the names that the user wrote."""
+    """All arguments of one stream. `given` has the names that the user passed."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         super().__init__(DEFAULTS)
@@ -153,23 +154,23 @@ class Arguments(dict[str, Any]):
         self._normalise_macs()
 
     def number(self, name: str) -> int:
-        """A whole number, which may be written as text."""
+        """Returns an integer argument, which can be text."""
         try:
             return int(self[name])
         except (TypeError, ValueError) as error:
             raise TRexError(f"{name} is a whole number, not {self[name]!r}") from error
 
     def frame_len(self, name: str) -> int:
-        """A frame's length without FCS, of an argument that counts it."""
+        """Returns a frame length without FCS, from an argument that includes it."""
         return self.number(name) - _FCS_LEN
 
     def flag(self, name: str) -> bool:
-        """Whether it says yes, in one of the ways to say so."""
+        """Returns whether an argument is true, in any of its notations."""
         value = self[name]
         return (value.lower() if isinstance(value, str) else value) in _TRUE
 
     def turn(self) -> None:
-        """Makes the stream the one of its `direction`: addresses of the way back if not 0."""
+        """Applies `direction`: exchanges the addresses for the reverse direction."""
         if self.number("direction") == 0:
             return
         self["mac_src"], self["mac_dst"] = self["mac_src2"], self["mac_dst2"]
@@ -181,10 +182,9 @@ class Arguments(dict[str, Any]):
             self[src], self[dst] = self[dst], self[src]
 
     def tags(self) -> list[dict[str, Any]]:
-        """The `vlan_` arguments tag by tag, outermost first; none if the user wrote none.
+        """Returns the `vlan_` arguments of each tag, outermost first; empty if none is given.
 
-        There are as many tags as the longest argument has values; what the others lack is at its
-        default.
+        The longest argument determines the number of tags. Shorter ones use their defaults.
         """
         if self["l2_encap"] != "ethernet_ii_vlan" and self.given.isdisjoint(_TAG_ARGUMENTS):
             return []
@@ -203,7 +203,7 @@ class Arguments(dict[str, Any]):
 
 
 def _mac(name: str, value: Any) -> str:
-    """A MAC address in any of the usual notations, with colons."""
+    """Converts a MAC address in any common notation to colons."""
     groups = re.split(r"[-:.\s]+", value.strip("{} ")) if isinstance(value, str) else []
     digits = [g.zfill(2) for g in groups] if len(groups) == 6 else groups
     text = "".join(digits)

@@ -1,4 +1,4 @@
-"""The packet of a stream, header by header, and the program that changes it."""
+"""The packet of a stream, header by header, and the program that varies it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _TAG_PROTOCOLS = (0x8100, 0x88A8, 0x9100, 0x9200, 0x9300)
 _VLAN_ID_MASK = 0xFFF
 _LENGTH_MODES = {"increment": "inc", "decrement": "dec", "random": "random"}
 _L3_LEN_MIN = 40
-# The variable that holds a frame's length.
+# Variable with a frame's length.
 _LENGTH = "pkt_len"
 
-# IPv4's second byte in three readings, field by field with its shift (RFC 791, 1349, 2474).
+# Three interpretations of IPv4's second byte, by field and shift (RFC 791, 1349, 2474).
 _TOS_READINGS: tuple[dict[str, int], ...] = (
     {"ip_precedence": 5, "ip_tos_field": 1, "ip_mbz": 0},
     {
@@ -55,7 +55,7 @@ _TCP_FLAGS = {
 
 
 def packet_builder(arguments: Arguments) -> STLPktBuilder:
-    """The packet that the arguments describe."""
+    """Builds the packet that the arguments describe."""
     return _Builder(arguments).build()
 
 
@@ -64,7 +64,7 @@ class _Builder:
         self._args = arguments
         self._args.turn()
         self._sweeps = Sweeps()
-        # Whether something under the IPv4 checksum changes.
+        # Whether a field under the IPv4 checksum changes.
         self._ip_changes = False
 
     def build(self) -> STLPktBuilder:
@@ -85,7 +85,7 @@ class _Builder:
         if self._ip_changes and isinstance(ip, IP) and self._args["ip_checksum"] is None:
             commands.append(STLVmFixIpv4("IP"))
         if commands:
-            # A port's streams are sent by one thread, so that all are `single`.
+            # One thread sends a port's streams, so that all values mean `single`.
             if self._args["split_by_cores"] not in ("split", "duplicate", "single"):
                 found = self._args["split_by_cores"]
                 raise TRexError(f"split_by_cores is split, duplicate or single, not {found}")
@@ -128,7 +128,7 @@ class _Builder:
             packet.lastlayer().type = protocol
         vlan = int(tag["vlan_id"])
         header = Dot1Q(prio=int(tag["vlan_user_priority"]), vlan=vlan)
-        # The bit's name differs from one scapy to the next; its place does not.
+        # The name of the bit depends on scapy's version, its position does not.
         setattr(header, header.fields_desc[1].name, int(tag["vlan_cfi"]))
         found = self._sweeps.variable(
             "vlan_id",
@@ -138,7 +138,7 @@ class _Builder:
             int(tag["vlan_id_step"]),
             tag["vlan_id_count"],
             random_name="vlan_id_random",
-            # TRex names a counter of VLANs so whichever way it counts.
+            # TRex uses this name for VLAN counters in both directions.
             counter_prefix="dec",
         )
         if found is not None:
@@ -306,7 +306,7 @@ class _Builder:
         offset_fixup: int = 0,
         random_name: str = "",
     ) -> bool:
-        """Makes a field change if its arguments say so; whether they do."""
+        """Varies a field if its arguments request it. Returns whether they do."""
         found = self._sweeps.variable(
             argument,
             size,
@@ -325,13 +325,13 @@ class _Builder:
 
 
 def _tos(args: Arguments) -> int:
-    """IPv4's second byte, in the reading that the given arguments belong to."""
+    """Returns IPv4's second byte, in the interpretation of the given arguments."""
     readings = [r for r in _TOS_READINGS if not args.given.isdisjoint(r)]
-    # The precedence belongs to two readings: alone it is either.
+    # The precedence belongs to two interpretations. Alone it selects either.
     only = [r for r in readings if args.given & r.keys() - {"ip_precedence"}] or readings[:1]
     if len(only) > 1 or (only and "ip_precedence" in args.given - only[0].keys()):
         raise TRexError(
-            "the type of service is told in one of these ways: "
+            "use one of these ways for the type of service: "
             + "; ".join(", ".join(reading) for reading in _TOS_READINGS)
         )
     reading = only[0] if only else _TOS_READINGS[-1]
@@ -342,7 +342,7 @@ def _tos(args: Arguments) -> int:
 
 
 def _step(value: Any, address: Any) -> int:
-    """A step, as a number or as an address."""
+    """Converts a step given as a number or an address."""
     if isinstance(value, str) and not value.isdigit():
         return address(value)
     return int(value)

@@ -1,4 +1,4 @@
-"""What the calls of the HLTAPI give: dictionaries with a `status`, 1 or 0, and a `log`."""
+"""Results of HLTAPI calls: dictionaries with a `status`, 1 or 0, and a `log`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MARK = "[ERR] "
 
 
 class HLT_OK(dict[str, Any]):
-    """It was done."""
+    """Result of a successful call."""
 
     def __init__(self, init_dict: Any = (), **values: Any) -> None:
         super().__init__(status=1, log=None)
@@ -18,7 +18,7 @@ class HLT_OK(dict[str, Any]):
 
 
 class HLT_ERR(dict[str, Any]):
-    """It was not, for the reason in the `log`."""
+    """Result of a failed call, with the reason in `log`."""
 
     def __init__(self, log: Any = "unknown", **values: Any) -> None:
         text = log if str(log).startswith(_MARK) else f"{_MARK}{log}"
@@ -26,25 +26,25 @@ class HLT_ERR(dict[str, Any]):
 
 
 def is_true(value: Any) -> bool:
-    """Whether an argument says yes, in one of the ways to say so."""
+    """Returns whether a value is true, in any of its notations."""
     text = value.lower() if isinstance(value, str) else value
     return text in (True, 1, "1", "true", "enable", "enabled", "yes", "y")
 
 
 def error(err: Any = None) -> None:
-    """Prints what went wrong, and ends the program."""
+    """Prints an error and exits the program."""
     sys.exit(HLT_ERR("unknown" if err is None else err)["log"])
 
 
 def check_res(res: dict[str, Any]) -> dict[str, Any]:
-    """The result of a call, where it was done; else the program ends."""
+    """Returns a successful result. Exits the program for an error."""
     if res["status"] == 0:
         error(res["log"])
     return res
 
 
 def print_brief_stats(res: dict[Any, Any]) -> None:
-    """Prints the frames of each port, of a result of `traffic_stats`."""
+    """Prints the frames of each port in a result of `traffic_stats`."""
     ports = [port for port in res if isinstance(port, int)]
     print("   " + "".join(f"{f'Port{port}':>15}" for port in ports))
     for way in ("tx", "rx"):
@@ -53,7 +53,7 @@ def print_brief_stats(res: dict[Any, Any]) -> None:
 
 
 def wait_with_progress(seconds: int) -> None:
-    """Waits, with a dot for each second."""
+    """Waits and prints a dot for each second."""
     for _ in range(seconds):
         time.sleep(1)
         print(".", end="", flush=True)

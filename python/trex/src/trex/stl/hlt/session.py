@@ -1,4 +1,4 @@
-"""`CTRexHltApi`: a session with ports, streams and counters in named arguments."""
+"""`CTRexHltApi`: a session with ports, streams and counters, in named arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTERFACE_MODES = ("config", "modify", "destroy")
 _TRAFFIC_MODES = ("create", "modify", "remove", "enable", "disable", "reset")
 _ACTIONS = ("clear_stats", "run", "stop", "sync_run", "poll", "reset")
 _STATS_MODES = ("aggregate", "streams", "all")
-# TRex's own name of a counter, and those that the HLTAPI has for it.
+# Name of a counter in TRex, and its names in the HLTAPI.
 _AGGREGATE = {
     "{}_bps": ("pkt_bit_rate",),
     "{}_pps": ("pkt_rate", "total_pkt_rate"),
@@ -59,7 +59,7 @@ _STREAM = {
 
 
 def _call(method: Callable[..., HLT_OK]) -> Callable[..., HLT_OK | HLT_ERR]:
-    """Tells what goes wrong in the result."""
+    """Wraps a method so that its errors become results."""
 
     @functools.wraps(method)
     def wrapped(self: CTRexHltApi, *arguments: Any, **named: Any) -> HLT_OK | HLT_ERR:
@@ -72,16 +72,16 @@ def _call(method: Callable[..., HLT_OK]) -> Callable[..., HLT_OK | HLT_ERR]:
 
 
 class CTRexHltApi:
-    """TRex's HLTAPI over `STLClient`.
+    """TRex's HLTAPI on `STLClient`.
 
-    Each call gives a dictionary: `status` is 1, or 0 with the reason in `log`. A stream is known by
-    a number from 1, its `stream_id`, which is its packet group too where it is measured.
+    Each call returns a dictionary: `status` is 1, or 0 with the reason in `log`. A stream has a
+    number from 1, its `stream_id`, which is also its packet group if it is measured.
     """
 
     def __init__(self, verbose: str = "error") -> None:
         self.trex_client: STLClient | None = None
         self.verbose = verbose
-        #: By port, then by stream: what it was made of, and its numbers at the port.
+        #: By port and stream: its arguments, and its IDs at the port.
         self._streams: dict[int, dict[int, _Made]] = {}
         self._numbers = itertools.count(1)
 
@@ -89,9 +89,9 @@ class CTRexHltApi:
 
     @_call
     def connect(self, **user_kwargs: Any) -> HLT_OK:
-        """Takes ports, all if `port_list` names none; gives them as `port_handle`.
+        """Acquires ports, by default all of them, and returns them as `port_handle`.
 
-        `device` and the ports of its sockets are kept and not used: there is no server.
+        `device` and its ports are stored without effect, because there is no server.
         """
         kwargs = _merged(connect_kwargs, user_kwargs)
         sockets = {"sync_port": kwargs["trex_rpc_port"], "async_port": kwargs["trex_pub_port"]}
@@ -118,7 +118,7 @@ class CTRexHltApi:
 
     @_call
     def cleanup_session(self, **user_kwargs: Any) -> HLT_OK:
-        """Ends what ports send, gives them back unless `maintain_lock` says so, disconnects."""
+        """Stops the traffic of ports, releases them unless `maintain_lock`, and disconnects."""
         kwargs, client = _merged(cleanup_session_kwargs, user_kwargs), self._client()
         if not kwargs["maintain_lock"]:
             named = kwargs["port_list"] or kwargs["port_handle"]
@@ -132,9 +132,9 @@ class CTRexHltApi:
 
     @_call
     def interface_config(self, port_handle: Any, mode: str = "config") -> HLT_OK:
-        """Takes ports (`config`, `modify`), or empties them (`destroy`).
+        """Acquires ports (`config`, `modify`), or removes their streams (`destroy`).
 
-        How an interface is set up is the system's.
+        The system configures the interfaces.
         """
         client = self._client()
         _check("mode", mode, _INTERFACE_MODES)
@@ -148,10 +148,10 @@ class CTRexHltApi:
 
     @_call
     def traffic_config(self, **user_kwargs: Any) -> HLT_OK:
-        """Makes a stream at ports, changes, removes, enables or disables it, or removes all.
+        """Creates, modifies, removes, enables or disables a stream at ports, or removes all.
 
-        The arguments are those of `STLHltStream`, and `mode`, `port_handle` and `stream_id`; with
-        `bidirectional` another stream goes the other way from `port_handle2`.
+        The arguments are those of `STLHltStream`, and `mode`, `port_handle` and `stream_id`. With
+        `bidirectional`, a second stream runs in reverse from `port_handle2`.
         """
         client = self._client()
         mode, stream_id = user_kwargs.get("mode"), user_kwargs.get("stream_id")
@@ -182,9 +182,9 @@ class CTRexHltApi:
 
     @_call
     def traffic_control(self, **user_kwargs: Any) -> HLT_OK:
-        """Starts or stops ports, clears their counters, resets them; `poll` only looks.
+        """Starts or stops ports, clears their counters, or resets them; `poll` only queries.
 
-        `stopped` is whether none of them sends.
+        `stopped` in the result is whether none of them sends.
         """
         kwargs, client = _merged(traffic_control_kwargs, user_kwargs), self._client()
         action = kwargs["action"]
@@ -204,7 +204,9 @@ class CTRexHltApi:
 
     @_call
     def traffic_stats(self, **user_kwargs: Any) -> HLT_OK:
-        """The counters of ports, by port: `aggregate`, `stream` (by stream), or both (`all`)."""
+        """Returns the counters of ports, by port: `aggregate`, `stream` (by stream), or both
+        (`all`).
+        """
         kwargs, client = _merged(traffic_stats_kwargs, user_kwargs), self._client()
         mode = kwargs["mode"]
         _check("mode", mode, _STATS_MODES)
@@ -228,7 +230,7 @@ class CTRexHltApi:
 
     @_call
     def wait_on_traffic(self, port_handle: Any = None, timeout: float | None = None) -> HLT_OK:
-        """Waits until ports have sent all, for `timeout` seconds at most."""
+        """Waits until ports have sent everything, at most `timeout` seconds."""
         client = self._client()
         ports = None if port_handle is None else _ports(port_handle, [])
         client.wait_on_traffic(ports, timeout)
@@ -236,7 +238,7 @@ class CTRexHltApi:
 
     def _client(self) -> STLClient:
         if self.trex_client is None:
-            raise TRexError("not connected: connect() first")
+            raise TRexError("not connected; call connect() first")
         return self.trex_client
 
     def _of(self, port: int) -> dict[int, _Made]:
@@ -248,7 +250,7 @@ class CTRexHltApi:
         return self._of(port)[number]
 
     def _create_both(self, ports: list[int], arguments: dict[str, Any]) -> dict[int, int]:
-        """A stream and the one the other way, by port."""
+        """Creates a stream and its reverse. Returns their numbers by port."""
         back = _ports(arguments.get("port_handle2"), [])
         if len(ports) != 1 or len(back) != 1:
             raise TRexError("bidirectional: expected one port_handle and one port_handle2")
@@ -265,7 +267,7 @@ class CTRexHltApi:
     def _create(
         self, ports: list[int], arguments: dict[str, Any], number: int | None = None
     ) -> int:
-        """Adds a stream, or those of a profile, to ports; its number."""
+        """Adds a stream, or those of a profile, to ports. Returns its number."""
         client = self._client()
         if number is None:
             number = int(arguments.get("flow_stats_id") or next(self._numbers))
@@ -285,8 +287,10 @@ class CTRexHltApi:
         return number
 
     def _measure_what_can_be(self, port: int, streams: Iterable[STLStream]) -> None:
-        """Leaves the counters away of streams that nobody asked to be counted and that cannot be:
-        what would count their frames is written by the stream itself."""
+        """Removes the counters of unmeasured streams that cannot be counted.
+
+        Such a stream overwrites the bytes that would identify its frames.
+        """
         terms = self._client().links[port].terms()
         for stream in streams:
             try:
@@ -305,7 +309,7 @@ class CTRexHltApi:
 
 
 class _Made:
-    """A stream of a port: what it was made of, and its numbers there."""
+    """A stream of a port: its arguments, and its IDs there."""
 
     def __init__(self, arguments: dict[str, Any], handles: list[int]) -> None:
         self.arguments = arguments
@@ -313,18 +317,18 @@ class _Made:
 
 
 class CStreamsPerPort(dict[int, list[int]]):
-    """The streams of each port, of the results that made them."""
+    """The streams of each port, from the results that created them."""
 
     def __missing__(self, port: int) -> list[int]:
         return self.setdefault(port, [])
 
     def get_stream_list(self, ports_list: Any = None) -> dict[int, list[int]]:
-        """The streams of each port, or of these."""
+        """Returns the streams of each port, or of these ports."""
         ports = self if ports_list is None else listify(ports_list)
         return {port: self[port] for port in ports}
 
     def add_streams_from_res(self, res: dict[str, Any]) -> None:
-        """Adds those of a result of `traffic_config` that has them by port."""
+        """Adds the streams of a `traffic_config` result."""
         streams = res.get("stream_id")
         if res.get("status") != 1 or not isinstance(streams, dict):
             raise TRexError(f"{res!r}: expected a result with streams by port")
@@ -345,7 +349,7 @@ def _check(name: str, value: Any, known: Iterable[str]) -> None:
 
 
 def _ports(named: Any, default: list[int]) -> list[int]:
-    """Ports as a number, a list, or a text of numbers."""
+    """Parses ports given as a number, a list, or a text of numbers."""
     if named is None and default:
         return list(default)
     values = named.split() if isinstance(named, str) else listify(named)
@@ -356,7 +360,9 @@ def _ports(named: Any, default: list[int]) -> list[int]:
 
 
 def _stream_numbers(named: Any, known: Iterable[int]) -> list[int]:
-    """Streams as a number, a list, or a text such as `2, 4-13`; those known for `all`."""
+    """Parses streams given as a number, a list, or a text such as `2, 4-13`; `all` selects the
+    known ones.
+    """
     if named == "all":
         return list(known)
     found: list[int] = []
@@ -374,7 +380,7 @@ def _stream_numbers(named: Any, known: Iterable[int]) -> list[int]:
 
 
 def _with_suffix(arguments: dict[str, Any], suffix: str) -> dict[str, Any]:
-    """The file that a stream is written to with a suffix of its direction."""
+    """Adds a suffix for the direction to the file that a stream is written to."""
     file = arguments.get("save_to_yaml")
     if not isinstance(file, str):
         return arguments

@@ -1,4 +1,4 @@
-"""Streams of named arguments."""
+"""Streams from named arguments."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from trex.stl.streams import STLStream
 _RATES = {"rate_pps": "pps", "rate_bps": "bps_L2", "rate_percent": "percentage"}
 _IMIX = ("l3_imix1", "l3_imix2", "l3_imix3", "l3_imix4")
 _IMIX_SIZE_MIN = 32
-# Preamble, start of frame and gap (IEEE 802.3), in bytes a frame.
+# Preamble, start-of-frame delimiter and inter-frame gap (IEEE 802.3), in bytes a frame.
 _LINE_OVERHEAD = 20
 
 
 def STLHltStream(**user_kwargs: Any) -> STLStream | list[STLStream]:
-    """The stream of the arguments of `trex.stl.hlt.arguments`, of which there are some 130.
+    """Returns the stream of the arguments in `trex.stl.hlt.arguments`.
 
-    With `length_mode="imix"` it is a list of streams, one a size. Raises `STLError` for arguments
-    that contradict each other.
+    With `length_mode="imix"`, returns a list of streams, one for each size. Raises `STLError` for
+    contradicting arguments.
     """
     arguments = Arguments(user_kwargs)
     rate = _rate(arguments)
@@ -45,7 +45,7 @@ def STLHltStream(**user_kwargs: Any) -> STLStream | list[STLStream]:
 
 
 def _rate(arguments: Arguments) -> str:
-    """The argument that says the rate."""
+    """Returns the argument with the rate."""
     given = [name for name in _RATES if name in arguments.given]
     if len(given) > 1:
         raise TRexError(f"{', '.join(given)} exclude each other")
@@ -80,7 +80,7 @@ def _statistics(arguments: Arguments) -> STLFlowStats | None:
 
 
 def _imix(arguments: Arguments, rate: str, user_kwargs: dict[str, Any]) -> list[STLStream]:
-    """A stream for each size; the rate is shared out so that the ratios are those of frames."""
+    """Returns a stream for each size, with rates that yield the ratios of frames."""
     shares: dict[str, int] = {}
     for imix in _IMIX:
         size, ratio = arguments.number(f"{imix}_size"), arguments.number(f"{imix}_ratio")

@@ -1,4 +1,4 @@
-"""Header fields that change from frame to frame."""
+"""Header fields that change with each frame."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _OPERATIONS = {"increment": "inc", "decrement": "dec"}
 
 
 class Sweeps:
-    """The program of a stream, which grows header by header.
+    """The program of a stream, built header by header.
 
-    Variables that count the same way are one variable: it counts around the middle of its size, and
-    each field adds the distance to where it starts itself.
+    Fields that count the same way share a variable. It counts around the middle of its range, and
+    each field adds the offset to its first value.
     """
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Sweeps:
         random_name: str,
         counter_prefix: str = "",
     ) -> tuple[str, int] | None:
-        """The variable of a field and what is to be added to it; None if the field is fixed.
+        """Returns the variable of a field and its offset; None if the field is fixed.
 
-        :param field: the argument that says the value, for messages
+        :param field: argument of the value, for messages
         :param size: bytes of the field
-        :param count: how many values there are
-        :param counter_prefix: what a counter's name begins with; if empty, `inc` or `dec`
+        :param count: number of values
+        :param counter_prefix: prefix of a counter's name; if empty, `inc` or `dec`
         """
         if mode == "fixed":
             return None
@@ -78,7 +78,7 @@ class Sweeps:
         return self._counters[counter], start - middle
 
     def _free(self, name: str) -> str:
-        """The name, or the next one like it that no variable has."""
+        """Returns the name, or a similar unused one."""
         free = name
         number = 1
         while free in self._names:
