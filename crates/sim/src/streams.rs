@@ -44,7 +44,7 @@ pub struct SimulatedFrame {
 
 /// Sends streams over a wire in memory. Virtual time follows the schedule and starts at zero.
 ///
-/// Frames of streams without a rate ([`Speed::Max`](wirestorm_wire::stream::Speed::Max)) all leave
+/// Frames of streams without a rate ([`Speed::Max`](wirestorm_model::stream::Speed::Max)) all leave
 /// at once.
 ///
 /// # Errors

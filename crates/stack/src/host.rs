@@ -55,7 +55,7 @@ impl Guests {
 
     fn have(&self, address: IpAddr) -> bool {
         let place = self.range.place_of(address);
-        place.is_some_and(|place| place.is_multiple_of(self.every.max(1).into()))
+        place.is_some_and(|place| place.is_multiple_of(self.every.max(1)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Formatter};
 use wirestorm_control::emulation::FlowChoice;
 use wirestorm_control::result::{FlowSample, SampledFlow};
 
-use super::table::Port;
+use super::port::Port;
 use crate::fit::row;
 use crate::number::{grouped, nanoseconds, scaled};
 use crate::traffic::{clipped, shortened};

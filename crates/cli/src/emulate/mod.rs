@@ -5,6 +5,7 @@ mod found;
 mod latency;
 mod live;
 mod over_time;
+mod port;
 pub(crate) mod sim;
 mod table;
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use wirestorm_control::result::FlowSeries;
 
-use super::table::Port;
+use super::port::Port;
 use crate::number::brief;
 use crate::traffic::shortened;
 

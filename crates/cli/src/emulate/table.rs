@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use wirestorm_control::result::{
-    ConnectionsReport, FlowCountsReport, GroupReport, HistogramReport, Http2Report,
-    ImpairmentReport, Label, PortReport, ReceiveReport, RunResult, TlsReport, TransmitReport,
-    TunnelsReport,
+    GroupReport, HistogramReport, Http2Report, ImpairmentReport, Label, PortReport, RunResult,
+    TlsReport, TunnelsReport,
 };
 use wirestorm_control::stack::endpoint::UdpCounters;
 use wirestorm_control::stack::tcp::counters::TcpCounters;
 
 use super::found::found;
+use super::port::Port;
 use super::{followed, latency, over_time};
 use crate::number::{grouped, nanoseconds_or_none, rate, scaled, seconds};
 use crate::report::verdict;
@@ -20,36 +20,6 @@ use crate::wrap::{wrapped, wrapped_to};
 
 /// Displays a result as tables.
 pub(super) struct Table<'a>(pub(super) &'a RunResult);
-
-/// Sections of the report of a port with clients or servers.
-pub(super) struct Port<'a> {
-    pub(super) report: &'a PortReport,
-    pub(super) connections: &'a ConnectionsReport,
-    flows: &'a FlowCountsReport,
-    tx: &'a TransmitReport,
-    rx: &'a ReceiveReport,
-}
-
-impl<'a> Port<'a> {
-    /// Returns `None` for a port without clients and servers.
-    fn of(report: &'a PortReport) -> Option<Self> {
-        let connections = report.connections.as_ref()?;
-        let (tx, rx) = (report.tx.as_ref()?, report.rx.as_ref()?);
-        Some(Self { report, connections, flows: &connections.flows, tx, rx })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.report.name
-    }
-
-    fn tcp(&self, name: &str) -> u64 {
-        self.connections.tcp.get(name).copied().unwrap_or(0)
-    }
-
-    fn udp(&self, name: &str) -> u64 {
-        self.connections.udp.get(name).copied().unwrap_or(0)
-    }
-}
 
 /// Name and getter of a table line.
 type Shown<T, Value> = (&'static str, fn(&T) -> Value);

@@ -23,11 +23,11 @@ fn key() -> TextVariable {
 fn side(speaks_first: bool, waits: bool) -> Side {
     let around = |piece| Composition {
         pieces: vec![
-            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(vec![b'.'; AROUND]),
             Piece::Bytes(b"<"[..].into()),
             piece,
             Piece::Bytes(b">"[..].into()),
-            Piece::Bytes(vec![b'.'; AROUND].into()),
+            Piece::Bytes(vec![b'.'; AROUND]),
             Piece::Bytes(b"\n"[..].into()),
         ],
         ..Composition::default()

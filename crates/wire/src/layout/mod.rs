@@ -1,7 +1,7 @@
 //! Tables of header layouts: the offset, size, default and role of each field.
 //!
 //! A table follows the header diagram of the source that its file names.
-//! [`assemble`](crate::assemble) makes frames from the tables; plans take the names of headers and
+//! The crate `wirestorm-model` assembles frames from the tables; plans take the names of headers and
 //! fields from here. Names follow the Open Traffic Generator API if it has the header.
 //!
 //! Options, segments and records of a header are items: headers with layouts of their own.
