@@ -156,7 +156,7 @@ mod tests {
         let shown = Datagrams(&[("0".into(), &with), ("0".into(), &without)]).to_string();
         let lines: Vec<Vec<_>> =
             shown.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0][3..], ["took", "measured", "median", "99", "%", "longest"]);
+        assert_eq!(lines[0][3..], ["datagrams", "measured", "median", "99", "%", "longest"]);
         assert_eq!(lines[1][..3], ["0:", "client", "4,000"]);
         assert_eq!(lines.len(), 2, "{shown}");
     }

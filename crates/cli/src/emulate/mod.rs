@@ -18,7 +18,7 @@ use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{EmulationError, EmulationOptions, WatchOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::load::{Loaded, Profile};
+use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
 use wirestorm_control::plan::trex::captures::Captures;
 use wirestorm_control::plan::trex::stateful::{self, StatefulOptions};
 use wirestorm_control::plan::{self, Multiplier};
@@ -27,7 +27,7 @@ use wirestorm_control::run::Plan;
 use crate::files::CommandLineFiles;
 use crate::report::Output;
 use crate::signals::Signals;
-use crate::traffic::{bind, listed, load, read_time, trex, usage};
+use crate::traffic::{bind, listed, load, open, read_time, trex, usage};
 use crate::{foreground, status};
 use live::Live;
 use table::Table;
@@ -234,11 +234,14 @@ fn read(flags: &EmulateFlags) -> Result<(EmulationPlan, Option<Duration>), Strin
     let asked = trex::Asked { tunables: &flags.tunables, direction: 0, port_id: 0 };
     let options = || StatefulOptions { ipv6: flags.ipv6, pairs: pairs(&flags.port) };
     let name = flags.plan.display();
-    match load(&flags.plan, &asked)? {
+    let file = open(&flags.plan)?;
+    let of_flows = || Err(format!("{name}: this is a plan of flows; use `wirestorm run {name}`"));
+    if file.kind() == PlanKind::Streams {
+        return of_flows();
+    }
+    match load(&flags.plan, file, PlanKind::Emulation, &asked)? {
         Loaded::Emulation(plan) => refuse(flags).map(|()| (plan, None)),
-        Loaded::Streams(_) => {
-            Err(format!("{name}: this is a plan of flows; use `wirestorm run {name}`"))
-        }
+        Loaded::Streams(_) => of_flows(),
         Loaded::Trex(Profile::Stateful(json)) => {
             Ok((read_stateful(&flags.plan, &json, &options(), flags.cc.as_deref())?, None))
         }

@@ -6,15 +6,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use wirestorm_control::base::time::Instant;
-use wirestorm_control::plan;
-use wirestorm_control::plan::load::Loaded;
+use wirestorm_control::plan::load::{Loaded, PlanKind};
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::traffic::{Preview, preview};
 use wirestorm_control::wire::capture::LinkType;
 use wirestorm_control::wire::print::{HexDump, Summary};
 
-use super::{SPEED, of_clients, read_speed, usage};
-use crate::files::CommandLineFiles;
+use super::{SPEED, of_clients, open, read_speed, usage};
 use crate::status;
 
 const EXAMPLES: &str = "\
@@ -73,8 +71,11 @@ pub(crate) fn run(flags: &FramesFlags) -> ExitCode {
 
 /// Reads a plan of flows.
 fn load(path: &Path) -> Result<TrafficPlan, String> {
-    let loaded = plan::load::load(path, &CommandLineFiles);
-    match loaded.map_err(|error| error.to_string())? {
+    let file = open(path)?;
+    if file.kind() == PlanKind::Emulation {
+        return Err(of_clients(path));
+    }
+    match file.load_or(PlanKind::Streams).map_err(|error| error.to_string())? {
         Loaded::Streams(plan) => Ok(plan),
         Loaded::Emulation(_) => Err(of_clients(path)),
         Loaded::Trex(_) => {

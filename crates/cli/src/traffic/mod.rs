@@ -17,9 +17,9 @@ use std::process::ExitCode;
 use wirestorm_control::base::rate::Rate;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::files::Files;
-use wirestorm_control::plan::load::{LoadError, Loaded};
+use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::load::{LoadError, Loaded, PlanFile, PlanKind};
 use wirestorm_control::plan::traffic::{PlanErrors, Port, parse_time};
-use wirestorm_control::plan::{self, Multiplier};
 
 pub(crate) use live::bar;
 pub(crate) use table::{clipped, shortened};
@@ -30,9 +30,19 @@ use crate::status;
 /// Default speed of ports in `sim` and `frames`. Percentages and bit rates refer to it.
 const SPEED: &str = "10G";
 
-/// Reads a plan of any kind. `asked`: how a Python profile of TRex is run.
-pub(crate) fn load(path: &Path, asked: &trex::Asked<'_>) -> Result<Loaded, String> {
-    match plan::load::load(path, &CommandLineFiles).map_err(|error| error.to_string())? {
+/// Opens the file of a plan: its kind is known then.
+pub(crate) fn open(path: &Path) -> Result<PlanFile<'_>, String> {
+    PlanFile::open(path, &CommandLineFiles).map_err(|error| error.to_string())
+}
+
+/// Reads a plan; one of unknown kind as `unknown`. `asked` is for TRex profiles in Python.
+pub(crate) fn load(
+    path: &Path,
+    file: PlanFile<'_>,
+    unknown: PlanKind,
+    asked: &trex::Asked<'_>,
+) -> Result<Loaded, String> {
+    match file.load_or(unknown).map_err(|error| error.to_string())? {
         Loaded::Trex(profile) => trex::run(path, profile, asked).map(Loaded::Trex),
         plan => Ok(plan),
     }

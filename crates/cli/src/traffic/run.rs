@@ -7,18 +7,17 @@ use std::sync::Arc;
 use clap::Args;
 use wirestorm_control::backend::Backend;
 use wirestorm_control::base::time::Duration;
-use wirestorm_control::plan::load::{Loaded, Profile};
+use wirestorm_control::plan::Multiplier;
+use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
 use wirestorm_control::plan::replay::parse_catch_up;
 use wirestorm_control::plan::traffic::TrafficPlan;
-use wirestorm_control::plan::{self, Multiplier};
 use wirestorm_control::port::OpenError;
 use wirestorm_control::run::Plan;
 use wirestorm_control::traffic::{StreamOptions, TrafficError, TrexPort, plan_of_trex};
 
 use super::live::Live;
 use super::table::Table;
-use super::{bind, control, of_clients, read_multiplier, read_time, trex, usage};
-use crate::files::CommandLineFiles;
+use super::{bind, control, of_clients, open, read_multiplier, read_time, trex, usage};
 use crate::report::Output;
 use crate::signals::Signals;
 use crate::{foreground, status};
@@ -133,9 +132,12 @@ pub(crate) fn run(flags: &RunFlags) -> ExitCode {
 
 /// The plan, the interfaces of its ports, and the multiplier of its rates.
 fn prepare(flags: &RunFlags) -> Result<(TrafficPlan, Vec<Option<String>>, Multiplier), String> {
-    let loaded = plan::load::load(&flags.plan, &CommandLineFiles);
+    let file = open(&flags.plan)?;
+    if file.kind() == PlanKind::Emulation {
+        return Err(of_clients(&flags.plan));
+    }
     let multiplier = || read_multiplier("--multiplier", &flags.how.multiplier);
-    match loaded.map_err(|error| error.to_string())? {
+    match file.load_or(PlanKind::Streams).map_err(|error| error.to_string())? {
         Loaded::Streams(plan) => {
             let tunables = !flags.tunables.is_empty();
             trex::Unused { tunables, ..Default::default() }.refuse(&flags.plan)?;

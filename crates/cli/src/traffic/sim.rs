@@ -8,7 +8,7 @@ use clap::Args;
 use wirestorm_control::base::time::Duration;
 use wirestorm_control::emulation::{Part, SimulationOptions};
 use wirestorm_control::plan::emulation::EmulationPlan;
-use wirestorm_control::plan::load::{Loaded, Profile};
+use wirestorm_control::plan::load::{Loaded, PlanKind, Profile};
 use wirestorm_control::plan::traffic::{FoundAddresses, TrafficPlan};
 use wirestorm_control::plan::trex::LowerOptions;
 use wirestorm_control::plan::trex::stateful::StatefulOptions;
@@ -16,7 +16,7 @@ use wirestorm_control::traffic::{
     SimulateError, SimulateOptions, Simulated, simulate, simulate_trex,
 };
 
-use super::{SPEED, load, read_multiplier, read_speed, read_time, trex, usage};
+use super::{SPEED, load, open, read_multiplier, read_speed, read_time, trex, usage};
 use crate::files::CommandLineFiles;
 use crate::number::{grouped, several};
 use crate::wrap::wrapped;
@@ -189,7 +189,9 @@ pub(crate) fn run(flags: &SimFlags) -> ExitCode {
         direction: flags.trex.direction.unwrap_or(0),
         port_id: flags.trex.port_id.unwrap_or(0),
     };
-    let outcome = load(&flags.plan, &asked).and_then(|plan| match plan {
+    let plan =
+        open(&flags.plan).and_then(|file| load(&flags.plan, file, PlanKind::Streams, &asked));
+    let outcome = plan.and_then(|plan| match plan {
         Loaded::Streams(plan) => refuse(&flags.trex, &flags.plan)
             .and_then(|()| refuse_profile(flags))
             .and_then(|()| run_plan(flags, &plan)),

@@ -86,37 +86,114 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+/// Kind of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanKind {
+    /// Flows of frames.
+    Streams,
+    /// Clients and servers.
+    Emulation,
+    /// A profile of TRex.
+    Trex,
+    /// Neither `flows` nor `templates`, or a syntax error.
+    Unknown,
+}
+
+/// The file of a plan: its kind is known, its content not yet checked.
+#[derive(Debug)]
+pub struct PlanFile<'a> {
+    path: &'a Path,
+    files: &'a dyn Files,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Streams(String),
+    Emulation(String),
+    Trex(Profile),
+    Unknown(String),
+}
+
+impl<'a> PlanFile<'a> {
+    /// Reads a file and decides which kind of plan it is.
+    ///
+    /// # Errors
+    /// The file does not read, or is no plan.
+    pub fn open(path: &'a Path, files: &'a dyn Files) -> Result<Self, LoadError> {
+        let content = Self::content(path, files)?;
+        Ok(Self { path, files, content })
+    }
+
+    fn content(path: &Path, files: &dyn Files) -> Result<Content, LoadError> {
+        if path.extension().is_some_and(|extension| extension == "py") {
+            return Ok(Content::Trex(Profile::Python));
+        }
+        let text = read_text(path, files)?;
+        let no_plan = |reason: &str| {
+            Err(LoadError::NotAPlan { name: files.name(path), reason: reason.to_owned() })
+        };
+        // `load` reports a syntax error, with its place.
+        let Ok(document) = document::read(&text) else { return Ok(Content::Unknown(text)) };
+        if document.is_null() {
+            return no_plan(
+                "the plan is empty; expected fields `ports` and `flows`, or `ports` and \
+                 `templates` for clients and servers",
+            );
+        }
+        if stateful::is_configuration(&document) {
+            return no_plan("this is a TRex client configuration; use it as --cc of a profile");
+        }
+        if let Some(profile) = Profile::of_document(&document, &text) {
+            return Ok(Content::Trex(profile));
+        }
+        Ok(match document.get("flows") {
+            _ if EmulationPlan::is_meant(&document) => Content::Emulation(text),
+            Some(_) => Content::Streams(text),
+            None => Content::Unknown(text),
+        })
+    }
+
+    /// Kind of the plan.
+    pub fn kind(&self) -> PlanKind {
+        match self.content {
+            Content::Streams(_) => PlanKind::Streams,
+            Content::Emulation(_) => PlanKind::Emulation,
+            Content::Trex(_) => PlanKind::Trex,
+            Content::Unknown(_) => PlanKind::Unknown,
+        }
+    }
+
+    /// Reads the plan; one of unknown kind as `unknown`. Paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// The plan has mistakes.
+    pub fn load_or(self, unknown: PlanKind) -> Result<Loaded, LoadError> {
+        let Self { path, files, content } = self;
+        let wrong = |errors| LoadError::Wrong { name: files.name(path), errors };
+        let folder = folder_of(path);
+        let content = match content {
+            Content::Unknown(text) if unknown == PlanKind::Emulation => Content::Emulation(text),
+            content => content,
+        };
+        match content {
+            Content::Streams(text) | Content::Unknown(text) => {
+                streams(&text, folder, files).map(Loaded::Streams).map_err(wrong)
+            }
+            Content::Emulation(text) => {
+                emulation(&text, folder, files).map(Loaded::Emulation).map_err(wrong)
+            }
+            Content::Trex(profile) => Ok(Loaded::Trex(profile)),
+        }
+    }
+}
+
 /// Reads a plan, whatever kind it is. Paths in the plan are relative to its folder.
 ///
 /// # Errors
 /// See [`LoadError`].
 pub fn load(path: &Path, files: &dyn Files) -> Result<Loaded, LoadError> {
-    if path.extension().is_some_and(|extension| extension == "py") {
-        return Ok(Loaded::Trex(Profile::Python));
-    }
-    let text = read_text(path, files)?;
-    let wrong = |errors| LoadError::Wrong { name: files.name(path), errors };
-    let no_plan = |reason: String| LoadError::NotAPlan { name: files.name(path), reason };
-    // A mistake in the syntax is reported by the reader below.
-    let document = document::read(&text).unwrap_or_default();
-    if stateful::is_configuration(&document) {
-        let reason = "this is a TRex client configuration; use it as --cc of a profile";
-        return Err(no_plan(reason.into()));
-    }
-    if let Some(profile) = Profile::of_document(&document, text.clone()) {
-        return Ok(Loaded::Trex(profile));
-    }
-    if EmulationPlan::is_meant(&document) {
-        return emulation(&text, folder_of(path), files).map(Loaded::Emulation).map_err(wrong);
-    }
-    if document::read(&text).is_ok_and(|document| document.is_null()) {
-        return Err(no_plan(
-            "the plan is empty; expected fields `ports` and `flows`, or `ports` and `templates` for \
-             clients and servers"
-                .into(),
-        ));
-    }
-    streams(&text, folder_of(path), files).map(Loaded::Streams).map_err(wrong)
+    PlanFile::open(path, files)?.load_or(PlanKind::Streams)
 }
 
 /// Reads a plan of flows from YAML or JSON. Captures in it are relative to `folder`.

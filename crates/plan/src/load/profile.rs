@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::document;
 use crate::trex::{self, captures, stateful};
 
 /// A profile of TRex.
@@ -27,16 +26,12 @@ impl Profile {
         }
     }
 
-    /// The profile that a text is; `None` if it is none.
-    pub fn of_text(text: String) -> Option<Self> {
-        Self::of_document(&document::read(&text).ok()?, text)
-    }
-
-    pub(super) fn of_document(document: &Value, text: String) -> Option<Self> {
+    /// The profile that a document is, whose text this is; `None` if it is none.
+    pub(super) fn of_document(document: &Value, text: &str) -> Option<Self> {
         match document {
-            it if captures::is_meant(it) => Some(Self::Captures(text)),
-            it if trex::is_meant(it) => Some(Self::Streams(text)),
-            it if stateful::is_meant(it) => Some(Self::Stateful(text)),
+            it if captures::is_meant(it) => Some(Self::Captures(text.to_owned())),
+            it if trex::is_meant(it) => Some(Self::Streams(text.to_owned())),
+            it if stateful::is_meant(it) => Some(Self::Stateful(text.to_owned())),
             _ => None,
         }
     }
