@@ -1,4 +1,4 @@
-//! Files that plans name: those of this machine, or those that a plan brings along.
+//! Files that plans name: files of this host, or files attached to the plan.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use wirestorm_plan::files::{Entry, Files};
 
-/// Files of this machine. A relative path starts at the working directory.
+/// Files of this host. A relative path starts at the working directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostFiles;
 
@@ -31,7 +31,7 @@ impl Files for HostFiles {
             paths.sort();
             return Ok(Entry::Directory(paths));
         }
-        // Pipes have no length.
+        // Pipes and devices have no length.
         Ok(match metadata.is_file() {
             true => Entry::File { length: metadata.len() },
             false => Entry::Stream,
@@ -43,19 +43,19 @@ impl Files for HostFiles {
     }
 }
 
-/// Files that a plan from elsewhere brings along: nothing else can be read, and nothing written.
+/// Files attached to a plan from another host. Such a plan can read no other files, and write none.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedFiles(BTreeMap<PathBuf, Arc<[u8]>>);
 
 impl AttachedFiles {
-    /// The files of a plan, by the paths that it uses. `./a` and `b/../a` are `a`.
+    /// Creates the files from paths and contents. Paths are normalized: `./a` and `b/../a` are `a`.
     pub fn new(files: impl IntoIterator<Item = (PathBuf, Arc<[u8]>)>) -> Self {
         Self(files.into_iter().map(|(path, bytes)| (normalized(&path), bytes)).collect())
     }
 
     fn bytes(&self, path: &Path) -> io::Result<&Arc<[u8]>> {
         self.0.get(&normalized(path)).ok_or_else(|| {
-            let message = "not among the files that came with the plan";
+            let message = "not attached to the plan";
             io::Error::new(io::ErrorKind::NotFound, message)
         })
     }
@@ -81,12 +81,12 @@ impl Files for AttachedFiles {
     }
 
     fn output(&self, _: &Path) -> io::Result<PathBuf> {
-        let message = "a plan from elsewhere may not write files here";
+        let message = "a plan with attached files cannot write files";
         Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
     }
 }
 
-/// A path without `.`, and without `..` as far as there is something to leave.
+/// Removes `.` from a path, and each `..` with the component before it, if there is one.
 fn normalized(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {
@@ -101,14 +101,15 @@ fn normalized(path: &Path) -> PathBuf {
     parts
 }
 
-/// Compression of a file, by its first bytes.
+/// Compression format of a file.
 #[derive(Clone, Copy)]
 enum Compression {
     Gzip,
     Zstandard,
 }
 
-/// RFC 1952 section 2.3.1; RFC 8878 section 3.1.1 (a skippable frame may come first).
+/// Detects the compression by the first bytes: RFC 1952 section 2.3.1, or RFC 8878 section 3.1.1,
+/// where a skippable frame may come first.
 fn compression(start: &[u8]) -> Option<Compression> {
     match start {
         [0x1f, 0x8b, ..] => Some(Compression::Gzip),
@@ -124,10 +125,10 @@ pub(crate) fn is_compressed(start: &[u8]) -> bool {
     compression(start).is_some()
 }
 
-/// Decompresses what a file holds, if it is compressed.
+/// Decompresses a file if it starts like a gzip or Zstandard file.
 ///
 /// # Errors
-/// The file does not read, or the decompressor does not start.
+/// Fails if the file cannot be read, or the decompressor does not start.
 pub fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::with_capacity(4);
     plain.by_ref().take(4).read_to_end(&mut start)?;
@@ -140,7 +141,7 @@ pub fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read 
     })
 }
 
-/// Tells the kernel to read ahead twice as far.
+/// Doubles the kernel's read-ahead for a file.
 fn advise_sequential(file: &File) {
     use std::os::fd::AsRawFd;
     // SAFETY: the descriptor is open for the length of the call; the advice changes no data.
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_files_are_all_that_a_plan_can_read() {
+    fn only_attached_files_are_readable() {
         let files = AttachedFiles::new([
             ("plans/a.pcap".into(), Arc::from(*b"first")),
             ("./b/c.pcap".into(), Arc::from(*b"second")),

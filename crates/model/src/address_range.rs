@@ -12,13 +12,13 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Whether the range contains an address.
+    /// Returns whether the range contains an address.
     #[inline]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.place_of(address).is_some()
     }
 
-    /// Index of an address in the range, from 0.
+    /// Returns the index of an address in the range, from 0.
     #[inline]
     pub fn place_of(&self, address: IpAddr) -> Option<u32> {
         let offset = match (self.first, address) {
@@ -33,7 +33,7 @@ impl AddressRange {
         (offset < u128::from(self.count.max(1))).then_some(offset as u32)
     }
 
-    /// The address at an index, modulo the number of addresses.
+    /// Returns the address at an index, modulo the number of addresses.
     #[inline]
     pub fn at(&self, place: u64) -> IpAddr {
         let offset = (place % u64::from(self.count.max(1))) as u32;
@@ -50,15 +50,15 @@ impl core::fmt::Display for AddressRange {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.count {
             1 => write!(formatter, "{}", self.first),
-            count => write!(formatter, "{} and the {} behind it", self.first, count - 1),
+            count => write!(formatter, "{} and the next {}", self.first, count - 1),
         }
     }
 }
 
 impl AddressRange {
-    /// Returns the first address in the range that no host may have: the unspecified address, IPv4
-    /// multicast and broadcast (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.2). IPv6 multicast
-    /// passes: profiles of TRex have hosts there.
+    /// Returns the first address in the range that no host may have. These are the unspecified
+    /// address, IPv4 multicast and broadcast (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.2).
+    /// IPv6 multicast is allowed, since TRex profiles have hosts there.
     pub fn first_unusable(&self) -> Option<IpAddr> {
         const UNUSABLE: [[Ipv4Addr; 2]; 3] = [
             [Ipv4Addr::UNSPECIFIED; 2],
@@ -68,7 +68,7 @@ impl AddressRange {
         let more = self.count.saturating_sub(1);
         match self.first {
             IpAddr::V4(first) => {
-                // A range that wraps has passed the broadcast address.
+                // A range that wraps contains the broadcast address, so saturation finds it.
                 let last = Ipv4Addr::from_bits(first.to_bits().saturating_add(more));
                 let within = UNUSABLE.into_iter().find(|[from, to]| first <= *to && last >= *from);
                 within.map(|[from, _]| first.max(from).into())
@@ -80,7 +80,7 @@ impl AddressRange {
         }
     }
 
-    /// The range without its first addresses.
+    /// Returns the range without its first `skipped` addresses.
     pub fn behind(self, skipped: u32) -> Self {
         let skipped = skipped.min(self.count);
         let first = match self.first {
@@ -92,12 +92,12 @@ impl AddressRange {
         Self { first, count: self.count - skipped }
     }
 
-    /// Whether the ranges have an address in common.
+    /// Returns whether the ranges have an address in common.
     pub fn meets(&self, other: &Self) -> bool {
         self.place_of(other.first).is_some() || other.place_of(self.first).is_some()
     }
 
-    /// Whether the range contains the other one.
+    /// Returns whether the range contains all of the other one.
     pub fn has(&self, other: &Self) -> bool {
         let place = self.place_of(other.first);
         place.is_some_and(|place| other.count <= self.count - place)

@@ -16,7 +16,7 @@ pub struct EditOptions {
     pub destination_mac: Option<[MacAddress; 2]>,
     /// New source addresses.
     pub source_mac: Option<[MacAddress; 2]>,
-    /// Replacements of addresses in Ethernet headers; the first match applies.
+    /// Replacements of Ethernet addresses; the first match applies.
     pub substituted_macs: Vec<MacSubstitution>,
     /// Replaces each unicast address by a pseudo-random one, consistently.
     pub mac_seed: Option<MacSeed>,
@@ -53,7 +53,7 @@ pub struct EditOptions {
     pub keep_group_addresses: bool,
     /// Sets the length in the IP header to the length of the data in the frame.
     pub fix_header_length: bool,
-    /// Corrects all checksums, including those that were wrong before.
+    /// Corrects all checksums, including those that are wrong in the capture.
     pub fix_checksums: bool,
 }
 

@@ -10,8 +10,8 @@ pub struct Impairment {
     pub loss: Loss,
     /// Probability that a frame is duplicated.
     pub duplication: Share,
-    /// Share of frames in which one bit flips behind the Ethernet header. A checksum should detect
-    /// it.
+    /// Share of frames in which one bit behind the Ethernet header is flipped, so that checksums of
+    /// the receiver detect it.
     pub corruption: Share,
     /// Rate limit and queue of the link; `None` means no limit.
     pub bottleneck: Option<Bottleneck>,
@@ -23,7 +23,7 @@ pub struct Impairment {
     pub reordering: Reordering,
 }
 
-/// A share of frames, in billionths.
+/// A share of frames, or a probability per frame, in billionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Share(u32);
 
@@ -43,7 +43,7 @@ impl Share {
         self.0
     }
 
-    /// Returns whether 64 random bits select a frame of this share.
+    /// Returns whether the 64 random bits `drawn` select a frame.
     pub const fn has(self, drawn: u64) -> bool {
         ((drawn >> 32) * Self::ALL.0 as u64) >> 32 < self.0 as u64
     }
@@ -85,10 +85,10 @@ pub struct Bursts {
 pub struct Bottleneck {
     /// Rate in bits a second.
     pub rate: Rate,
-    /// Bytes of a frame that the rate counts.
+    /// Layer whose bytes the rate counts.
     pub layer: Layer,
-    /// Length of the queue. A frame that finds it full is dropped. The frame in transmission is not
-    /// in the queue.
+    /// Capacity of the queue. It drops frames that exceed it. The frame in transmission does not
+    /// count.
     pub queue: Queue,
 }
 
@@ -127,7 +127,7 @@ pub enum Jitter {
     Normal(Duration),
 }
 
-/// Frames that arrive late, so that other frames overtake them.
+/// Extra delay for a share of frames, so that other frames overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
     /// Share of frames with the extra delay.

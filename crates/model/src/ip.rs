@@ -56,8 +56,8 @@ impl IpSettings {
 /// Identification of IPv4 packets that no host has fragmented.
 ///
 /// RFC 6864 section 4.1: "Originating sources MAY set the IPv4 ID field of atomic datagrams to any
-/// value". Atomic datagrams are those which must not be fragmented. For others, section 4.3 says
-/// that sources "MUST NOT repeat IPv4 ID values within one MDL for a given source
+/// value". Atomic datagrams are those which must not be fragmented. For others, section 4.3:
+/// sources "MUST NOT repeat IPv4 ID values within one MDL for a given source
 /// address/destination address/protocol tuple". A counter takes longest to repeat a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identification {

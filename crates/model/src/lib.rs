@@ -1,6 +1,7 @@
-//! What Wirestorm can send and emulate: streams, edits, impairments, tunnels, programs, loads.
+//! Model of the traffic that Wirestorm sends and emulates: streams, edits, impairments, tunnels,
+//! programs, loads.
 //!
-//! `plan` reads what users write into these types; `engine` and `stack` run them. The crate holds
+//! `plan` parses the user's files into these types; `engine` and `stack` run them. The crate holds
 //! data and its invariants, no engine.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Which client connects next, and to which server.
+//! Order of the clients, and pairing of clients with servers.
 
 /// Order in which the clients of a template connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Order {
     Random,
 }
 
-/// Which server a client connects to.
+/// Pairing of clients with servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pairing {
     /// Round robin.

@@ -1,4 +1,5 @@
-//! Rules that tell the client side from the server side. Plans and the engine share these types.
+//! Rules that assign packets to the client or the server side. Plans and the engine share these
+//! types.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;

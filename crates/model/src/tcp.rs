@@ -3,7 +3,7 @@
 /// The largest window scale (RFC 7323 section 2.3).
 pub const WINDOW_SCALE_MAX: u8 = 14;
 
-/// Pieces of data beyond holes that a connection keeps by default.
+/// Default maximum number of out-of-order ranges that a connection keeps.
 pub const RANGES_MAX: usize = 256;
 
 /// Minimum segment size, for our own MSS and for the peer's, in bytes of data; the same as TRex.
@@ -71,10 +71,10 @@ pub struct Settings {
     pub default_segment_size: u16,
     /// Initial congestion window in segments, 1 to 20 (RFC 6928). Default 10.
     pub initial_window: u8,
-    /// Receive buffer in bytes, which defines the offered window and its scale. Default 32 KiB.
+    /// Receive buffer in bytes; it determines the advertised window and its scale. Default 32 KiB.
     pub receive_buffer: u32,
-    /// Maximum number of unacknowledged bytes, as if retransmissions needed a buffer of that size.
-    /// At least 1. Default: no limit.
+    /// Maximum number of unacknowledged bytes, at least 1. It has the effect of a retransmission
+    /// buffer of that size. Default: no limit.
     pub send_buffer: u32,
     /// Whether to use window scaling (RFC 7323 section 2). Default true.
     pub window_scaling: bool,

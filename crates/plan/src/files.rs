@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Resolves the paths in a plan.
 ///
-/// A plan of this machine reads the disk. A plan from elsewhere brings its files along and reads no
-/// others: the crate `control` has an implementation for each.
+/// A local plan reads the disk. A plan from another machine brings its files along and reads no
+/// others. The crate `control` implements both.
 pub trait Files: fmt::Debug + Send + Sync {
     /// Opens a file; its bytes are unchanged.
     ///
@@ -53,7 +53,7 @@ pub enum Entry {
     Directory(Vec<PathBuf>),
 }
 
-/// No files: for plans that name none.
+/// Refuses all files: for plans that name none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFiles;
 

@@ -1,4 +1,4 @@
-//! Why nothing could be emulated.
+//! Errors of an emulation that does not start.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,96 +9,96 @@ use crate::lifecycle::{Abandoned, TunnelChangeError};
 use crate::port::OpenError;
 use crate::responder::HostError;
 
-/// Why a run did not begin.
+/// Error of an emulation that does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulationError {
-    /// Nobody said which interface a port is.
+    /// A port has no interface.
     #[error(
-        "port {0:?} of the plan has no interface: say --port {0}=INTERFACE, or give it a location"
+        "port {0:?} has no interface: bind it with --port {0}=INTERFACE, or give it a location"
     )]
     Unbound(String),
-    /// An interface does not open.
+    /// The interface does not open.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A port is no host, or does not find its next hop.
+    /// The ARP responder of a port does not open, or a next hop does not resolve.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// Nobody can be asked where frames go.
+    /// A port has no address, so it cannot resolve the next hop of its clients.
     #[error(
-        "{path}: port {port:?} has no address of its own from which it could find {server}: give it \
-         `addresses` (and a `gateway`), or the client `ethernet: {{dst: ...}}`"
+        "{path}: port {port:?} has no address to resolve {server} from: set `addresses` (and a \
+         `gateway`) of the port, or `ethernet: {{dst: ...}}` of the client"
     )]
     NoDestination {
-        /// Where in the plan.
+        /// Path of the client in the plan.
         path: String,
-        /// The port.
+        /// Name of the port.
         port: String,
-        /// Whom the clients connect to.
+        /// First server of the clients.
         server: std::net::IpAddr,
     },
-    /// Nobody can ask for a router.
+    /// A router has no source address for ARP or neighbour discovery requests.
     #[error(
-        "{path}: nobody is there to ask for the next hop {next_hop}: give it `next_hop_from` \
-         (`src_ip` in a configuration of clients), or its port `addresses`"
+        "{path}: no source address to resolve the next hop {next_hop}: set `next_hop_from` \
+         (`src_ip` in a client configuration), or `addresses` of the port"
     )]
     NoAsker {
-        /// Where in the plan.
+        /// Path of the devices in the plan.
         path: String,
-        /// The router.
+        /// Address of the router.
         next_hop: std::net::IpAddr,
     },
-    /// An interface that is no Ethernet.
+    /// The interface has no Ethernet address.
     #[error("{0} has no Ethernet address")]
     NoMac(String),
-    /// A program is too long.
-    #[error("{path}: a program of {found} instructions, expected at most {most}")]
+    /// A program has too many instructions.
+    #[error("{path}: found {found} instructions, expected at most {most}")]
     TooLong {
-        /// Where in the plan.
+        /// Path of the program in the plan.
         path: String,
-        /// Its instructions.
+        /// Number of instructions.
         found: usize,
-        /// The most.
+        /// Maximum number of instructions.
         most: usize,
     },
-    /// In a simulation nobody is there but who is in the plan.
-    #[error("{path}: a simulation needs the servers too, but the template has clients alone")]
+    /// A simulated template has clients, but the plan has no servers for them.
+    #[error("{path}: a simulation needs the servers too, but the template has only clients")]
     OneSided {
-        /// Where in the plan.
+        /// Path of the template in the plan.
         path: String,
     },
-    /// A file is not made.
+    /// A capture file cannot be created.
     #[error("{path}: {error}")]
     Create {
-        /// The file.
+        /// Path of the file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// Error from the system.
         error: io::Error,
     },
-    /// A file is not written.
+    /// A capture file cannot be written.
     #[error(transparent)]
     Write(#[from] wirestorm_base::port::PortError),
     /// A file that the plan names cannot be read.
     #[error("{path}: {}: {reason}", file.display())]
     File {
-        /// Where in the plan.
+        /// Path of the setting in the plan.
         path: String,
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why not.
+        /// Error from the system.
         reason: io::Error,
     },
-    /// TLS cannot be as it is asked for.
+    /// The TLS settings are not valid.
     #[error("{path}: {reason}")]
     Tls {
-        /// Where in the plan.
+        /// Path of the setting in the plan.
         path: String,
-        /// Why not.
+        /// The problem.
         reason: TlsError,
     },
-    /// Tunnels that nobody has were changed before it began.
+    /// A command changed tunnels before the run started, but no port has tunnels.
     #[error(transparent)]
     Tunnels(#[from] TunnelChangeError),
-    /// The run was stopped before it began.
+    /// The run was stopped before it started.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
     /// A thread does not start.
@@ -107,7 +107,7 @@ pub enum EmulationError {
 }
 
 impl EmulationError {
-    /// Whether it is about a place in the plan, and begins with that.
+    /// Whether the error is in the plan. Its message then starts with the path in the plan.
     pub const fn is_of_plan(&self) -> bool {
         matches!(
             self,

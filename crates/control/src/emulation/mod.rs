@@ -1,9 +1,9 @@
-//! Runs of emulated clients and servers on interfaces, and in virtual time.
+//! Runs of emulated clients and servers, on interfaces or in virtual time.
 //!
 //! ```text
-//! plan -> resolve (next hops, addresses to answer for)
-//!      -> compile (programs, TCP settings) -> an endpoint for each port
-//!      -> run (a thread each) | simulate (wires in memory, virtual time)
+//! plan -> resolve (next hops, addresses of the ARP responders)
+//!      -> compile (programs, TCP settings) -> one endpoint per port
+//!      -> run (one thread per port) | simulate (wires in memory, virtual time)
 //!      -> observe (intervals, sampled flows, latency) -> report
 //! ```
 

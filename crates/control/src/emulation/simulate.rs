@@ -1,4 +1,4 @@
-//! A run in virtual time, over wires in memory.
+//! Emulation in virtual time, over wires in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,48 +31,50 @@ use crate::lifecycle::{Detail, judged};
 use crate::result::{ClockKind, HostFacts, Kind, PortReport, RunResult, SCHEMA, Target, Times};
 use crate::traffic::with_name;
 
-/// What is simulated.
+/// Options of a simulation.
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// Where the files are that the plan names by relative paths.
+    /// Directory of the plan, which relative paths in it start from.
     pub folder: PathBuf,
-    /// Files that the plan names.
+    /// Access to the files that the plan names.
     pub files: Arc<dyn Files>,
-    /// Capture files, one for each port with its name before the extension, of what leaves it and
-    /// what arrives there; `None`: none.
+    /// Path of the capture files; `None` for no captures. Each port has one file, with the port's
+    /// name before the extension. It contains the frames that the port sends and receives.
     pub output: Option<PathBuf>,
-    /// What of the plan.
+    /// Part of the plan to simulate.
     pub part: Part,
-    /// The most flows of each template, where the plan says no fewer.
+    /// Maximum number of flows of each template with [`Part::Full`]. A lower limit of the plan
+    /// takes precedence. `None` for the limit of the plan.
     pub limit: Option<u64>,
-    /// No flow is made later.
+    /// Virtual time after which no flow starts.
     pub duration: Duration,
-    /// How long flows that are there then may take to end.
+    /// Time after `duration` in which open flows may end.
     pub drain_timeout: Duration,
-    /// What is looked at meanwhile.
+    /// Interval of the time series, and the flows to sample.
     pub watch: WatchOptions,
-    /// How long a frame takes to the other side and its answer back.
+    /// Round-trip time between two ports.
     pub round_trip: Duration,
-    /// The most flows at once on each port.
+    /// Maximum number of concurrent flows on each port.
     pub flows_max: usize,
-    /// Where numbers and delays that are drawn come from.
+    /// Seed of random numbers and delays.
     pub seed: u64,
 }
 
-/// How much of a plan is simulated.
+/// Part of a plan to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// One flow of each template.
     One,
-    /// All of them.
+    /// All flows.
     Full,
 }
 
-/// Lets the clients and servers of a plan work in virtual time. The same plan and seed give the
-/// same frames, but for what TLS draws.
+/// Runs the clients and servers of a plan in virtual time. Returns the result and the paths of the
+/// capture files. The same plan and seed produce the same frames, except for random bytes of TLS.
 ///
 /// # Errors
-/// Where the plan makes no sense in a simulation, or a file is not written.
+/// Fails if a template has no servers, a program or TLS setting is not valid, or a file cannot be
+/// read or written.
 pub fn simulate(
     plan: &EmulationPlan,
     options: &SimulationOptions,
@@ -133,7 +135,7 @@ pub fn simulate(
     for (watch, ended) in watches.iter_mut().zip(&ended) {
         watch.finish(end, &ended.endpoint);
     }
-    // Others hear of connections only when they come.
+    // A port of servers sees a connection only when it arrives, so only ports of clients count.
     let loads = watches.iter().zip(&connects).filter(|(_, connects)| **connects);
     let load_end = loads.map(|(watch, _)| watch.load_end()).max().unwrap_or(end);
     let coarser =
@@ -161,13 +163,13 @@ pub fn simulate(
     });
     let is_tunnelled = used.iter().any(|port| plan.ports[*port].tunnels.is_some());
     let untunnelled = is_tunnelled
-        .then(|| "`tunnels` of ports were left out: only `wirestorm emulate` has them".to_owned());
+        .then(|| "a simulation ignores `tunnels` of ports: use `wirestorm emulate`".to_owned());
     let unasked = (!plan.latency.is_empty())
-        .then(|| "`latency` was left out: only `wirestorm emulate` asks".to_owned());
+        .then(|| "a simulation ignores `latency`: use `wirestorm emulate`".to_owned());
     let mut devices =
         plan.templates.iter().filter_map(|it| it.client.as_ref()).flat_map(|it| &it.devices);
     let unresolved = devices.any(|it| it.next_hop.is_some()).then(|| {
-        "nobody is there to be asked for next hops: frames go straight to the other side".to_owned()
+        "a simulation does not resolve next hops: frames go straight to the other side".to_owned()
     });
     let ports: Vec<PortReport> = reports.collect();
     let waited = match elapsed < options.duration {
@@ -212,7 +214,7 @@ pub fn simulate(
     Ok((result, files.into_iter().map(|(path, _)| path).collect()))
 }
 
-/// What is simulated of a plan.
+/// Returns the plan with the flow limits of the part to simulate.
 fn part(plan: &EmulationPlan, options: &SimulationOptions) -> EmulationPlan {
     let mut plan = plan.clone();
     for client in plan.templates.iter_mut().filter_map(|it| it.client.as_mut()) {
@@ -224,7 +226,8 @@ fn part(plan: &EmulationPlan, options: &SimulationOptions) -> EmulationPlan {
     plan
 }
 
-/// The addresses of each template's clients, and where their frames go: to the other side.
+/// Returns the client addresses and the destination of each template. Frames go to the port of the
+/// template's servers.
 fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError> {
     let mut found = Vec::new();
     for template in &plan.templates {
@@ -234,14 +237,14 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
         };
         let own = plan.ports[client.transmit].addresses.first();
         let own = own.map(|own| AddressRange { first: own.address, count: 1 });
-        // Another template's server, where it has none.
+        // Clients without servers use the first template that has only servers.
         let other = plan.templates.iter().find(|it| it.client.is_none());
         let server = template.server.as_ref().or_else(|| other?.server.as_ref());
         let Some(server) = server else {
             return Err(EmulationError::OneSided { path: template.path.clone() });
         };
         let destination = client.destination.unwrap_or(mac(server.transmit));
-        // Nobody moves.
+        // Ethernet addresses do not change in a simulation.
         let next_hop = LinkHeader::FIXED;
         let devices = client.devices.iter().map(|it| (*it, next_hop)).collect();
         let reached =
@@ -251,7 +254,7 @@ fn clients(plan: &EmulationPlan) -> Result<Vec<Option<Reached>>, EmulationError>
     Ok(found)
 }
 
-/// The Ethernet address of a port, which nobody else has.
+/// Returns the unique Ethernet address of a port.
 fn mac(port: usize) -> MacAddress {
-    MacAddress([2, 0, 0, 0, (port >> 8) as u8, port as u8 + 1])
+    MacAddress([2, 0, 0, 0, (port >> 8) as u8, (port as u8).wrapping_add(1)])
 }

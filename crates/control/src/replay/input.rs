@@ -1,4 +1,4 @@
-//! The captures that a plan names: files, directories, streams.
+//! Captures that a plan names: files, directories and streams.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -50,12 +50,13 @@ impl Input {
         self.files.open_capture(&self.path).map_err(open_error)
     }
 
-    /// Whether the capture can be read once only, and may arrive slowly.
+    /// Whether the capture can be read only once, and may arrive slowly.
     pub fn is_stream(&self) -> bool {
         self.entry == Entry::Stream
     }
 
-    /// Length in bytes of a file that is not compressed.
+    /// Returns the length in bytes of an uncompressed file; `None` for streams, compressed and
+    /// unreadable files, and files of less than 4 bytes.
     pub fn plain_length(&self) -> Option<u64> {
         let Entry::File { length } = self.entry else { return None };
         let mut start = [0; 4];
@@ -64,11 +65,11 @@ impl Input {
     }
 }
 
-/// The captures that paths name. A directory stands for the captures in it and below it, in order
-/// of their names.
+/// Returns the captures that paths name. A directory stands for all captures in and below it,
+/// sorted by name.
 ///
 /// # Errors
-/// A path that names nothing, a directory without captures, no path at all.
+/// Fails if a path does not open, a directory has no captures, or `paths` is empty.
 pub fn expand_inputs(paths: &[PathBuf], files: &Arc<dyn Files>) -> Result<Vec<Input>, InputError> {
     let mut inputs = Vec::new();
     for path in paths {
@@ -89,6 +90,7 @@ pub fn expand_inputs(paths: &[PathBuf], files: &Arc<dyn Files>) -> Result<Vec<In
     if inputs.is_empty() { Err(InputError::Nothing) } else { Ok(inputs) }
 }
 
+/// Adds the captures among `paths` and below them.
 fn walk(paths: Vec<PathBuf>, files: &Arc<dyn Files>, inputs: &mut Vec<Input>) -> io::Result<()> {
     for path in paths {
         match files.entry(&path) {
@@ -102,9 +104,10 @@ fn walk(paths: Vec<PathBuf>, files: &Arc<dyn Files>, inputs: &mut Vec<Input>) ->
     Ok(())
 }
 
-/// Whether a file begins as captures or compressed files do. Directories of captures also hold
-/// notes and checksums.
+/// Whether a file starts like a capture or a compressed file. Other files in directories of
+/// captures, such as notes and checksums, are skipped.
 fn looks_like_capture(files: &dyn Files, path: &Path) -> bool {
+    // pcap with microseconds and nanoseconds in both byte orders, and pcapng.
     const MAGICS: [[u8; 4]; 5] = [
         [0xd4, 0xc3, 0xb2, 0xa1],
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_stands_for_its_captures_in_order_of_their_names() {
+    fn directory_expands_to_its_captures_sorted_by_name() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("b")).unwrap();
         let captures = ["a.pcap", "b/x.pcap", "c.pcap"];

@@ -3,7 +3,7 @@
 mod captured_times;
 mod groups;
 mod own_bytes;
-mod ready;
+mod presets;
 mod runs;
 mod sessions;
 mod stateful_goldens;

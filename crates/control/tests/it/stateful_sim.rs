@@ -709,7 +709,7 @@ fn simulation_does_not_resolve_next_hops() {
     let text = PLAN.replace("load: {rate: 20}", &format!("load: {{rate: 20}}\n      {devices}"));
     let (result, flows) = run(&EmulationPlan::parse(&text).unwrap(), Part::Full);
     assert_eq!((flows.len(), result.ports[0].connections.as_ref().unwrap().flows.failed), (30, 0));
-    let note = "nobody is there to be asked for next hops: frames go straight to the other side";
+    let note = "a simulation does not resolve next hops: frames go straight to the other side";
     assert_eq!(result.notes, [note]);
 }
 

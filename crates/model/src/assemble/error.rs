@@ -160,7 +160,7 @@ pub enum Problem {
     },
 }
 
-/// Returns the greatest number of `bits` bits.
+/// Returns the largest number of `bits` bits.
 fn max(bits: usize) -> u128 {
     u128::MAX.checked_shr(128_usize.saturating_sub(bits) as u32).unwrap_or(0)
 }

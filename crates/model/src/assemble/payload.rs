@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_fills_the_room() {
+    fn every_payload_kind_fills_the_frame() {
         assert_eq!(written(&Payload::Pattern([1, 2].into())), [1, 2, 1, 2, 1]);
         assert_eq!(written(&Payload::Pattern(Vec::new())), [0; 5]);
         assert_eq!(written(&Payload::IncrementingBytes(254)), [254, 255, 0, 1, 2]);

@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 
 use super::variables::{TextVariable, Variable};
 
-/// Payload that each flow composes: pieces one after the other, then fill up to `size`; then
-/// fields overwrite parts of that.
+/// Payload that each flow composes: pieces in order, then fill up to `size`. Fields then overwrite
+/// parts of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Composition {
-    /// Pieces, one after the other.
+    /// Pieces, in order.
     pub pieces: Vec<Piece>,
-    /// Length at least, in bytes, at most [`Self::LENGTH_MAX`].
+    /// Minimum length in bytes, at most [`Self::LENGTH_MAX`].
     pub size: u32,
     /// Bytes that repeat up to `size`; empty: bytes that count from 0 to 255.
     pub fill: Vec<u8>,
@@ -25,9 +25,9 @@ pub enum Piece {
     Bytes(Vec<u8>),
     /// A value of the flow.
     Value(Value, Form),
-    /// Random bytes, this many.
+    /// This many random bytes.
     RandomBytes(u16),
-    /// Random letters and digits, this many.
+    /// This many random letters and digits.
     RandomText(u16),
 }
 
@@ -45,7 +45,7 @@ pub struct Field {
 /// A value of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Number of the flow among those of its template, from 1.
+    /// Number of the flow within its side of the template, from 1.
     Flow,
     /// Address of the client.
     Client,
@@ -63,35 +63,35 @@ pub enum Value {
     Length(TextVariable),
 }
 
-/// How a value is written.
+/// Format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Numbers in decimal, addresses in their usual notation, texts unchanged.
     Plain,
-    /// Numbers in decimal with leading zeros, at least this many digits; others as
+    /// Numbers in decimal with leading zeros, at least this many digits. Other values as in
     /// [`Self::Plain`].
     Digits(u8),
-    /// Bytes in decimal, separated by commas; of a number the last two.
+    /// Bytes in decimal, separated by commas. Of a number, only its lowest two bytes.
     Octets,
-    /// Hexadecimal: numbers without leading zeros, two digits for each byte of others.
+    /// Hexadecimal. Numbers have no leading zeros; other values have two digits per byte.
     Hex,
     /// Addresses in network byte order, texts unchanged, numbers in 8 bytes, big-endian.
     Bytes,
-    /// As [`Self::Bytes`] in this many bytes: the last bytes of a number; others are cut or padded
-    /// with zeros.
+    /// As [`Self::Bytes`], in this many bytes. Of a number, its lowest bytes; other values are
+    /// truncated or padded with zeros.
     Width(u8),
 }
 
 impl Composition {
-    /// Length in bytes, at most.
+    /// Maximum length in bytes.
     pub const LENGTH_MAX: usize = 1 << 20;
 
-    /// The same bytes for all flows.
+    /// Creates a composition of the same bytes for all flows.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { pieces: alloc::vec![Piece::Bytes(bytes.into())], ..Self::default() }
     }
 
-    /// Returns the bytes of the pieces if all flows have the same.
+    /// Returns the bytes of the pieces if they are the same for all flows and there are no fields.
     pub fn fixed_bytes(&self) -> Option<Vec<u8>> {
         let bytes = self.pieces.iter().map(|piece| match piece {
             Piece::Bytes(bytes) => Some(bytes.as_slice()),
@@ -101,7 +101,7 @@ impl Composition {
         self.fields.is_empty().then_some(bytes)
     }
 
-    /// Length of the pieces in bytes if all values are empty.
+    /// Returns the length in bytes of the pieces that are the same for all flows.
     pub fn length_min(&self) -> usize {
         let of = |piece: &Piece| match piece {
             Piece::Bytes(bytes) => bytes.len(),
@@ -110,7 +110,7 @@ impl Composition {
         self.pieces.iter().map(of).sum()
     }
 
-    /// Whether a piece differs from flow to flow.
+    /// Returns whether any piece differs from flow to flow.
     pub fn has_values(&self) -> bool {
         self.pieces.iter().any(|piece| !matches!(piece, Piece::Bytes(_)))
     }

@@ -9,9 +9,10 @@ use wirestorm_wire::pattern::Pattern;
 pub enum Part {
     /// A group of the first match of a pattern; group 0 is the whole match.
     Group(Pattern, u16),
-    /// The bytes between the first occurrence of the first text and the next one of the second.
+    /// The bytes between the first occurrence of the first text and the next occurrence of the
+    /// second.
     Between(Vec<u8>, Vec<u8>),
-    /// Bytes at a fixed place.
+    /// Bytes at a fixed offset.
     At {
         /// Offset in bytes, from 0.
         offset: u32,

@@ -1,21 +1,21 @@
-//! How much of the received data one step takes.
+//! Amount of received data that one step consumes.
 
 use alloc::boxed::Box;
 
-/// How much of the received data one step takes.
+/// Amount of received data that one step consumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// This many bytes.
     Count(u64),
-    /// All bytes up to these, and they.
+    /// All bytes up to and including a delimiter.
     Until(Delimiter),
-    /// An HTTP/1 message. Content-Length or the last chunk ends it, else the peer's FIN. Of a
-    /// chunked body, a flow keeps only the content.
+    /// An HTTP/1 message, ended by Content-Length, the last chunk or the peer's FIN. Chunked bodies
+    /// are decoded.
     Http,
     /// An HTTP/1 response to HEAD, which has no body.
     HttpHead,
-    /// A reply of FTP or SMTP: one line with a three-digit code, or several lines. Of several, the
-    /// first has a hyphen after its code, and the last has the same code without one.
+    /// A reply of FTP or SMTP: one line with a three-digit code, or several lines. The first of
+    /// several lines has a hyphen after its code; the last has the same code without a hyphen.
     Reply,
     /// An RTSP response. Interleaved media before it is skipped.
     Rtsp,
@@ -30,10 +30,10 @@ pub struct Delimiter {
 }
 
 impl Delimiter {
-    /// Length in bytes, at most.
+    /// Maximum length in bytes.
     pub const LENGTH_MAX: usize = 1_024;
 
-    /// Returns `None` for no bytes and for more than [`Self::LENGTH_MAX`].
+    /// Creates a delimiter; `None` if it is empty or longer than [`Self::LENGTH_MAX`].
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if !(1..=Self::LENGTH_MAX).contains(&bytes.len()) {
             return None;
@@ -50,12 +50,12 @@ impl Delimiter {
         Some(delimiter)
     }
 
-    /// Length in bytes, at least 1.
+    /// Returns the length in bytes, at least 1.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns how many bytes match after one more byte, if `matched` matched before it.
+    /// Returns the number of matching delimiter bytes after `byte`, if `matched` matched before it.
     pub fn step(&self, mut matched: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(matched) == Some(&byte) {

@@ -14,264 +14,269 @@ use super::part::Part;
 use super::rule::Rule;
 use super::variables::{Comparison, Statistic, TextVariable, TickVariable, Variable};
 
-/// One step of a program. Behind the last one the connection is closed.
+/// One step of a program. After the last step the flow closes its connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Sends `text`, and behind it `fill` again and again until it is `size` bytes.
+    /// Sends `text`, then repeats `fill` up to `size` bytes. Waits for the acknowledgement unless
+    /// [`Step::Blocking`] is false.
     Send {
         /// Text at the start.
         text: Vec<u8>,
-        /// How many bytes in all; at least as many as `text` has.
+        /// Total size in bytes; at least the length of `text`.
         size: u32,
-        /// What repeats; nothing: bytes that count from 0 to 255.
+        /// Bytes that repeat behind `text`; empty: bytes that count from 0 to 255.
         fill: Vec<u8>,
     },
-    /// The same with bytes that are put together for each flow.
+    /// Sends payload that each flow composes, like [`Step::Send`].
     SendOwn(Composition),
-    /// Waits until so many bytes have arrived since the last such step.
+    /// Waits until this many bytes have arrived since the last [`Step::Receive`]. If the peer
+    /// closes before, the program ends.
     Receive(u64),
-    /// The same; where the other end closes before, the flow has failed.
+    /// Like [`Step::Receive`], but the flow fails if the peer closes before.
     Need(u64),
-    /// Waits until something has arrived, and takes that.
+    /// Waits for the data that a rule selects, and consumes it. If the peer closes before, the
+    /// program ends; the flow fails if a part of the data had arrived.
     ReceiveWhole(Rule),
-    /// The same; where the other end closes before, the flow has failed.
+    /// Like [`Step::ReceiveWhole`], but the flow fails whenever the peer closes before.
     NeedWhole(Rule),
-    /// Expects something of what was received last; else the flow has failed.
+    /// Checks the last message. If the check fails, the flow fails.
     Expect {
-        /// What.
+        /// Condition that the message must meet.
         expected: Expected,
-        /// Where a flow that has failed goes on; else its program ends.
+        /// Label at which a failed flow continues; `None`: its program ends.
         otherwise: Option<Label>,
     },
-    /// Makes a part of what was received last a text; where it is not there, the flow has failed.
+    /// Stores a part of the last message. If the message has no such part, the flow fails.
     Extract {
-        /// Which text.
+        /// Text variable to set.
         text: TextVariable,
-        /// What part.
+        /// Part to store.
         part: Part,
     },
-    /// Sets a text.
+    /// Sets a text variable.
     SetText {
-        /// Which.
+        /// Text variable to set.
         text: TextVariable,
-        /// To what.
+        /// New text.
         composition: Composition,
     },
     /// Sets a variable to a number that differs from flow to flow.
     SetNumber {
-        /// Which.
+        /// Variable to set.
         variable: Variable,
-        /// To what.
+        /// New number.
         number: Number,
     },
-    /// A transaction starts.
+    /// Starts the transaction with this name.
     StartTransaction(String),
-    /// A transaction ends, if it has started.
+    /// Ends the transaction with this name, if it has started.
     EndTransaction(String),
-    /// Waits until so many bytes have arrived since the last [`Step::Receive`], or in all.
+    /// Waits until this many bytes have arrived since the last [`Step::Receive`], or since the
+    /// start of the flow. Does not reset the count.
     ReceiveTotal(u64),
     /// Waits until the connection is established.
     Connect,
-    /// Sends a datagram, which is made as in [`Step::Send`].
+    /// Sends a datagram, with the payload of [`Step::Send`].
     SendDatagram {
         /// Text at the start.
         text: Vec<u8>,
-        /// Total size in bytes.
+        /// Total size in bytes; at least the length of `text`.
         size: u32,
-        /// What repeats.
+        /// Bytes that repeat behind `text`; empty: bytes that count from 0 to 255.
         fill: Vec<u8>,
     },
-    /// Sends as a datagram what is put together for each flow.
+    /// Sends payload that each flow composes as a datagram.
     SendOwnDatagram(Composition),
-    /// Waits until so many datagrams have arrived.
+    /// Waits until this many datagrams have arrived.
     ReceiveDatagrams {
         /// Number of datagrams.
         count: u64,
-        /// Whether counting begins anew then.
+        /// Whether to reset the count afterwards.
         clear: bool,
     },
-    /// How long a flow of UDP may be without datagrams before it is given up, in whole
-    /// milliseconds.
+    /// Sets the idle timeout of a UDP flow. The default is 1 second.
     Idle {
-        /// Timeout.
+        /// Timeout in whole milliseconds; zero: none.
         time: Duration,
         /// Whether only received datagrams reset the timer.
         receive_only: bool,
     },
-    /// Which group the next flow is of that this one makes.
+    /// Selects the group of the next [`Step::RunFlow`], [`Step::StartFlow`] or
+    /// [`Step::AcceptFlow`].
     SelectGroup(String),
-    /// Makes a flow of that group, from the same address, and waits until it is over.
+    /// Opens a flow of the selected group from the same client address, and waits until it is over.
     RunFlow,
-    /// Makes a flow of that group to the same server, at the port that a value says, and goes on
-    /// beside it; where that flow fails, this one has failed.
+    /// Opens a flow of the selected group to the same server, and continues beside it. If that flow
+    /// fails, this one fails.
     StartFlow {
-        /// The server's port.
+        /// Server port, in decimal or as two decimal bytes (`195,80`).
         port: Value,
-        /// The client's own; `None`: any that its template has.
+        /// Client port; `None`: any client port of the template.
         client_port: Option<Value>,
     },
-    /// Waits until that flow is over.
+    /// Waits until the flow of [`Step::StartFlow`] is over.
     WaitFlow,
-    /// Listen for a connection of the same client.
+    /// Listens on a free port for one connection of the same client.
     Listen {
-        /// Which variable becomes the port.
+        /// Variable that receives the port.
         variable: Variable,
-        /// One of these.
+        /// Ports to choose from.
         ports: RangeInclusive<u16>,
     },
-    /// Waits for that connection, makes it one of that group, and waits until it is over; where it
-    /// fails, this one has failed.
+    /// Accepts the connection to the port of [`Step::Listen`] as a flow of the selected group, and
+    /// waits until it is over. If that flow fails, this one fails.
     AcceptFlow,
-    /// Waits for a time, in whole microseconds.
+    /// Waits for a random time of a uniform distribution, in whole microseconds.
     Delay {
         /// Minimum.
         min: Duration,
-        /// The greatest; each between them is equally likely.
+        /// Maximum.
         max: Duration,
     },
-    /// The same, counted from when the last byte arrived of the message that was received last.
+    /// Like [`Step::Delay`], counted from the arrival of the last byte of the last message.
     DelaySinceReceived {
         /// Minimum.
         min: Duration,
-        /// The greatest; each between them is equally likely.
+        /// Maximum.
         max: Duration,
     },
-    /// Waits for a time that is drawn, in whole microseconds.
+    /// Waits for a random time of an exponential or normal distribution, in whole microseconds.
     DelayAbout {
         /// Mean.
         mean: Duration,
-        /// The standard deviation of a normal distribution; `None`: an exponential one.
+        /// Standard deviation of a normal distribution; `None`: exponential distribution.
         deviation: Option<Duration>,
     },
-    /// Begins TLS, and waits until it is there; without such a step it is there from the beginning.
+    /// Starts TLS and waits for the handshake. Without this step the handshake comes first on a
+    /// connection with TLS.
     StartTls,
-    /// Where the other end has closed, goes on over another connection to it.
+    /// If the peer has closed, continues over a new connection to the same server.
     Reconnect {
-        /// Whether it also does so if the last HTTP/1 message announces the end of its connection
+        /// Whether to reconnect also if the last HTTP/1 message announces the end of its connection
         /// (`Connection: close`).
         follows_http: bool,
     },
-    /// Where the other end has closed, the flow has failed.
+    /// Fails the flow if the peer has closed.
     NeedOpen,
-    /// Waits until the other end closes.
+    /// Waits until the peer closes.
     WaitForClose,
-    /// Resets the connection; a last step.
+    /// Resets the connection. It is the last step.
     Reset,
-    /// Whether sending waits until everything is acknowledged. It does at first.
+    /// Sets whether later sends wait for acknowledgements. The default is true.
     Blocking(bool),
-    /// From now on packets have this type of service, or traffic class.
+    /// Sets the type of service (IPv4) or traffic class (IPv6) of later packets.
     TrafficClass(u8),
-    /// Does steps again and again.
+    /// Repeats steps.
     Repeat {
-        /// How often; `None`: for ever.
+        /// Number of repetitions; `None`: without end.
         times: Option<u64>,
-        /// These.
+        /// Steps to repeat.
         steps: Vec<Self>,
     },
-    /// Label: a jump target.
+    /// Marks a jump target.
     Label(Label),
-    /// Jump to a label.
+    /// Jumps to a label.
     Jump {
-        /// Which.
+        /// Jump target.
         to: Label,
-        /// Under which condition; else with the next step.
+        /// Condition. If it does not hold, the next step follows.
         when: When,
     },
-    /// Takes 1 off a variable that is greater than 0, and goes on at a label where it still is.
+    /// Decrements a variable that is greater than 0, and jumps if it is still greater than 0.
     DecrementAndJump {
-        /// Which variable.
+        /// Variable to decrement.
         variable: Variable,
-        /// Where it goes on.
+        /// Jump target.
         to: Label,
     },
-    /// Sets a variable; all begin with 0.
+    /// Sets a variable. The initial value is 0.
     Set {
-        /// Which.
+        /// Variable to set.
         variable: Variable,
-        /// To what.
+        /// New value.
         value: u64,
     },
     /// Adds to a variable, modulo 2^64.
     Add {
-        /// Which.
+        /// Variable to change.
         variable: Variable,
-        /// What.
+        /// Number to add.
         value: u64,
     },
-    /// Remembers the present time.
+    /// Stores the current time.
     Remember(TickVariable),
-    /// Moves a remembered time on, by whole milliseconds.
+    /// Moves a stored time forward.
     Postpone {
-        /// Which.
+        /// Stored time to change.
         time: TickVariable,
-        /// How far.
+        /// Time to add, in whole milliseconds.
         by: Duration,
     },
-    /// Adds to a counter of the user's.
+    /// Adds to a user counter.
     Count {
         /// Counter, A to D.
         counter: Statistic,
-        /// What.
+        /// Amount to add.
         what: Counted,
     },
 }
 
-/// When a jump is taken.
+/// Condition of a jump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
     /// Always.
     Always,
-    /// If a variable compares so with a value.
+    /// If a comparison holds.
     Compares {
-        /// Which.
+        /// Variable to compare.
         variable: Variable,
-        /// How.
+        /// Comparison operator.
         comparison: Comparison,
-        /// With what.
+        /// Value to compare with.
         value: u64,
     },
-    /// As long as less than a time, in whole milliseconds, has passed since a remembered one.
+    /// If less than a duration has passed since a stored time.
     Within {
-        /// How long.
+        /// Duration in whole milliseconds.
         span: Duration,
-        /// Since when.
+        /// Stored time.
         since: TickVariable,
     },
-    /// Check the last message.
+    /// If the last message meets a condition.
     Received(Expected),
 }
 
-/// What is added to a counter.
+/// Amount to add to a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// A number.
     Number(u64),
-    /// The whole units of time that have passed since a remembered time.
+    /// Number of whole time units since a stored time.
     Since {
-        /// Since when.
+        /// Stored time.
         time: TickVariable,
-        /// The unit, in milliseconds.
+        /// Time unit in milliseconds.
         unit: NonZeroU16,
     },
 }
 
-/// A place in a program, by the order in which the names of labels appear.
+/// A jump target: index of its name in the order in which the program first names labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u32);
 
-/// What is expected of what was received last.
+/// Condition on the last message, which is the data of the last receive step or the last datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// It is this.
+    /// The message equals these bytes.
     Is(Composition),
-    /// This is somewhere in it.
+    /// The message contains these bytes.
     Contains(Composition),
-    /// It matches somewhere.
+    /// The message contains a match of this pattern.
     Matches(Pattern),
-    /// It is a message of HTTP/1 behind which the connection goes on.
+    /// The message is an HTTP/1 message that keeps the connection open.
     KeepsConnection,
-    /// It is no answer of DNS to the query with this number.
+    /// The message is not a DNS answer to the query with this ID.
     NoDnsAnswer(u16),
-    /// It is an answer of DNS without an error.
+    /// The message is a DNS answer with response code 0 (NOERROR).
     DnsNoError,
 }

@@ -1,43 +1,44 @@
-//! What a program remembers and counts.
+//! Variables and counters of a program.
 
-/// A variable of a flow.
+/// A numeric variable of a flow, 64 bits. Its initial value is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variable(u8);
 
-/// A time that a flow remembers.
+/// A stored time of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TickVariable(u8);
 
-/// A text that a flow remembers.
+/// A text variable of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextVariable(u8);
 
-/// A name of transactions, whose times all flows of a template add to.
+/// A transaction name. All flows of a template share its histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transaction(u8);
 
-/// A statistic that all flows of a side add to.
+/// A user counter, shared by all flows of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistic(u8);
 
 macro_rules! numbered {
     ($($name:ident: $what:literal, $count:literal;)*) => {$(
         impl $name {
-            #[doc = concat!("How many ", $what, " there are.")]
+            #[doc = concat!("Number of ", $what, ".")]
             pub const COUNT: usize = $count;
 
-            #[doc = concat!("One of the ", $what, "; `None` beyond the last.")]
+            #[doc = concat!("Returns one of the ", $what, "; `None` from index [`Self::COUNT`].")]
             pub fn new(place: usize) -> Option<Self> {
                 (place < Self::COUNT).then_some(Self(place as u8))
             }
 
-            /// The one of the `order`-th name of a program, from 0. Names take the last ones first:
-            /// loops count in the first variables. Orders from [`Self::COUNT`] on share the first.
+            /// Returns the one for the `order`-th name of a program, from 0. Names use the highest
+            /// indices first, since loops count in the lowest variables. Orders from
+            /// [`Self::COUNT`] on share index 0.
             pub const fn named(order: usize) -> Self {
                 Self((Self::COUNT - 1).saturating_sub(order) as u8)
             }
 
-            /// Index, below [`Self::COUNT`].
+            /// Returns the index, below [`Self::COUNT`].
             pub const fn place(self) -> usize {
                 self.0 as usize
             }
@@ -47,31 +48,31 @@ macro_rules! numbered {
 
 numbered! {
     Variable: "variables of a flow", 10;
-    TickVariable: "times that a flow remembers", 10;
-    TextVariable: "texts that a flow remembers", 10;
-    Transaction: "names of transactions", 32;
-    Statistic: "statistics", 4;
+    TickVariable: "stored times of a flow", 10;
+    TextVariable: "text variables of a flow", 10;
+    Transaction: "transaction names", 32;
+    Statistic: "user counters", 4;
 }
 
-/// How a variable is compared with a value.
+/// Comparison of a variable with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// It is less.
+    /// The variable is less than the value.
     Less,
-    /// It is less, or the same.
+    /// The variable is less than or equal to the value.
     LessOrEqual,
-    /// It is the same.
+    /// The variable equals the value.
     Equal,
-    /// It is another one.
+    /// The variable differs from the value.
     NotEqual,
-    /// It is greater, or the same.
+    /// The variable is greater than or equal to the value.
     GreaterOrEqual,
-    /// It is greater.
+    /// The variable is greater than the value.
     Greater,
 }
 
 impl Comparison {
-    /// Whether the comparison of a variable with a value holds.
+    /// Returns whether the comparison holds.
     pub const fn holds(self, variable: u64, value: u64) -> bool {
         match self {
             Self::Less => variable < value,

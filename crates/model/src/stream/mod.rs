@@ -40,7 +40,7 @@ pub struct Stream {
     /// A corrected checksum covers either the whole signature or none of it.
     pub is_measured: bool,
     /// Whether the receiver counts frames by a mark in the IP header, because they have no room for
-    /// a signature; see [`wirestorm_wire::mark`]. The template has mark 0, and the engine assigns the mark
-    /// of the stream. `is_measured` and `is_marked` exclude each other.
+    /// a signature; see [`wirestorm_wire::mark`]. The template has mark 0, and the engine assigns
+    /// the mark of the stream. `is_measured` and `is_marked` exclude each other.
     pub is_marked: bool,
 }

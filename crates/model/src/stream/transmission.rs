@@ -14,14 +14,14 @@ pub struct Transmission {
     pub departures: Departures,
     /// Time from each start of the stream to its first frame.
     pub start_delay: Duration,
-    /// Whether the stream starts by itself. If not, it starts when a stream that names it in `next`
-    /// ends.
+    /// Whether the stream starts with the run. If not, it starts when a stream that names it in
+    /// `next` ends.
     pub self_start: bool,
     /// Whether the stream waits for a resume before its first frame.
     pub start_paused: bool,
     /// Index in the plan of the stream to start when this one ends.
     pub next: Option<usize>,
-    /// Largest number of starts, by itself and as the next stream; 0 means no limit.
+    /// Maximum number of starts, both with the run and as the next stream; 0 means no limit.
     pub starts_max: u32,
 }
 
@@ -70,7 +70,7 @@ pub enum Mode {
 /// Rate within a group of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
-    /// As fast as the port accepts frames.
+    /// The maximum rate at which the port accepts frames.
     Max,
     /// Frames per second.
     Frames(Rate),

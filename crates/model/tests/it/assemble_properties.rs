@@ -10,7 +10,7 @@ use wirestorm_model::stream::{ByteOrder, Checksum, PseudoHeader, Step, Write};
 use wirestorm_wire::checksum::{combine, crc32c, sum};
 use wirestorm_wire::layout::{self, Field, Kind, Layout, Role};
 
-/// Runs a program by the definition of its steps and returns the frame for these values.
+/// Reference implementation: runs a program's steps and returns the frame for these values.
 fn run(template: &[u8], steps: &[Step], values: &[u128]) -> Vec<u8> {
     let mut frame = template.to_vec();
     for step in steps {
@@ -109,7 +109,7 @@ fn stacks() -> Vec<Vec<Header>> {
     wrong[6] = header("tcp").with("checksum", Value::Bad);
     let mut wrong_sctp = names(&["ethernet", "ipv4", "sctp", "sctp_data"]);
     wrong_sctp[2] = header("sctp").with("checksum", Value::Bad);
-    // The headers behind it begin at an odd offset.
+    // The headers behind this one start at an odd offset.
     let mut odd = names(&["custom", "ipv4", "udp"]);
     odd[0] = header("custom").with("bytes", vec![1, 2, 3]);
     vec![
@@ -158,7 +158,7 @@ fn variable_fields(headers: &[Header]) -> Vec<(usize, String, &'static Field)> {
     fields
 }
 
-/// Sets a field by its path and replaces its earlier value.
+/// Sets a field by its path, in place of an earlier value.
 fn give(header: &mut Header, path: &str, value: u128) {
     match path.split('.').collect::<Vec<_>>()[..] {
         [name] => {
@@ -186,7 +186,7 @@ fn payloads() -> impl Strategy<Value = Payload> {
     ]
 }
 
-/// Returns whether protocol numbers alone identify a layout.
+/// Returns whether protocol numbers alone identify the layout.
 fn is_told_by_numbers(layout: &Layout) -> bool {
     !["custom", "sctp_data"].contains(&layout.name)
         && !["igmpv2", "igmpv3_report", "icmpv6_neighbor_solicitation"].contains(&layout.name)
@@ -202,7 +202,7 @@ proptest! {
     /// A program that varies some fields and the length creates the frame that is assembled with
     /// those values.
     #[test]
-    fn a_program_equals_a_new_assembly(
+    fn program_output_equals_a_new_assembly(
         headers in select(stacks()),
         payload in payloads(),
         is_padded in prop::bool::weighted(0.2),
@@ -233,12 +233,12 @@ proptest! {
             values.len() - 1
         });
         let Ok(expected) = assemble(&anew, &payload, cut.unwrap_or(260)) else {
-            // The same bits were picked twice.
+            // Two of the drawn fields share bits.
             return Ok(());
         };
         let steps = template.program_steps(variable, &writes, false);
         prop_assert_eq!(run(&template.frame, &steps, &values), &expected.frame[..]);
-        // All steps together have the same effect if no computed field was picked.
+        // Running all steps has the same effect if no computed field was drawn.
         if expected.steps == template.steps {
             let mut all = steps.clone();
             all.truncate(usize::from(variable.is_some()) + writes.len());
@@ -249,7 +249,7 @@ proptest! {
 
     /// A field holds its given value and changes no other field.
     #[test]
-    fn values_are_read_back(
+    fn fields_read_back_their_given_values(
         layout in select(layout::all()),
         picks in vec((any::<Index>(), any::<u128>()), 0..6),
     ) {
@@ -302,7 +302,7 @@ proptest! {
 
     /// Any input results in a frame whose steps lie within it, or in an error message.
     #[test]
-    fn arbitrary_input_never_panics(
+    fn arbitrary_headers_never_panic(
         headers in vec(any_header(2), 0..6),
         payload in prop_oneof![payloads(), Just(Payload::Padding)],
         length in prop_oneof![0..300_usize, Just(65_535), any::<usize>()],
@@ -479,7 +479,7 @@ fn errors_have_location_found_and_expected_values() {
 }
 
 #[test]
-fn a_write_fits_a_field_of_any_bits() {
+fn writes_cover_exactly_the_bits_of_their_fields() {
     let headers = [header("ethernet"), header("vlan"), header("ipv6"), header("tcp")];
     let assembled = assemble(&headers, &Payload::Zeros, 100).unwrap();
     let write = |header, field| {
@@ -514,7 +514,7 @@ fn a_write_fits_a_field_of_any_bits() {
 }
 
 #[test]
-fn a_program_has_only_the_needed_steps() {
+fn program_has_only_the_corrections_that_its_writes_need() {
     let headers = ["ethernet", "ipv4", "udp", "vxlan", "ethernet", "ipv4", "udp"].map(header);
     let assembled = assemble(&headers, &Payload::Zeros, 120).unwrap();
     let count = |length, fields: &[(usize, &str)]| {
@@ -540,7 +540,7 @@ proptest! {
 
     /// The headers of an assembled frame are recognised, with the same steps.
     #[test]
-    fn headers_are_recognised(
+    fn recognise_finds_the_assembled_headers(
         headers in select(stacks()),
         payload in payloads(),
         is_padded in any::<bool>(),
@@ -576,7 +576,7 @@ proptest! {
 
     /// Arbitrary bytes have headers or none, and all steps lie within the frame.
     #[test]
-    fn arbitrary_bytes_never_break_recognition(
+    fn recognise_accepts_arbitrary_bytes(
         headers in select(stacks()),
         changes in vec((any::<Index>(), any::<u8>()), 0..8),
         length in 0..260_usize,

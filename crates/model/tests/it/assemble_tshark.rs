@@ -677,7 +677,7 @@ const GOOD: &str = "1";
 const BAD: &str = "0";
 
 #[test]
-fn every_field_has_the_value_that_tshark_finds() {
+fn every_field_has_the_value_that_tshark_reports() {
     if !require_tool("tshark") {
         return;
     }
@@ -745,7 +745,7 @@ fn checksums_are_valid_and_no_frame_is_malformed() {
 }
 
 #[test]
-fn a_bad_checksum_is_the_only_bad_one() {
+fn a_wrong_checksum_leaves_the_others_valid() {
     if !require_tool("tshark") {
         return;
     }

@@ -11,18 +11,17 @@ use super::place::Place;
 pub(crate) const RANGE: &str = "an address, or two such as 16.0.0.1-16.0.0.255";
 const PORTS: &str = "ports such as 1024-65535, or one of them";
 
-/// The addresses of clients or servers.
+/// Reads the addresses of clients or servers. Refuses ranges with an address that no host may
+/// have.
 pub(crate) fn read_hosts(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     let range = read_range(place)?;
     match range.first_unusable() {
-        Some(address) => {
-            Err(place.wrong(format!("addresses that hosts may have, not such as {address}")))
-        }
+        Some(address) => Err(place.wrong(format!("addresses that a host may have, not {address}"))),
         None => Ok(range),
     }
 }
 
-/// `16.0.0.1`, or `16.0.0.1-16.0.0.255`.
+/// Reads an address such as `16.0.0.1`, or a range such as `16.0.0.1-16.0.0.255`.
 pub(crate) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     let text = place.text(RANGE)?;
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -39,10 +38,11 @@ pub(crate) fn read_range(place: &Place<'_>) -> Result<AddressRange, PlanError> {
     let count = count.and_then(|more| u32::try_from(more).ok()?.checked_add(1));
     match (parse(first), count) {
         (Some(first), Some(count)) => Ok(AddressRange { first, count }),
-        _ => Err(place.wrong(format!("{RANGE}, the lesser first, at most 2^32 - 1"))),
+        _ => Err(place.wrong(format!("{RANGE}, the lower first, at most 2^32 - 1"))),
     }
 }
 
+/// Reads a port or a range of ports, from 1.
 pub(crate) fn read_ports(place: &Place<'_>) -> Result<RangeInclusive<u16>, PlanError> {
     let text = place.number_text().ok_or_else(|| place.wrong(PORTS))?;
     let (first, last) = text.split_once('-').unwrap_or((&text, &text));

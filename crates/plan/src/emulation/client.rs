@@ -1,4 +1,4 @@
-//! Clients, as they are written.
+//! Parses the client side of a template.
 
 use wirestorm_base::rate::Rate;
 use wirestorm_base::time::Duration;
@@ -83,15 +83,15 @@ pub(super) fn read(
     let ramp = match fields.get("ramp") {
         None => Duration::ZERO,
         Some(ramp) if !grows(&load) => {
-            return Err(ramp.error("a ramp", "none: only rate, poisson, hold and users grow"));
+            return Err(ramp.error("a ramp", "none: only rate, poisson, hold and users have one"));
         }
         Some(ramp) => read_time(&ramp)?,
     };
     let by = fields.get("devices").map_or(Ok(Vec::new()), |it| devices::read(&it))?;
-    // Flows that programs ask for are others' clients'.
+    // Programs start the flows of other loads from their own clients' addresses.
     if load != Load::OnDemand {
         if clients.meets(&servers) {
-            let expected = format!("addresses of which none is a client's: those are {clients}");
+            let expected = format!("addresses other than the clients', which are {clients}");
             return Err(servers_place.wrong(expected));
         }
         if let Some(place) = fields.get("devices") {
@@ -128,14 +128,15 @@ pub(super) fn read(
     })
 }
 
-/// Who is drawn for each connection has no turn, and does not come again.
+/// Refuses `turn` with random clients, and `reuse_after` with random clients or servers: a random
+/// choice has no sequence that could continue or repeat.
 fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<(), PlanError> {
     let (drawn, instead) = match (order, pairing) {
         (Order::Random, _) => ("order: random", "order: round_robin"),
         (_, Pairing::Random) => ("pairing: random", "pairing: round_robin or fixed"),
         _ => return Ok(()),
     };
-    let expected = format!("none beside {drawn}, which draws for each connection, or {instead}");
+    let expected = format!("none with {drawn}, which is random for each connection, or {instead}");
     if let Some(turn) = fields.get("turn").filter(|_| order == Order::Random)
         && turn.integer(1, u32::MAX.into())? > 1
     {
@@ -147,7 +148,7 @@ fn check_drawn(fields: &Fields<'_>, order: Order, pairing: Pairing) -> Result<()
     }
 }
 
-/// Whether a load may begin with nothing.
+/// Returns whether a load supports a ramp.
 const fn grows(load: &Load) -> bool {
     !matches!(load, Load::Throughput(_) | Load::OnDemand)
 }
@@ -182,7 +183,7 @@ fn read_destination(place: &Place<'_>) -> Result<Option<MacAddress>, PlanError> 
     }
 }
 
-/// Bits a second that a load may ask for, as of any rate.
+/// Maximum throughput in bits per second, the bound of all rates.
 pub(super) const THROUGHPUT_MAX: u64 = 1_000_000_000_000_000_000;
 
 fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
@@ -193,7 +194,7 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     let beside = ["ramp", "limit"].into_iter().find(|name| place.value().get(name).is_some());
     if let Some(name) = beside {
         let field = place.below(name, &place.value()[name]);
-        return Err(field.says(format!("stands in the client, beside `load`: put {name} there")));
+        return Err(field.says(format!("belongs in the client, next to `load`: move {name} there")));
     }
     if let Some(load) = read_users(place)? {
         return Ok(load);
@@ -205,7 +206,7 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
         return Err(place.wrong(format!("on_demand, or fields: {}", LOADS.join(", "))));
     }
     let or_on_demand = |error: PlanError| PlanError {
-        message: format!("{}, or on_demand alone", error.message),
+        message: format!("{}, or the string on_demand", error.message),
         ..error
     };
     let (form, value) = place.choice(&LOADS).map_err(or_on_demand)?;
@@ -219,7 +220,8 @@ fn read_load(place: &Place<'_>) -> Result<Load, PlanError> {
     }
 }
 
-/// A rate, which may have a word beside it. Several loads are an error elsewhere.
+/// Reads `rate` or `poisson`, with an optional `at_most`; `None` for another load, and for several
+/// loads, which the caller refuses.
 fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
     const EXPECTED: &str =
         "connections a second, such as 1000 or 10k, more than 0 and at most 10^18";
@@ -243,7 +245,7 @@ fn read_rate(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
     }))
 }
 
-/// Users, who may have a word beside their number.
+/// Reads `users`, with an optional `think`; `None` for another load.
 fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
     if place.value().get("users").is_none() {
         return Ok(None);
@@ -258,7 +260,7 @@ fn read_users(place: &Place<'_>) -> Result<Option<Load>, PlanError> {
                 Think::Normal { mean, deviation }
             }
             Step::Delay { min, max } => Think::Uniform { min, max },
-            _ => return Err(think.wrong("a time, as delay has it")),
+            _ => return Err(think.wrong("a time, as for delay")),
         },
     };
     Ok(Some(Load::Users { users, think }))

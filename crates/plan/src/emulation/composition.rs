@@ -1,4 +1,4 @@
-//! What programs send that differs from flow to flow, and values that they remember.
+//! Parses payloads, with values that differ from flow to flow, and the values of `set`.
 
 use wirestorm_model::program::{Composition, Field, Form, Number, Piece, Step, Value};
 
@@ -7,10 +7,12 @@ use super::names::Names;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// What is sent: the same by all flows, with its size and what fills it up, or not.
+/// Payload of a step.
 #[derive(Debug)]
 pub(super) enum Sending {
+    /// The same for all flows: text, size in bytes, and fill pattern.
     Same(Vec<u8>, u32, Vec<u8>),
+    /// Composed for each flow.
     Own(Composition),
 }
 
@@ -28,12 +30,12 @@ pub(super) const FIELD: [&str; 3] = ["offset", "width", "value"];
 pub(super) const SET: [&str; 5] = ["counter", "random", "random_text", "random_bytes", "text"];
 pub(super) const COUNTER: [&str; 3] = ["start", "step", "max"];
 pub(super) const RANDOM: [&str; 2] = ["min", "max"];
-/// Bytes of a text that is drawn.
+/// Maximum length of a random text in bytes.
 pub(super) const RANDOM_MAX: u64 = 16_384;
 
 const VALUE: &str = "the name of a value";
 
-/// What a step sends.
+/// Reads the payload of a step.
 pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, PlanError> {
     if let Some(text) = place.value().as_str() {
         let pieces = read_text(text, place, names)?;
@@ -63,7 +65,7 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     }
     let least = composition.length_min();
     let has_values = composition.has_values();
-    // A value may be all that there is.
+    // A value may be the whole payload, so it may be empty.
     let (size, fill) = match fields.get("size") {
         None if least == 0 && has_values => (0, Vec::new()),
         _ => read_filling(place, &fields, least, Composition::LENGTH_MAX as u64)?,
@@ -75,7 +77,7 @@ pub(super) fn read_sending(place: &Place<'_>, names: &Names) -> Result<Sending, 
     Ok(Sending::Own(Composition { size, fill, ..composition }))
 }
 
-/// A text with values in it.
+/// Parses a text with values such as `${flow}`; `$${` stands for `${`.
 pub(super) fn read_text(
     text: &str,
     place: &Place<'_>,
@@ -85,7 +87,7 @@ pub(super) fn read_text(
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
-        // Two signs stand for one that begins no value.
+        // `$${` stands for `${` itself.
         if let Some(before) = before.strip_suffix('$') {
             bytes.push_str(before);
             bytes.push_str("${");
@@ -109,22 +111,22 @@ pub(super) fn read_text(
     Ok(pieces)
 }
 
-/// A text where nothing can be a value: `$${` in it is `${`, as everywhere.
+/// Reads a text that cannot contain values; `$${` stands for `${`, as everywhere.
 pub(super) fn read_literal(text: &str, place: &Place<'_>) -> Result<String, PlanError> {
     if may_have_values(text) {
         let expected =
-            "a text that all flows have: a program can send values, and $${ stands for ${ itself";
-        return Err(place.error("${ where nothing can be a value", expected));
+            "the same text for all flows: only programs send values; write $${ for ${ itself";
+        return Err(place.error("${ where values are not supported", expected));
     }
     Ok(text.replace("$${", "${"))
 }
 
-/// Whether something in a text is, or means to be, a value.
+/// Returns whether a text contains a value, or the start of one.
 pub(super) fn may_have_values(text: &str) -> bool {
     text.replace("$${", "").contains("${")
 }
 
-/// What stands between `${` and `}`.
+/// Parses the text between `${` and `}`.
 fn read_value_in_text(text: &str, place: &Place<'_>, names: &Names) -> Result<Piece, PlanError> {
     let (name, form) = match text.split_once(':') {
         None => (text, Form::Plain),
@@ -142,7 +144,7 @@ fn read_value_in_text(text: &str, place: &Place<'_>, names: &Names) -> Result<Pi
     Ok(Piece::Value(find_value(name, place, names)?, form))
 }
 
-/// The value of a name, or the length of that of a text.
+/// Returns the value of a name, or with the suffix `.length` the length of a text.
 pub(super) fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result<Value, PlanError> {
     let length = || match names.value(name.strip_suffix(".length")?)? {
         Value::Text(text) => Some(Value::Length(text)),
@@ -150,8 +152,8 @@ pub(super) fn find_value(name: &str, place: &Place<'_>, names: &Names) -> Result
     };
     names.value(name).or_else(length).ok_or_else(|| {
         let expected = format!(
-            "a value that every flow has, or that a step before sets or extracts: {}; $${{ stands \
-             for ${{ itself",
+            "a predefined value, or one that an earlier step sets or extracts: {}; write $${{ for \
+             ${{ itself",
             names.values()
         );
         place.error(format!("{name:?}"), expected)
@@ -168,7 +170,7 @@ fn read_field(place: &Place<'_>, names: &Names) -> Result<Field, PlanError> {
     Ok(Field { offset, width, value })
 }
 
-/// Bytes in hexadecimal.
+/// Reads bytes in hexadecimal, with optional spaces between bytes.
 pub(super) fn read_hex(place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
     const EXPECTED: &str = "bytes in hexadecimal such as \"00ff 10\"";
     let digits: String = place.text(EXPECTED)?.split_ascii_whitespace().collect();
@@ -181,7 +183,7 @@ pub(super) fn read_hex(place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
     bytes.ok_or_else(|| place.wrong(EXPECTED))
 }
 
-/// What a name is set to, where that differs from flow to flow.
+/// Reads a value of `set` that differs from flow to flow.
 pub(super) fn read_set(
     name: &str,
     place: &Place<'_>,

@@ -1,4 +1,4 @@
-//! Steps that decide which one is next, and what they decide by.
+//! Parses jumps and the steps that change variables, times and counters, listen, or start flows.
 
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::document::place::{Fields, Place};
 use crate::document::range;
 use crate::document::time::read_time;
 
-/// Ports that nobody has by name: RFC 6335 section 6.
+/// Dynamic ports (RFC 6335 section 6).
 pub(super) const DYNAMIC_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 
 pub(super) const JUMP: [&str; 11] = [
@@ -83,7 +83,7 @@ fn read_when(place: &Place<'_>, fields: &Fields<'_>, names: &mut Names) -> Resul
     }
 }
 
-/// A variable that becomes a port to listen at, and which ports that may be.
+/// Reads `listen`: a variable that receives the listening port, and the ports to choose from.
 pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     if let Some(name) = place.value().as_str() {
         return Ok(Step::Listen { variable: names.variable(name, place)?, ports: DYNAMIC_PORTS });
@@ -94,7 +94,7 @@ pub(super) fn read_listen(place: &Place<'_>, names: &mut Names) -> Result<Step, 
     Ok(Step::Listen { variable: names.variable(variable.free_text(VARIABLE)?, &variable)?, ports })
 }
 
-/// A flow to a port that a value says, and from one, where that is said.
+/// Reads `start_flow`: the values that hold the server port and, optionally, the client port.
 pub(super) fn read_start_next(place: &Place<'_>, names: &Names) -> Result<Step, PlanError> {
     const VALUE: &str = "the name of a value";
     let value = |place: &Place<'_>| composition::find_value(place.free_text(VALUE)?, place, names);
@@ -119,7 +119,7 @@ pub(super) fn read_set(place: &Place<'_>, names: &mut Names) -> Result<Step, Pla
     read_setting(name, &value, names)
 }
 
-/// What a name is set to.
+/// Reads the value of a name in `set`.
 pub(super) fn read_setting(
     name: &str,
     value: &Place<'_>,
@@ -136,7 +136,7 @@ pub(super) fn read_add(place: &Place<'_>, names: &mut Names) -> Result<Step, Pla
     let (name, value) = only(place, "a variable and a number, such as {n: 1}")?;
     let variable = names.variable(name, &value)?;
     let value = match value.value().as_i64() {
-        // Modulo 2^64 that takes away.
+        // Adding the two's complement subtracts, modulo 2^64.
         Some(negative @ ..0) => negative.cast_unsigned(),
         _ => value.integer(0, u64::MAX)?,
     };
@@ -151,7 +151,7 @@ pub(super) fn read_postpone(place: &Place<'_>, names: &mut Names) -> Result<Step
 
 pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let (name, value) = place.choice(&COUNTERS)?;
-    // A choice is one of those known.
+    // `choice` returns only known names.
     let counter = COUNTERS.iter().position(|known| *known == name).and_then(Statistic::new);
     let counter = counter.ok_or_else(|| place.wrong(COUNTERS.join(", ")))?;
     let what = if value.value().is_object() {
@@ -163,7 +163,7 @@ pub(super) fn read_count(place: &Place<'_>, names: &mut Names) -> Result<Step, P
     Ok(Step::Count { counter, what })
 }
 
-/// The only field, whatever its name.
+/// Returns the only field, whatever its name is.
 fn only<'a>(place: &Place<'a>, what: &str) -> Result<(&'a str, Place<'a>), PlanError> {
     let mut entries = place.entries(what)?;
     match (entries.pop(), entries.pop()) {
@@ -172,7 +172,7 @@ fn only<'a>(place: &Place<'a>, what: &str) -> Result<(&'a str, Place<'a>), PlanE
     }
 }
 
-/// Whole milliseconds.
+/// Reads a time in whole milliseconds, at most 2^32 - 1 ms.
 pub(super) fn read_millis(place: &Place<'_>) -> Result<Duration, PlanError> {
     let time = read_time(place)?;
     let millis = time.as_nanos() / 1_000_000;

@@ -1,4 +1,4 @@
-//! Which ways lead through a program, and which of them lead nowhere.
+//! Checks of a program's control flow: flows without a group, and endless loops without a wait.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use wirestorm_model::program::{Label, Step, When};
 use super::types::Template;
 use crate::document::error::PlanError;
 
-/// Whether the programs of a template can be followed: each flow that one asks for is of a group,
-/// and none is followed for ever without a step that waits.
+/// Checks the control flow of a template's programs. On every path, each flow that a step starts
+/// has a group, and each endless loop contains a step that waits.
 pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", &it.program));
     let server = template.server.as_ref().map(|it| ("server", &it.program));
@@ -24,21 +24,21 @@ pub(super) fn check(template: &Template) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The steps of a program one behind the other, a loop behind those that are within it.
+/// Control-flow graph of a program: its steps in order, each loop after the steps in it.
 #[derive(Default)]
 struct Ways<'a> {
     places: Vec<Place<'a>>,
     labels: BTreeMap<Label, usize>,
-    /// The paths of lists of steps.
+    /// Paths of the lists of steps, by index.
     lists: Vec<String>,
 }
 
 struct Place<'a> {
     step: &'a Step,
-    /// Where it stands: in which list, and there.
+    /// Index of its list in [`Ways::lists`], and its index in the list.
     list: usize,
     index: usize,
-    /// Where a loop begins.
+    /// For a loop: the place of its first step.
     begin: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Ways<'a> {
         format!("{}[{index}]", self.lists[list])
     }
 
-    /// What may come behind a place; beyond the last one is the end.
+    /// Returns the places that may follow a place; the number of places stands for the end.
     fn next(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let Place { step, begin, .. } = &self.places[place];
         let there = |label| self.labels.get(label).copied();
@@ -89,7 +89,7 @@ impl<'a> Ways<'a> {
         leap.into_iter().chain(goes_on.then_some(place + 1))
     }
 
-    /// Which places may be come to, not counting ways through steps that are so.
+    /// Returns whether each place is reachable without passing a step that `stops`.
     fn reached(&self, stops: impl Fn(&Step) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.places.len()];
         let mut open = vec![0];
@@ -102,18 +102,20 @@ impl<'a> Ways<'a> {
         reached
     }
 
-    /// The first place that is so.
+    /// Returns the first place that satisfies the predicate.
     fn first(&self, is_so: impl Fn(usize, &Step) -> bool) -> Option<usize> {
         (0..self.places.len()).find(|place| is_so(*place, self.places[*place].step))
     }
 
-    /// A flow without a group would be one of the same template, which does the same.
+    /// Finds a step that starts a flow before `select_group`, or one that waits for a flow although
+    /// none starts one. A flow without a group would have the same template, and so start another
+    /// flow, without end.
     fn without_group(&self) -> Option<(usize, String)> {
         let asks = |step: &Step| matches!(step, Step::RunFlow | Step::StartFlow { .. });
         let unnamed = self.reached(|step| matches!(step, Step::SelectGroup(_)));
         if let Some(place) = self.first(|place, step| asks(step) && unnamed[place]) {
-            let message = "found a flow of no group, expected a step `select_group` on every way to \
-                           it";
+            let message = "found a flow without a group, expected a step `select_group` on every \
+                           path to it";
             return Some((place, message.to_owned()));
         }
         let starts = self.first(|_, step| matches!(step, Step::StartFlow { .. })).is_some();
@@ -122,7 +124,7 @@ impl<'a> Ways<'a> {
         Some((place, message))
     }
 
-    /// Steps that are done again and again as fast as possible, and nothing else any more.
+    /// Finds a reachable loop that never ends and has no step that waits.
     fn endless(&self) -> Option<(usize, String)> {
         let end = self.places.len();
         let mut ends: Vec<_> = self.places.iter().map(|it| waits(it.step)).collect();
@@ -141,13 +143,13 @@ impl<'a> Ways<'a> {
         let reached = self.reached(|_| false);
         let goes_back = |step: &Step| matches!(step, Step::Jump { .. } | Step::Repeat { .. });
         let place = self.first(|it, step| reached[it] && !ends[it] && goes_back(step))?;
-        let message = "found a loop without an end in which nothing waits, expected a step in it \
-                       that waits each time, such as delay or receive";
+        let message = "found an endless loop without a wait, expected a step in it that waits each \
+                       time, such as delay or receive";
         Some((place, message.to_owned()))
     }
 }
 
-/// Whether a step waits each time that it is done, or ends the program some time.
+/// Returns whether each execution of a step waits, or eventually ends the program.
 fn waits(step: &Step) -> bool {
     match step {
         Step::Delay { max, .. } => *max > Duration::ZERO,
@@ -172,7 +174,7 @@ fn waits(step: &Step) -> bool {
         | Step::AcceptFlow
         | Step::DelaySinceReceived { .. }
         | Step::StartTls => true,
-        // What has come once is there for good: an end, a connection, bytes in all.
+        // Events that happen once do not wait again: FIN, an open connection, a total of bytes.
         _ => false,
     }
 }

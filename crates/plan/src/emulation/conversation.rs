@@ -1,4 +1,4 @@
-//! Programs out of captured conversations.
+//! Programs made from captured conversations.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
@@ -13,24 +13,25 @@ use crate::document::place::Place;
 
 pub(super) const CONVERSATION: [&str; 4] = ["file", "flow", "timing", "server_delay"];
 
-/// How its TCP behaves where nothing else is said: Nagle's algorithm would keep the end of what
-/// takes several segments until the others are acknowledged, which peers delay.
+/// Returns the default TCP settings of conversations. Nagle's algorithm is off: it would hold back
+/// the last short segment of a message until the peer's delayed acknowledgement.
 pub(super) fn usual_tcp() -> Tcp {
     Tcp { no_delay: Some(true), ..Tcp::default() }
 }
 
-/// Delays are told in whole microseconds, in 32 bits.
+/// Maximum delay: a step has 32 bits for microseconds.
 const DELAY_MAX: Duration = Duration::from_micros(u32::MAX as u64);
 
-/// When a side says what it says.
+/// Pauses of a dialogue made from a conversation.
 struct Timing {
-    /// Whether it waits as it was captured.
+    /// Whether both sides pause as captured.
     keeps: bool,
-    /// How long the server waits before it answers, otherwise.
+    /// Delay of the server before each answer, if captured pauses are dropped.
     server_delay: Option<Step>,
 }
 
-/// Reads which conversations of which capture; one or more.
+/// Reads the field `conversation`. Returns a dialogue for each selected flow of the capture; at
+/// least one.
 pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>, PlanError> {
     const FILE: &str = "the name of a capture file";
     if place.value().is_string() {
@@ -48,7 +49,7 @@ pub(super) fn read(place: &Place<'_>, load: &mut Load<'_>) -> Result<Vec<Speech>
         None => server_delay.is_none(),
         Some(timing) => match timing.text("keep or drop")? {
             "keep" if server_delay.is_some() => {
-                return Err(timing.wrong("drop, where the server has a delay of its own"));
+                return Err(timing.wrong("drop, because server_delay is set"));
             }
             "keep" => true,
             "drop" => false,
@@ -78,13 +79,13 @@ fn find(
             continue;
         }
         let wrong = |message: String| {
-            let others = if flow.is_none() { "; or choose others by `flow`" } else { "" };
+            let others = if flow.is_none() { "; or select other flows with `flow`" } else { "" };
             file.says(format!("{name}: flow {number}: {message}{others}"))
         };
         let conversation = found.map_err(|error| wrong(error.to_string()))?;
         if !conversation.has_data() {
             if flow.is_some() {
-                return Err(wrong("neither side says anything".to_owned()));
+                return Err(wrong("neither side sends data".to_owned()));
             }
             continue;
         }
@@ -100,7 +101,7 @@ fn find(
     }
 }
 
-/// The number of a flow, or a list of them.
+/// Reads the number of a flow, or a list of numbers.
 fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError> {
     let number = |place: &Place<'_>| {
         place.integer(1, count as u64).map(|number| number as usize).map_err(|_| {
@@ -118,7 +119,7 @@ fn read_numbers(place: &Place<'_>, count: usize) -> Result<Vec<usize>, PlanError
     items.iter().map(number).collect()
 }
 
-/// What both sides of the flow of this number say, with its pauses.
+/// Converts flow `number` of a capture into a dialogue with the captured pauses.
 pub(crate) fn speech_of(number: usize, conversation: Conversation) -> Result<Speech, String> {
     speech(number, conversation, &Timing { keeps: true, server_delay: None })
 }
@@ -127,7 +128,7 @@ fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<
     let mut notes = Vec::new();
     if !conversation.has_beginning {
         notes.push(format!(
-            "flow {number} of the capture has no SYN: {}, who speaks first, is the client",
+            "flow {number} of the capture has no SYN: {}, which sends first, is the client",
             conversation.client
         ));
     }
@@ -147,7 +148,7 @@ fn speech(number: usize, conversation: Conversation, timing: &Timing) -> Result<
     })
 }
 
-/// What one side does.
+/// Returns the steps of one side.
 fn steps(
     turns: &[Turn],
     side: Side,
@@ -159,13 +160,14 @@ fn steps(
     Ok(steps)
 }
 
-/// Pauses begin with what was said before them, and not with its acknowledgement.
+/// Makes sends non-blocking if a pause follows one of them. The pause then starts when the data
+/// leaves, and not when it is acknowledged.
 fn goes_on(steps: &mut Vec<Step>) {
     let pauses = |two: &[Step]| matches!(two, [Step::Send { .. }, Step::Delay { .. }]);
     if !steps.windows(2).any(pauses) {
         return;
     }
-    // What was sent last and not acknowledged would be lost with a reset.
+    // The reset would discard data that the peer has not acknowledged.
     let is_send = |step: &Step| matches!(step, Step::Send { .. });
     let hears = |step: &Step| matches!(step, Step::Receive(_) | Step::WaitForClose);
     if steps.last() == Some(&Step::Reset)
@@ -191,7 +193,7 @@ fn said(
             Act::Says(bytes) if turn.side == side => own.says(bytes, turn.gap)?,
             Act::Closes if turn.side == side => {
                 own.waits(turn.gap)?;
-                // Behind the last step it closes.
+                // The connection closes after the last step.
                 return Ok(own.steps);
             }
             Act::Resets if turn.side == side => {
@@ -204,13 +206,13 @@ fn said(
             Act::Closes | Act::Resets => own.is_peer_done = true,
         }
     }
-    // Where the capture ends before the connection does, the client closes it.
+    // If the capture ends before the connection, the client closes it.
     own.is_peer_done |= side == Side::Server && transport == Transport::Tcp;
     own.listens();
     Ok(own.steps)
 }
 
-/// How long a delay may be; of a mean, as good as never longer.
+/// Returns the maximum of a delay; for a mean, a value that it practically never exceeds.
 fn longest(delay: &Step) -> Duration {
     let times = |time: Duration, factor: u64| Duration::from_nanos(time.as_nanos() * factor);
     match delay {
@@ -223,22 +225,23 @@ fn longest(delay: &Step) -> Duration {
     }
 }
 
-/// The steps of one side, while the turns of both go by.
+/// Builds the steps of one side from the turns of both.
 struct Own<'a> {
     side: Side,
     transport: Transport,
     timing: &'a Timing,
     steps: Vec<Step>,
-    /// Bytes or datagrams of the other side that were not waited for yet.
+    /// Bytes (TCP) or datagrams (UDP) of the other side that no step waits for yet.
     awaited: u64,
-    /// Whether the other side's end was not waited for yet.
+    /// Whether the other side has closed and no step waits for that yet.
     is_peer_done: bool,
 }
 
 impl Own<'_> {
-    /// A flow of datagrams is not given up in its longest pause.
+    /// Raises the idle timeout of a UDP flow to twice its longest pause if the default is too
+    /// short.
     fn stays(&mut self, turns: &[Turn]) {
-        /// Half of what is long enough where nothing is said.
+        /// Half of the default idle timeout.
         const LONG: Duration = Duration::from_millis(500);
         let longest = if self.timing.keeps {
             turns.iter().map(|turn| turn.gap).max().unwrap_or(Duration::ZERO)
@@ -251,8 +254,8 @@ impl Own<'_> {
         }
     }
 
-    /// Waits for what the other side does before this one does something. Returns whether it did
-    /// anything.
+    /// Adds steps that wait for the pending data and FIN of the other side. Returns whether there
+    /// were any.
     fn listens(&mut self) -> bool {
         let listens = self.awaited > 0 || self.is_peer_done;
         if self.awaited > 0 {
@@ -269,10 +272,13 @@ impl Own<'_> {
         listens
     }
 
-    /// Waits for the other side, and then for as long as it did. Returns whether there was
-    /// anything to wait for.
+    /// Adds steps that wait for the other side and then pause for `gap`. Returns whether there were
+    /// any.
+    ///
+    /// # Errors
+    /// The pause exceeds [`DELAY_MAX`].
     fn waits(&mut self, gap: Duration) -> Result<bool, String> {
-        /// Connections have clocks of milliseconds.
+        /// Resolution of the connections' clock.
         const TICK: Duration = Duration::from_millis(1);
         let listened = self.listens();
         if !self.timing.keeps {
@@ -285,10 +291,10 @@ impl Own<'_> {
         let delay = Duration::from_millis(ticks);
         if delay > DELAY_MAX {
             let seconds = delay.as_secs_f64();
-            return Err(format!("a pause of {seconds:.0} s, at most 4294 s: say timing: drop"));
+            return Err(format!("a pause of {seconds:.0} s, at most 4294 s: set `timing: drop`"));
         }
         if delay > Duration::ZERO {
-            // A wait ends with a tick: half of one less, and it is the nearest.
+            // A delay ends at the next tick: half a tick less gives the nearest one.
             let nearly = Duration::from_nanos(delay.as_nanos() - TICK.as_nanos() / 2);
             self.steps.push(Step::Delay { min: nearly, max: nearly });
         }
@@ -303,7 +309,7 @@ impl Own<'_> {
             return Ok(());
         }
         match self.steps.last_mut() {
-            // Nothing is between it and what was said before.
+            // No wait separates it from the previous send, so both become one.
             Some(Step::Send { text, size, .. }) if !has_waited => {
                 text.extend_from_slice(bytes);
                 *size = text.len() as u32;

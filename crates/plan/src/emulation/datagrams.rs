@@ -1,4 +1,4 @@
-//! How long datagrams may be.
+//! Checks the length of UDP datagrams.
 
 use wirestorm_model::program::{Piece, Step};
 
@@ -6,13 +6,14 @@ use super::types::{Server, Template};
 use crate::document::error::PlanError;
 use crate::document::port::Port;
 
-/// A datagram of UDP without its header, over either version of IP: RFC 768 has 16 bits for the
-/// length of both, RFC 791 as many for that of the packet with its header of 20 bytes, RFC 8200
-/// for what is behind the header of IPv6.
+/// Maximum UDP payload in bytes over IPv4. The Total Length of RFC 791 has 16 bits and includes the
+/// IPv4 header of 20 bytes and the UDP header of 8 bytes.
 const LENGTH_MAX_IPV4: u64 = 65_535 - 20 - 8;
+/// Maximum UDP payload in bytes over IPv6. The Length of RFC 768 and the Payload Length of RFC 8200
+/// have 16 bits and include the UDP header of 8 bytes.
 const LENGTH_MAX_IPV6: u64 = 65_535 - 8;
 
-/// Whether there can be such datagrams as programs send.
+/// Checks that the datagrams of a template's programs fit into UDP.
 pub(super) fn check(template: &Template, ports: &[Port]) -> Result<(), PlanError> {
     let client =
         template.client.as_ref().map(|it| ("client", it.servers.first.is_ipv4(), &it.program));
@@ -23,13 +24,13 @@ pub(super) fn check(template: &Template, ports: &[Port]) -> Result<(), PlanError
         let Some((place, length)) = too_long(steps, most) else { continue };
         let path = format!("{}.{side}.program{place}.send_datagram", template.path);
         let message =
-            format!("found {length} bytes, expected at most {most}, as long as one can be");
+            format!("found {length} bytes, expected at most {most}, the maximum of a UDP datagram");
         return Err(PlanError { path, message });
     }
     Ok(())
 }
 
-/// Whether all that a server is asked is over IPv4, as far as the plan knows.
+/// Returns whether all flows of a server use IPv4, as far as the plan defines it.
 fn is_ipv4(server: &Server, template: &Template, ports: &[Port]) -> bool {
     if let Some(range) = server.addresses {
         return range.first.is_ipv4();
@@ -41,8 +42,8 @@ fn is_ipv4(server: &Server, template: &Template, ports: &[Port]) -> bool {
     !own.is_empty() && own.iter().all(|it| it.address.is_ipv4())
 }
 
-/// Where the first datagram is sent that is longer than this whatever values are, behind the place
-/// of the steps, and its length.
+/// Returns the relative path and the length of the first datagram that is longer than `most`, even
+/// if all its values are empty.
 fn too_long(steps: &[Step], most: u64) -> Option<(String, u64)> {
     steps.iter().enumerate().find_map(|(index, step)| {
         let length = match step {

@@ -1,4 +1,4 @@
-//! Delays, constant or random.
+//! Parses constant and random delays.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
@@ -10,7 +10,7 @@ use crate::document::time::read_time;
 pub(super) const DELAY: [&str; 4] = ["min", "max", "mean", "deviation"];
 
 pub(super) fn read_delay(place: &Place<'_>) -> Result<Step, PlanError> {
-    /// What 32 bits of microseconds hold.
+    /// Maximum: a step has 32 bits for microseconds.
     const LONGEST: Duration = Duration::from_micros(u32::MAX as u64);
     let time = |place: &Place<'_>| match read_time(place)? {
         time if time <= LONGEST => Ok(time),

@@ -1,4 +1,4 @@
-//! Who is below IP between clients and the rest, as it is written.
+//! Parses devices: link-layer addresses, VLAN tags, MPLS labels and next hops of clients.
 
 use std::net::IpAddr;
 
@@ -9,35 +9,36 @@ use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 use crate::document::range::read_range;
 
-/// Devices that clients' frames go by: of the clients in turn the first by the first, the second
-/// by the second, and round.
+/// Devices that clients are behind. The clients use the devices round robin, in order of their
+/// addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Devices {
-    /// The clients.
+    /// Addresses of the clients.
     pub clients: AddressRange,
-    /// Only every Nth of these, from the first one on; at least 1.
+    /// Applies to every Nth client only, from the first one on; at least 1.
     pub every: u32,
-    /// How many devices; at least 1.
+    /// Number of devices, at least 1.
     pub count: u32,
-    /// The VLANs of the frames.
+    /// VLAN tags of the frames; `None`: untagged.
     pub vlan: Option<Vlans>,
-    /// The labels of MPLS behind these.
+    /// MPLS labels after the VLAN tags; empty: none.
     pub labels: MplsLabels,
-    /// Where frames of the first device's clients go, those of the next one to the next address;
-    /// `None`: as for other clients.
+    /// Destination MAC address for the first device's clients; each next device uses the next
+    /// address. `None`: as for clients without a device.
     pub destination: Option<MacAddress>,
-    /// Where they come from, likewise.
+    /// Source MAC address for the first device's clients; each next device uses the next address.
+    /// `None`: the port's address.
     pub source: Option<MacAddress>,
-    /// Devices that are asked for their Ethernet addresses instead, each for its own.
+    /// Routers that ARP or neighbour discovery resolves instead of `destination`, one per device.
     pub next_hop: Option<NextHop>,
 }
 
 /// One VLAN tag of a frame, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Vlans {
-    /// The service VLAN of the outer tag (IEEE 802.1ad), where there are two.
+    /// Service VLAN of the outer tag (IEEE 802.1ad); `None`: one tag.
     pub outer: Option<u16>,
-    /// The customer's VLAN (IEEE 802.1Q).
+    /// Customer VLAN (IEEE 802.1Q).
     pub inner: u16,
 }
 
@@ -48,7 +49,8 @@ impl From<u16> for Vlans {
 }
 
 impl Vlans {
-    /// The tags behind the Ethernet addresses, without the type of what follows.
+    /// Returns the bytes between the Ethernet addresses and the last EtherType: each tag's own
+    /// EtherType and its VLAN.
     pub fn tags(&self) -> Vec<u8> {
         let outer = self.outer.map(|outer| [ethertype::SERVICE_VLAN, outer]);
         let tags = outer.into_iter().chain([[ethertype::VLAN, self.inner]]);
@@ -56,41 +58,41 @@ impl Vlans {
     }
 }
 
-/// Labels of MPLS, the outermost first; four at most.
+/// MPLS labels, the outermost first; at most [`COUNT_MAX`](Self::COUNT_MAX).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MplsLabels {
     entries: [MplsLabel; Self::COUNT_MAX],
     count: u8,
 }
 
-/// A label of MPLS (RFC 3032 section 2.1).
+/// An MPLS label stack entry (RFC 3032 section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MplsLabel {
-    /// Its value, of 20 bits.
+    /// Label value, 20 bits.
     pub value: u32,
-    /// The traffic class (RFC 5462), 0 to 7.
+    /// Traffic class (RFC 5462), 0 to 7.
     pub traffic_class: u8,
-    /// The time to live.
+    /// Time to live.
     pub time_to_live: u8,
 }
 
 impl MplsLabels {
-    /// Labels, at most: as many as a header below IP has room for behind two tags.
+    /// Maximum number of labels: a link header has room for these after two VLAN tags.
     pub const COUNT_MAX: usize = 4;
 
-    /// Those of a list; `None` where they are too many.
+    /// Creates a stack from a list; `None` if it has more than [`Self::COUNT_MAX`] labels.
     pub fn new(labels: &[MplsLabel]) -> Option<Self> {
         let mut entries = [MplsLabel::default(); Self::COUNT_MAX];
         entries.get_mut(..labels.len())?.copy_from_slice(labels);
         Some(Self { entries, count: labels.len() as u8 })
     }
 
-    /// They, the outermost first.
+    /// Returns the labels, the outermost first.
     pub fn as_slice(&self) -> &[MplsLabel] {
         self.entries.get(..self.count.into()).unwrap_or_default()
     }
 
-    /// Their entries of the stack, the last of which says so.
+    /// Encodes the label stack; the last entry has the bottom-of-stack bit.
     pub fn stack(&self) -> Vec<u8> {
         let labels = self.as_slice();
         let entry = |(place, label): (usize, &MplsLabel)| {
@@ -102,33 +104,34 @@ impl MplsLabels {
     }
 }
 
-/// Routers that are asked for their Ethernet addresses.
+/// Routers whose MAC addresses ARP or neighbour discovery resolves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// The address of the first one; the next ones have the next addresses.
+    /// Address of the first device's router; each next device has the next address.
     pub first: IpAddr,
-    /// Who asks, and answers for this address meanwhile; `None`: the port itself.
+    /// Source address of the requests, for which the port answers as well; `None`: an address of
+    /// the port.
     pub from: Option<IpAddr>,
 }
 
 /// An address that a port answers for beside its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// The port, by its place in the plan.
+    /// Index of the port in the plan.
     pub port: usize,
-    /// In which VLANs.
+    /// VLAN tags of requests and answers; `None`: untagged.
     pub vlan: Option<Vlans>,
-    /// The address.
+    /// Address to answer for.
     pub address: IpAddr,
 }
 
 pub(super) const DEVICES: [&str; 9] =
     ["clients", "every", "count", "vlan", "mpls", "dst", "src", "next_hop", "next_hop_from"];
-/// What tells how frames go, of which there is to be something.
+/// Fields that change frames; at least one of them is required.
 const SAID: [&str; 5] = ["dst", "src", "vlan", "mpls", "next_hop"];
 pub(super) const LABEL: [&str; 3] = ["label", "tc", "ttl"];
 pub(super) const LABEL_MAX: u64 = (1 << 20) - 1;
-/// IEEE 802.1Q has the last one, of 12 bits, for its own use; 0 is a priority without a VLAN.
+/// Maximum VLAN identifier. IEEE 802.1Q reserves 4095; 0 is a priority tag without a VLAN.
 pub(super) const VLAN_MAX: u64 = 4_094;
 const MAC: &str = "an Ethernet address such as 02:00:00:00:00:01";
 
@@ -142,8 +145,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
         let vlan = fields.get("vlan").map(|it| read_vlans(&it)).transpose()?;
         let labels = fields.get("mpls").map_or(Ok(MplsLabels::default()), |it| read_labels(&it))?;
         if !SAID.iter().any(|name| fields.get(name).is_some()) {
-            let expected = format!("one of {} or more", SAID.join(", "));
-            return Err(place.error("nothing that is said of the clients' frames", expected));
+            let expected = format!("at least one of {}", SAID.join(", "));
+            return Err(place.error("no field that changes frames", expected));
         }
         Ok(Devices {
             clients: read_range(&fields.need("clients", "addresses of clients")?)?,
@@ -159,7 +162,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Devices>, PlanError> {
     place.items("devices")?.iter().map(device).collect()
 }
 
-/// One VLAN, or the outer and the inner one.
+/// Reads a VLAN, or a list of the outer and the inner one.
 pub(super) fn read_vlans(place: &Place<'_>) -> Result<Vlans, PlanError> {
     let number = |place: &Place<'_>| Ok(place.integer(0, VLAN_MAX)? as u16);
     if !place.value().is_array() {
@@ -198,7 +201,7 @@ fn read_labels(place: &Place<'_>) -> Result<MplsLabels, PlanError> {
     }
 }
 
-/// The routers of so many devices.
+/// Reads the next hops of `count` devices.
 fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, PlanError> {
     const ADDRESS: &str = "an IP address";
     let address = |name: &str, count: u32| -> Result<_, PlanError> {
@@ -209,9 +212,9 @@ fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, Pla
     };
     match (address("next_hop", count)?, address("next_hop_from", 1)?) {
         (None, None) => Ok(None),
-        (None, Some((place, _))) => Err(place.says("belongs to next_hop, which is not there")),
+        (None, Some((place, _))) => Err(place.says("needs next_hop, which is missing")),
         (Some((place, _)), _) if fields.get("dst").is_some() => {
-            Err(place.error("dst as well", "one of them: the next hop's Ethernet address is asked"))
+            Err(place.error("dst as well", "one of them: ARP or NDP resolves next_hop"))
         }
         (Some((_, first)), Some((place, from))) if first.is_ipv4() != from.is_ipv4() => {
             Err(place.wrong(format!("an address of the family of {first}")))
@@ -220,23 +223,24 @@ fn read_next_hop(fields: &Fields<'_>, count: u32) -> Result<Option<NextHop>, Pla
     }
 }
 
-/// Whether each of these may be the address of one station, the first of which stands here.
+/// Checks that all addresses of a range are unicast; `place` has the first one.
 fn check_stations(place: &Place<'_>, all: AddressRange) -> Result<(), PlanError> {
     let of_group = Some(all.first).filter(IpAddr::is_multicast);
     match all.first_unusable().or(of_group) {
         None => Ok(()),
-        Some(address) if all.count == 1 => Err(place.error(address, "the address of one station")),
+        Some(address) if all.count == 1 => Err(place.error(address, "a unicast address")),
         Some(address) => {
             let message = format!(
-                "found {all}, the addresses of so many devices, expected such as stations may have, \
-                 not {address}"
+                "found {all}, one address for each device, expected unicast addresses, not \
+                 {address}"
             );
             Err(place.says(message))
         }
     }
 }
 
-/// Whether frames may go by each of these, of a client's addresses: by the first one that names it.
+/// Checks that each item of `devices` applies to some of the clients. The first item that has a
+/// client hides later ones.
 pub(super) fn check(
     place: &Place<'_>,
     all: &[Devices],
@@ -251,18 +255,18 @@ pub(super) fn check(
         let hides = |before: &Devices| before.every == 1 && before.clients.has(&devices.clients);
         if let Some(before) = all[..index].iter().position(hides) {
             return Err(item.says(format!(
-                "all of these go by devices[{before}] already, which comes first: leave it out, or \
-                 put it before that"
+                "devices[{before}] comes first and has all of these clients: remove this item, or \
+                 move it before that one"
             )));
         }
     }
     Ok(())
 }
 
-/// The address of one station.
+/// Reads a unicast MAC address.
 pub(super) fn read_station(place: &Place<'_>) -> Result<MacAddress, PlanError> {
     match read_mac(place)? {
-        mac if mac.is_multicast() => Err(place.wrong("the Ethernet address of one station")),
+        mac if mac.is_multicast() => Err(place.wrong("a unicast Ethernet address")),
         mac => Ok(mac),
     }
 }

@@ -1,46 +1,45 @@
-//! The programs of both sides of a template.
+//! Dialogue of a template: the programs of both sides.
 
 use wirestorm_model::program::Step;
 use wirestorm_wire::conversation::Imported;
 
 use super::types::Transport;
 
-/// Gives what was found in the capture of this name, as the plan has it; or why there is nothing.
+/// Loads the flows of a capture by its name in the plan. The error is the reason of a failure.
 pub(super) type Load<'a> = dyn FnMut(&str) -> Result<Imported, String> + 'a;
 
-/// What both sides of a connection say.
+/// Programs of both sides of a flow.
 #[derive(Debug)]
 pub(crate) struct Speech {
-    /// Which of several it is; they have connections of their own.
+    /// Suffix of the template's name, if a document's template becomes several.
     pub(crate) part: Option<String>,
-    /// Where its flows are only those that programs of others ask for. Such ones are the last ones
-    /// of several.
+    /// Set if only programs of other templates start the flows. Such dialogues come last in a list.
     pub(crate) on_demand: Option<OnDemand>,
-    /// The client's steps.
+    /// Program of the client.
     pub(crate) client: Vec<Step>,
-    /// The server's.
+    /// Program of the server.
     pub(crate) server: Vec<Step>,
-    /// What carries it.
+    /// Transport protocol.
     pub(crate) transport: Transport,
-    /// Where servers usually listen.
+    /// Default port of the server.
     pub(crate) port: u16,
-    /// Whether it is HTTP/2.
+    /// Whether HTTP/2 carries the messages.
     pub(crate) is_http2: bool,
-    /// What of it is not as it may seem.
+    /// Notes about what may surprise.
     pub(crate) notes: Vec<String>,
 }
 
-/// How others' programs ask for flows.
+/// How programs of other templates start the flows of a dialogue.
 #[derive(Clone, Debug)]
 pub(crate) struct OnDemand {
-    /// By the name of this group.
+    /// Group that the programs select.
     pub(crate) group: String,
-    /// Where its servers listen; `None`: where programs of others do.
+    /// Listening port of the servers; `None`: programs of other templates listen.
     pub(crate) listen: Option<u16>,
 }
 
 impl Speech {
-    /// One without anything said.
+    /// Creates a dialogue with empty programs.
     pub(crate) const fn of(transport: Transport, port: u16) -> Self {
         Self {
             part: None,

@@ -1,4 +1,5 @@
-//! What both sides of a template say, where it is not written step by step.
+//! Reads the dialogue of a template: a conversation of a capture, a preset protocol, or the
+//! programs of both sides.
 
 use serde_json::Value;
 use wirestorm_model::program::Step;
@@ -12,12 +13,12 @@ use super::types::Transport;
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
-/// Fields of a template that say what both sides say; at most one of them.
+/// Fields of a template that define the dialogue; at most one of them is present.
 pub(super) const SPEECHES: [&str; 8] =
     ["conversation", "http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
-/// Reads what both sides of a template say; nothing where each has its steps. `is_told_apart`:
-/// whether its server is told from others at its port by first bytes.
+/// Reads the dialogues of a template; none if each side has a program. `is_told_apart`: whether
+/// first bytes select the server at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
     load: &mut Load<'_>,
@@ -26,7 +27,7 @@ pub(super) fn read(
     let mut given = SPEECHES.iter().filter_map(|name| fields.get(name));
     let first = given.next();
     if let (Some(_), Some(second)) = (&first, given.next()) {
-        return Err(second.says("what both sides say is said already: leave one out"));
+        return Err(second.says("another field defines the dialogue: remove one of them"));
     }
     let is_timed = fields.get("transactions").map(|it| Ok((it.boolean()?, it))).transpose()?;
     let conversation = fields.get("conversation");
@@ -34,7 +35,7 @@ pub(super) fn read(
         && (first.is_none() || conversation.is_some())
     {
         return Err(
-            place.says("is for ready-made protocols: programs of your own say what is timed")
+            place.says("is for preset protocols: a program has steps `transaction` instead")
         );
     }
     if let Some(place) = conversation {
@@ -52,21 +53,21 @@ pub(super) fn read(
             untimed(client);
             untimed(server);
         } else if *transport == Transport::Tcp && begins_timed(client) && !opens_fast(fields) {
-            // What is asked is timed, not how long the connection takes, which is told by itself.
+            // A transaction excludes the connection setup, which has a statistic of its own.
             client.insert(0, Step::Connect);
         }
     }
     Ok(speeches)
 }
 
-/// Whether what clients say leaves with SYN, before their connections are open.
+/// Returns whether clients use TCP Fast Open: their first data leaves with the SYN.
 fn opens_fast(fields: &Fields<'_>) -> bool {
     let asked = |tcp: &Value| tcp["fast_open"].as_bool();
     let own = fields.get("client").and_then(|it| asked(&it.value()["tcp"]));
     own.or_else(|| fields.get("tcp").and_then(|it| asked(it.value()))).unwrap_or(false)
 }
 
-/// Whether what is timed is what comes first.
+/// Returns whether the start of a transaction is the first step, apart from settings and labels.
 fn begins_timed(steps: &[Step]) -> bool {
     match steps.iter().find(|it| !matches!(it, Step::Set { .. } | Step::Label(_))) {
         Some(Step::Repeat { steps, .. }) => begins_timed(steps),
@@ -74,7 +75,7 @@ fn begins_timed(steps: &[Step]) -> bool {
     }
 }
 
-/// Leaves out what times transactions.
+/// Removes the steps that time transactions.
 fn untimed(steps: &mut Vec<Step>) {
     steps.retain_mut(|step| match step {
         Step::Repeat { steps, .. } => {
@@ -85,7 +86,7 @@ fn untimed(steps: &mut Vec<Step>) {
     });
 }
 
-/// The steps of a side, whose fields these are.
+/// Reads the steps of a side from its fields, or takes them from the dialogue.
 pub(super) fn steps(
     fields: &Fields<'_>,
     speech: Option<&Speech>,
@@ -95,13 +96,13 @@ pub(super) fn steps(
         (None, Some(speech)) if side == Side::Client => Ok(speech.client.clone()),
         (None, Some(speech)) => Ok(speech.server.clone()),
         (Some(program), Some(_)) => {
-            Err(program.says("what both sides say is said already: leave one out"))
+            Err(program.says("another field defines the dialogue: remove one of them"))
         }
         (_, None) => program::read(&fields.need("program", "a list of steps")?),
     }
 }
 
-/// A port that servers listen at; `usual` where nothing is said.
+/// Reads a port number. `usual`: the default; `None`: the field is required.
 pub(super) fn port(fields: &Fields<'_>, name: &str, usual: Option<u16>) -> Result<u16, PlanError> {
     match (fields.get(name), usual) {
         (None, Some(usual)) => Ok(usual),

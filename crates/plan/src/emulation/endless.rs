@@ -1,15 +1,15 @@
-//! Flows that make flows without end, whatever the limits of their templates are.
+//! Detects templates whose flows start further flows without end, whatever their limits are.
 
 use wirestorm_model::program::Step;
 
 use super::types::{EmulationPlan, Template};
 use crate::document::error::PlanError;
 
-/// What a flow makes: one of a group, or of its own template where no group was named.
+/// Group of a flow that a program starts; `None`: the program's own template.
 type Made<'a> = Option<&'a str>;
 
-/// Refuses templates each of whose flows makes one that makes another one, and so on. Where a jump
-/// decides, or a group has a template that makes none, they may end, and are left to do so.
+/// Refuses templates whose every flow starts another flow, in a cycle. A cycle with a conditional
+/// jump may end, and so may one through a group with a template that starts none: both are allowed.
 pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     let templates = &plan.templates;
     let made: Vec<Vec<Made<'_>>> = templates.iter().map(made).collect();
@@ -35,14 +35,14 @@ pub(crate) fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
     Err(PlanError {
         path: templates[way[0]].path.clone(),
         message: format!(
-            "each flow makes another one, without end and whatever `limit` says: {}; let a jump \
-             decide whether it does, or give the group a template that makes none",
-            names.join(" makes ")
+            "each flow starts another one without end, whatever `limit` is: {}; make that depend \
+             on a jump, or add a template to the group that starts none",
+            names.join(" starts ")
         ),
     })
 }
 
-/// One of the templates of which a flow surely makes some that is endless as well.
+/// Returns an endless template of which every flow of template `place` starts a flow.
 fn next(
     templates: &[Template],
     made: &[Vec<Made<'_>>],
@@ -60,7 +60,7 @@ fn next(
     })
 }
 
-/// What every flow of a template makes.
+/// Returns the groups of the flows that every flow of a template starts.
 fn made(template: &Template) -> Vec<Made<'_>> {
     let (client, server) = (template.client.as_ref(), template.server.as_ref());
     let programs = [client.map(|it| &it.program), server.map(|it| &it.program)];
@@ -71,7 +71,7 @@ fn made(template: &Template) -> Vec<Made<'_>> {
     found
 }
 
-/// Goes through steps as far as all are done in this order. Returns whether that is to their end.
+/// Visits steps up to the first jump. Returns whether there is none.
 fn walk<'a>(steps: &'a [Step], group: &mut Made<'a>, found: &mut Vec<Made<'a>>) -> bool {
     steps.iter().all(|step| {
         match step {

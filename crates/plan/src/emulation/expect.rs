@@ -1,4 +1,4 @@
-//! What programs look at of what arrives.
+//! Parses the steps that read received data: `receive`, `expect` and `extract`.
 
 use wirestorm_model::program::{Composition, Delimiter, Expected, Part, Piece, Rule, Step};
 use wirestorm_wire::pattern::Pattern;
@@ -13,10 +13,10 @@ use crate::document::place::Place;
 pub(super) const RECEIVE: [&str; 3] = ["until", "message", "bytes"];
 pub(super) const MESSAGES: [&str; 4] = ["http", "http_head", "reply", "rtsp"];
 pub(super) const EXPECT: [&str; 4] = ["text", "hex", "contains", "pattern"];
-/// Beside one of these in a step: a label.
+/// Label for a failed `expect`, next to one of [`EXPECT`].
 pub(super) const OTHERWISE: &str = "otherwise";
 pub(super) const PART: [&str; 5] = ["pattern", "group", "between", "offset", "length"];
-/// Bytes of what was received that are looked at.
+/// Number of bytes of a message that a flow keeps for checks.
 pub(super) const LOOKED_AT_MAX: u64 = 64 << 10;
 pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
     if !place.value().is_object() {
@@ -39,7 +39,7 @@ pub(super) fn read_receive(place: &Place<'_>) -> Result<Step, PlanError> {
     Ok(Step::ReceiveWhole(received))
 }
 
-/// The step `expect`: what is expected, and where the flow goes on that has failed.
+/// Reads the step `expect`: the expected content, and the label of a flow that fails.
 pub(super) fn read_expecting(place: &Place<'_>, names: &mut Names) -> Result<Step, PlanError> {
     let Some(otherwise) = place.value().get(OTHERWISE) else {
         return Ok(Step::Expect { expected: read_expect(place, names)?, otherwise: None });
@@ -72,7 +72,7 @@ pub(super) fn read_expect(place: &Place<'_>, names: &Names) -> Result<Expected, 
     checked(expected, &value)
 }
 
-/// What is expected, where so much is looked at.
+/// Refuses expected content that is empty or longer than [`LOOKED_AT_MAX`].
 fn checked(expected: Expected, place: &Place<'_>) -> Result<Expected, PlanError> {
     let (Expected::Is(composition) | Expected::Contains(composition)) = &expected else {
         return Ok(expected);
@@ -81,7 +81,7 @@ fn checked(expected: Expected, place: &Place<'_>) -> Result<Expected, PlanError>
         [] => Err(place.wrong("something to expect")),
         _ if composition.length_min() as u64 > LOOKED_AT_MAX => {
             let found = format!("{} bytes", composition.length_min());
-            Err(place.error(found, format!("at most {LOOKED_AT_MAX}, which are looked at")))
+            Err(place.error(found, format!("at most {LOOKED_AT_MAX}, the most that a flow checks")))
         }
         _ => Ok(expected),
     }
@@ -107,7 +107,7 @@ fn read_part(place: &Place<'_>) -> Result<Part, PlanError> {
         (Some(pattern), group, None, None, None) => {
             let pattern = read_pattern(&pattern)?;
             let groups = pattern.groups() as u64;
-            // The first group, where there is one, else all that matches.
+            // Default: the first group if the pattern has one, else the whole match.
             let group = group.map_or(Ok(groups.min(1)), |it| it.integer(0, groups))?;
             Ok(Part::Group(pattern, group as u16))
         }
@@ -126,33 +126,34 @@ fn read_part(place: &Place<'_>) -> Result<Part, PlanError> {
             length: length.integer(1, TEXT_MAX)? as u32,
         }),
         _ => Err(place.says(
-            "a part is told by `pattern` (with `group`), by `between`, or by `offset` and `length`",
+            "select a part by `pattern` (with `group`), by `between`, or by `offset` and `length`",
         )),
     }
 }
 
-/// Bytes of a text that is remembered.
+/// Maximum length of a text variable in bytes.
 pub(super) const TEXT_MAX: u64 = 16 << 10;
 
 fn read_pattern(place: &Place<'_>) -> Result<Pattern, PlanError> {
     let text = place.free_text("a regular expression")?;
     Pattern::new(text).map_err(|error| {
-        // The last line says what is wrong, the others where.
+        // The last line has the reason, the lines before it show the position.
         let why = error.lines().last().unwrap_or_default();
         let why = why.strip_prefix("error: ").unwrap_or(why);
         place.error(format!("{text:?} ({why})"), "a regular expression")
     })
 }
 
-/// Where nothing was received, nothing can be looked at.
+/// Refuses a step that reads received data if no earlier step receives any.
 fn need_receive(place: &Place<'_>, names: &Names) -> Result<(), PlanError> {
     if names.receives {
         return Ok(());
     }
-    Err(place.says("no step before receives anything that could be looked at"))
+    Err(place.says("no earlier step receives data"))
 }
 
-/// Which template a flow is of has to be known when it begins, where its bytes are its own.
+/// Refuses payload steps in a TCP server's program if first bytes select the server at its port. A
+/// flow with such steps must know its template from the start.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let Some(server) = template.server.as_ref().filter(|it| have_own_bytes(&it.program)) else {
         return Ok(());
@@ -168,8 +169,8 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
         return Ok(());
     }
     let message = format!(
-        "found steps that write values or look at what arrives at port {}, where servers are told \
-         apart by first_bytes: give it a port of its own",
+        "found steps that write values or read received data at port {}, where first_bytes select \
+         the server: use another port",
         listen
     );
     Err(PlanError { path: format!("{}.server.program", template.path), message })

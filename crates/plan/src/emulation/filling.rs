@@ -1,15 +1,19 @@
-//! Sizes of payload, and the bytes that fill it.
+//! Parses the size and the fill pattern of a payload.
 
 use crate::document::error::PlanError;
 use crate::document::place::{Fields, Place};
 
-/// Bytes of a message that is put together or made for a protocol, at most.
+/// Maximum length in bytes of a message that a preset protocol builds.
 pub(super) const SIZE_MAX: u64 = 1 << 30;
 
-/// Bytes that one step sends, at most.
+/// Maximum number of bytes that a step sends.
 pub(super) const SENT_MAX: u64 = u32::MAX as u64;
 
-/// The size of something with so many bytes of its own, and what fills it up.
+/// Reads the fields `size` and `fill` of a payload that has `own` bytes of text. Returns the size
+/// and the fill pattern.
+///
+/// # Errors
+/// The size is less than `own` or more than `most`, or the payload is empty.
 pub(super) fn read_filling(
     place: &Place<'_>,
     fields: &Fields<'_>,

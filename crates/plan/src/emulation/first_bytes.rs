@@ -1,4 +1,4 @@
-//! What a flow begins with.
+//! Parses `first_bytes` of a server.
 
 use super::types::FirstBytes;
 use super::types::{Server, Template};
@@ -16,7 +16,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
     if !(1..=FirstBytes::COUNT_MAX).contains(&bytes.len()) {
         return Err(place.wrong(EXPECTED));
     }
-    // In any order they are the same server.
+    // The order does not matter; sorted lists compare as equal.
     bytes.sort_unstable();
     match bytes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(pair) => Err(place.error(format!("byte {} twice", pair[0].0), "each byte once")),
@@ -24,14 +24,14 @@ pub(super) fn read(place: &Place<'_>) -> Result<FirstBytes, PlanError> {
     }
 }
 
-/// What a byte is in the bits of a mask: another one is never there.
+/// Reads the value of a byte under a mask. A value with bits outside the mask could never match.
 pub(crate) fn read_masked(place: &Place<'_>, mask: u8) -> Result<u8, PlanError> {
     let value = place.integer(0, 255)? as u8;
     if value & !mask != 0 {
         return Err(place.error(
             format!("{value:#04x}"),
             format!(
-                "no bits beside those of the mask {mask:#04x}: no byte has them behind it, such as \
+                "no bits outside the mask {mask:#04x}, because no masked byte has them, such as \
                  {:#04x}",
                 value & mask
             ),
@@ -42,13 +42,13 @@ pub(crate) fn read_masked(place: &Place<'_>, mask: u8) -> Result<u8, PlanError> 
 
 fn read_byte(place: &Place<'_>) -> Result<(u8, u8, u8), PlanError> {
     let fields = place.fields(&BYTE)?;
-    let offset = fields.need("offset", "where the byte stands, from 0")?.integer(0, 255)?;
-    let value = fields.need("value", "what it is")?;
+    let offset = fields.need("offset", "the offset of the byte, from 0")?.integer(0, 255)?;
+    let value = fields.need("value", "the value of the byte")?;
     let mask = fields.get("mask").map_or(Ok(255), |it| it.integer(1, 255))? as u8;
     Ok((offset as u8, mask, read_masked(&value, mask)?))
 }
 
-/// The port at which a server listens, where any server there is told by what flows begin with.
+/// Returns the listening port of a server if first bytes select a server there; `None` otherwise.
 pub(super) fn decide_at(server: &Server, all: &[Template]) -> Option<u16> {
     let is_looked_at = |other: &Server| {
         (other.transmit, other.listen) == (server.transmit, server.listen)

@@ -1,4 +1,4 @@
-//! HTTP/2 between programs and their connections, as it is written.
+//! Parses HTTP/2 settings.
 
 use super::first_bytes;
 use super::types::{Http2, STREAMS_MAX, Tls, WINDOW_MAX};
@@ -8,11 +8,11 @@ use crate::document::place::{Fields, Place};
 
 pub(super) const HTTP2: [&str; 2] = ["streams", "window"];
 
-/// The protocol's name in TLS (RFC 9113 section 3.2).
+/// ALPN identifier of HTTP/2 over TLS (RFC 9113 section 3.2).
 const ALPN: &str = "h2";
 
-/// Reads what a template says of it. `speaks`: whether what both sides say is HTTP/2, where that
-/// is known.
+/// Reads the field `http2` of a template. `speaks`: whether the dialogue uses HTTP/2; `None` for
+/// programs.
 pub(super) fn read(
     fields: &Fields<'_>,
     speaks: Option<bool>,
@@ -24,10 +24,9 @@ pub(super) fn read(
     let asked = read_fields(&place)?;
     match (asked, speaks) {
         (Some(_), Some(false)) => {
-            Err(place
-                .says("is of http with version: 2, or of programs that are written step by step"))
+            Err(place.says("is for http with version: 2, and for templates with programs"))
         }
-        (None, Some(true)) => Err(place.says("http has version: 2: leave this out")),
+        (None, Some(true)) => Err(place.says("http has version: 2: remove this field")),
         (Some(_), _) if transport == Transport::Udp => {
             Err(place.error("http2", "the template's transport to be tcp"))
         }
@@ -35,7 +34,7 @@ pub(super) fn read(
     }
 }
 
-/// `true` is HTTP/2 as it comes, `false` none.
+/// Reads the settings; `true` stands for the defaults, `false` for no HTTP/2.
 fn read_fields(place: &Place<'_>) -> Result<Option<Http2>, PlanError> {
     if place.value().is_boolean() {
         return Ok(place.boolean()?.then(Http2::default));
@@ -50,13 +49,13 @@ fn read_fields(place: &Place<'_>) -> Result<Option<Http2>, PlanError> {
     Ok(Some(asked))
 }
 
-/// The most streams at once of a template whose fields these are.
+/// Returns the maximum number of concurrent streams of a template with these fields.
 pub(super) fn streams(fields: &Fields<'_>) -> Result<u32, PlanError> {
     let asked = fields.get("http2").map(|it| read_fields(&it)).transpose()?.flatten();
     Ok(asked.unwrap_or_default().streams)
 }
 
-/// TLS around HTTP/2 agrees upon it.
+/// Adds `h2` to empty ALPN protocols. Refuses ALPN protocols without it.
 pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
     if tls.alpn.is_empty() {
         tls.alpn.push(ALPN.to_owned());
@@ -65,27 +64,28 @@ pub(super) fn agree(tls: &mut Tls, path: &str) -> Result<(), PlanError> {
         return Ok(());
     }
     let found = tls.alpn.join(", ");
-    let message = format!("found {found}, expected h2 among them, which the template speaks");
+    let message = format!("found {found}, expected h2 among them, for a template with HTTP/2");
     Err(PlanError { path: format!("{path}.tls.alpn"), message })
 }
 
-/// TLS around HTTP/1.1 does not agree upon HTTP/2.
+/// Refuses the ALPN protocol `h2` in a template without HTTP/2.
 pub(super) fn disagree(tls: &Tls, path: &str) -> Result<(), PlanError> {
     if tls.alpn.iter().all(|protocol| protocol != ALPN) {
         return Ok(());
     }
-    let message = "found h2, which the template does not speak, expected other protocols, or http \
+    let message = "found h2, but the template uses HTTP/1.1, expected other protocols, or http \
                    with version: 2";
     Err(PlanError { path: format!("{path}.tls.alpn"), message: message.to_owned() })
 }
 
-/// What comes first is HTTP/2's own, whatever is said over it.
+/// Refuses HTTP/2 at a port where first bytes select the server: all HTTP/2 connections start with
+/// the same bytes.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.http2, &template.server) else { return Ok(()) };
     let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
     let message = format!(
-        "found HTTP/2 at port {}, where servers are told apart by first_bytes, which are the same \
-         for all that speak it: give it a port of its own",
+        "found HTTP/2 at port {}, where first_bytes select the server: all HTTP/2 connections \
+         start with the same bytes; use another port",
         listen
     );
     Err(PlanError { path: template.path.clone(), message })

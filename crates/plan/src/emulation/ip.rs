@@ -1,22 +1,22 @@
-//! What IP headers say, as it is written.
+//! Parses IP settings.
 
 use wirestorm_model::ip::{FlowLabel, Identification, IpSettings};
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// What is asked of IP; `None`: as it comes.
+/// IP settings of a plan; `None`: the default of [`IpSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ip {
-    /// TTL or hop limit.
+    /// Time to live (IPv4) or hop limit (IPv6).
     pub ttl: Option<u8>,
-    /// Type of service, or traffic class; its lower two bits are ECN's.
+    /// Type of service (IPv4) or traffic class (IPv6); the lower two bits are ECN.
     pub tos: Option<u8>,
-    /// Whether routers must not fragment packets of IPv4.
+    /// Whether IPv4 packets carry the "don't fragment" bit.
     pub dont_fragment: Option<bool>,
-    /// The identification of packets of IPv4.
+    /// Identification of IPv4 packets.
     pub identification: Option<Identification>,
-    /// The flow label of packets of IPv6.
+    /// Flow label of IPv6 packets.
     pub flow_label: Option<FlowLabel>,
 }
 
@@ -25,7 +25,7 @@ impl Ip {
     pub fn settings(&self) -> IpSettings {
         let default = IpSettings::default();
         let dont_fragment = self.dont_fragment.unwrap_or(default.dont_fragment);
-        // A receiver tells the fragments of packets apart by it (RFC 6864 section 4.3).
+        // Reassembly needs a unique identification if routers may fragment (RFC 6864 section 4.3).
         let identification =
             if dont_fragment { default.identification } else { Identification::Counting };
         IpSettings {
@@ -37,7 +37,7 @@ impl Ip {
         }
     }
 
-    /// This, and what is not asked for here as it is there.
+    /// Returns these settings, with unset ones from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Ip {
 
 pub(super) const IP: [&str; 5] = ["ttl", "tos", "dont_fragment", "identification", "flow_label"];
 
-/// The greatest flow label.
+/// Maximum flow label, 20 bits (RFC 6437).
 pub(super) const FLOW_LABEL_MAX: u64 = (1 << 20) - 1;
 
 pub(super) fn read(place: &Place<'_>) -> Result<Ip, PlanError> {

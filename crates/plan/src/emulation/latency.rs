@@ -1,4 +1,4 @@
-//! Probes beside the load, as they are written.
+//! Parses latency probes.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::document::error::{PlanError, Problems};
 use crate::document::place::{Fields, Place};
 use crate::document::port::{Port, find_port};
 
-/// Probes a second, at most.
+/// Maximum probes per second.
 pub(super) const RATE_MAX: u32 = 10_000;
 
 pub(super) const LATENCY: [&str; 5] = ["from", "to", "protocol", "port", "rate"];
@@ -33,7 +33,7 @@ fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanErr
     let from_place = fields.need("from", "the name of a port")?;
     let from = find_port(&from_place, ports)?;
     let Some(own) = ports[from].addresses.first() else {
-        let expected = "a port with addresses, of which the first one asks";
+        let expected = "a port with addresses; the first one sends the probes";
         return Err(
             from_place.error(format!("port {:?}, which has none", ports[from].name), expected)
         );
@@ -41,7 +41,7 @@ fn read_probe(place: &Place<'_>, ports: &[Port]) -> Result<LatencyProbe, PlanErr
     let to = read_target(&fields.need("to", TARGET)?, ports, own.address)?;
     let protocol = read_protocol(&fields)?;
     let rate = fields.get("rate").map_or(Ok(None), |it| read_rate(&it).map(Some))?;
-    // A hundred a second, where nothing is said.
+    // Default: 100 probes per second.
     let usual = Rate::new(100, wirestorm_base::time::Duration::from_secs(1));
     let rate = rate.map_or(usual, Ok).map_err(|error| place.says(error.to_string()))?;
     Ok(LatencyProbe { from, to, protocol, rate, path: place.path() })
@@ -58,7 +58,7 @@ fn read_protocol(fields: &Fields<'_>) -> Result<ProbeProtocol, PlanError> {
         },
     };
     match fields.get("port") {
-        Some(place) if !is_udp => Err(place.error("a port", "one with protocol: udp alone")),
+        Some(place) if !is_udp => Err(place.error("a port", "one only with protocol: udp")),
         None if !is_udp => Ok(ProbeProtocol::Icmp),
         port => {
             let port = port.map_or(Ok(ECHO_PORT.into()), |it| it.integer(1, u16::MAX.into()))?;
@@ -69,7 +69,7 @@ fn read_protocol(fields: &Fields<'_>) -> Result<ProbeProtocol, PlanError> {
 
 const TARGET: &str = "an address, or the name of a port that has one";
 
-/// An address, or that of a port of the same family as the one that asks.
+/// Reads an address, or the name of a port with an address of the same family as `asks`.
 fn read_target(place: &Place<'_>, ports: &[Port], asks: IpAddr) -> Result<IpAddr, PlanError> {
     let text = place.text(TARGET)?;
     if let Ok(address) = text.parse() {
@@ -91,7 +91,8 @@ fn read_rate(place: &Place<'_>) -> Result<Rate, PlanError> {
 }
 
 impl EmulationPlan {
-    /// The ports of the plan that send back what a probe sends: those with its target's address.
+    /// Returns the indices of the ports that send UDP probes back: those with the destination
+    /// address. For ICMP probes there are none.
     pub fn answering(&self, probe: &LatencyProbe) -> impl Iterator<Item = usize> {
         let is_udp = matches!(probe.protocol, ProbeProtocol::Udp { .. });
         let to = probe.to;
@@ -100,14 +101,14 @@ impl EmulationPlan {
     }
 }
 
-/// Whether somebody lives on the ports that ask, and on those that send datagrams back: others are
-/// not opened. Nobody else may wait for these.
+/// Checks that clients or servers use the ports that send probes or send them back, since a run
+/// opens no other ports. Also checks that no UDP server listens at the destination of a probe.
 pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
     for probe in &plan.latency {
         let idle = |field: &str, port: usize| PlanError {
             path: format!("{}.{field}", probe.path),
             message: format!(
-                "found port {:?}, expected one that clients or servers live on",
+                "found port {:?}, expected one that clients or servers use",
                 plan.ports[port].name
             ),
         };
@@ -120,7 +121,7 @@ pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
             }
             if let Some(template) = waits_for(plan, port, probe) {
                 let message = format!(
-                    "template {:?} has a server there, expected a port of UDP that nobody waits at",
+                    "template {:?} has a server there, expected a UDP port without a server",
                     template.name
                 );
                 let path = format!("{}.port", probe.path);
@@ -130,7 +131,7 @@ pub(super) fn check(plan: &EmulationPlan, problems: &mut Problems) {
     }
 }
 
-/// A template whose servers on a port wait for the datagrams of a probe.
+/// Returns a template whose server on `port` would receive the datagrams of a probe.
 fn waits_for<'a>(
     plan: &'a EmulationPlan,
     port: usize,

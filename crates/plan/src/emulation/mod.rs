@@ -1,5 +1,8 @@
-//! Plans of emulated clients and servers: who connects to whom, how often, and what both say, as
-//! it is written in YAML or JSON, and as it was understood.
+//! Plans of emulated clients and servers: parses and checks YAML or JSON documents.
+//!
+//! ```text
+//! document -> ports, templates (client, server: addresses, load, program), latency probes
+//! ```
 
 mod client;
 mod composition;
@@ -63,8 +66,8 @@ use crate::document::place::Place;
 use crate::document::port::{HOSTS_PORT, Port, find_port, read_ports};
 use crate::document::range::read_hosts;
 
-/// Templates of a plan, at most: with both sides on one port, and servers that look at first bytes
-/// once more as long as these have not come, their places are numbers of 16 bits.
+/// Maximum number of templates of a plan. A port numbers its templates with 16 bits and needs up to
+/// three for each: client, server, and server before the first bytes have arrived.
 const TEMPLATES_MAX: usize = 1 << 14;
 
 const PLAN: [&str; 3] = ["ports", "templates", "latency"];
@@ -92,12 +95,12 @@ const SERVER: [&str; 8] =
     ["tx", "port", "addresses", "vlans", "first_bytes", "program", "tcp", "ip"];
 
 impl EmulationPlan {
-    /// Whether a document is a plan of this kind, or means to be one.
+    /// Returns whether a document looks like a plan of clients and servers: it has `templates`.
     pub fn is_meant(document: &Value) -> bool {
         document.get("templates").is_some()
     }
 
-    /// Whether clients or servers live on a port.
+    /// Returns whether clients or servers use a port.
     pub fn uses(&self, port: usize) -> bool {
         self.templates.iter().any(|template| {
             template.client.as_ref().is_some_and(|client| client.transmit == port)
@@ -105,7 +108,7 @@ impl EmulationPlan {
         })
     }
 
-    /// The groups of its templates, in their order.
+    /// Returns the groups of the templates in order of their first use, each once.
     pub fn groups(&self) -> Vec<&str> {
         let mut groups = Vec::new();
         for group in self.templates.iter().filter_map(|it| it.group.as_deref()) {
@@ -116,11 +119,12 @@ impl EmulationPlan {
         groups
     }
 
-    /// Multiplies all loads: flows a second, flows that are held, users, bits a second, each of
-    /// these at least 1. How many flows a rate has at most stays.
+    /// Multiplies all loads: flows per second, open flows, users and bits per second. Results are
+    /// rounded, and at least 1 except for rates. The maximum of open flows of a rate stays the
+    /// same.
     ///
     /// # Errors
-    /// A load that is too great or too small then.
+    /// A load becomes too large or too small.
     pub fn multiply(&mut self, factor: Decimal) -> Result<(), PlanError> {
         for template in &mut self.templates {
             let Some(client) = &mut template.client else { continue };
@@ -152,8 +156,8 @@ impl EmulationPlan {
         Ok(())
     }
 
-    /// Servers that nobody in the plan connects to by their own addresses, though clients of the same
-    /// template are there.
+    /// Adds a note for each server that no client of the plan connects to, although its template
+    /// has clients.
     fn note_unasked_servers(&mut self) {
         let clients: Vec<_> = self.templates.iter().filter_map(|it| it.client.as_ref()).collect();
         let is_unasked = |template: &&Template| {
@@ -163,15 +167,15 @@ impl EmulationPlan {
         };
         let notes = self.templates.iter().filter(is_unasked).map(|template| {
             format!(
-                "{}.server.addresses: no client of the plan connects to any of them, which is right \
-                 only where something between both sides puts them in, such as a load balancer",
+                "{}.server.addresses: no client of the plan connects to any of them; they are only \
+                 reachable through a device that rewrites addresses, such as a load balancer",
                 template.path
             )
         });
         self.notes.extend(notes.collect::<Vec<_>>());
     }
 
-    /// Whether there are the groups that programs name, with flows that can be made.
+    /// Checks that the groups that programs select exist, and that programs can start their flows.
     fn check_groups(&self) -> Result<(), PlanError> {
         let groups = self.groups();
         for template in &self.templates {
@@ -198,9 +202,10 @@ impl EmulationPlan {
         Ok(())
     }
 
-    /// A group that steps on a port name, and what is wrong with it: a template has clients there
-    /// that connect over the other version of IP, where these are to come from the address of the
-    /// flow that asks. `start_flow` names its own destination.
+    /// Returns the relative path of a step that selects a group with an unusable template, and the
+    /// error. The flows of `run_flow` come from the address of the flow that starts them. So the
+    /// group's clients on this port must use the same IP version. `start_flow` connects to its own
+    /// server and needs no check.
     fn misfit(
         &self,
         groups: &[&str],
@@ -221,8 +226,8 @@ impl EmulationPlan {
         let (place, name) = steps::unknown_group(steps, &fitting)?;
         let other = has_other(name)?;
         let message = format!(
-            "found {name:?}, of which {:?} connects to {}, expected a group that connects over {}, \
-             as the flow that asks for it",
+            "found {name:?}, in which {:?} connects to {}, expected a group that connects over {}, \
+             like the flow that starts it",
             other.name,
             other_servers(other)?,
             if is_ipv4 { "IPv4" } else { "IPv6" }
@@ -230,16 +235,16 @@ impl EmulationPlan {
         Some((place, message))
     }
 
-    /// Reads a plan in YAML or JSON, without conversations out of captures.
+    /// Parses a plan in YAML or JSON that uses no captures.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its path.
+    /// All errors, each with its path in the plan.
     pub fn parse(text: &str) -> Result<Self, PlanErrors> {
-        Self::parse_with(text, |_| Err("captures cannot be had here".to_owned()))
+        Self::parse_with(text, |_| Err("captures are not available here".to_owned()))
     }
 
-    /// Reads a plan in YAML or JSON. `load` gives what was found in the capture of this name, as
-    /// the plan has it; or why there is nothing.
+    /// Parses a plan in YAML or JSON. `load` returns the flows of a capture by its name in the
+    /// plan, or the reason of a failure.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -311,34 +316,38 @@ fn read_templates(
     templates
 }
 
-/// Ports of the plan and numbers at which servers are told apart by first bytes.
+/// Returns where first bytes select the server: names of ports, and listening port numbers.
 fn told_apart_at<'a>(items: &[Place<'a>]) -> BTreeSet<(Option<&'a str>, u64)> {
     let looks = |item: &&Place<'_>| !item.value()["server"]["first_bytes"].is_null();
     items.iter().filter(looks).map(server_port).collect()
 }
 
-/// Where the server of an item listens: by the name of its port, and at which number.
+/// Returns where the server of an item listens: the name of its port, and the port number.
 fn server_port<'a>(item: &Place<'a>) -> (Option<&'a str>, u64) {
     let server = &item.value()["server"];
-    // Of HTTP, where nothing is said.
+    // Without a number, the preset `http` listens at 80; others do not matter here.
     (server["tx"].as_str(), server["port"].as_u64().unwrap_or(80))
 }
 
-/// What templates have already that another one may not have, or only as they do.
+/// Names and servers of the templates so far, to detect conflicts.
 #[derive(Default)]
 struct Taken {
     names: BTreeSet<String>,
-    /// Servers' flows, and whose they are.
+    /// Name of the template that receives each set of flows, by port and listening port.
     flows: BTreeMap<(usize, u16, Flows), String>,
-    /// Those who wait for connections, by where they listen: their places among the templates.
+    /// Indices of the templates with TCP servers, by port and listening port.
     listening: BTreeMap<(usize, u16), Vec<usize>>,
 }
 
-/// Which of the flows to a port are for a server: to these addresses, with these first bytes.
+/// Criteria of the flows of a server at a port: transport protocol, addresses and first bytes.
 type Flows = (Transport, Option<AddressRange>, Option<Vec<(u8, u8, u8)>>);
 
 impl Taken {
-    /// Adds what a template has that stands here, and that comes behind these.
+    /// Adds a template from `place`, after the templates `before`.
+    ///
+    /// # Errors
+    /// Its name is not unique, another server has the same flows, or a server that only first bytes
+    /// distinguish has other TCP settings.
     fn add(
         &mut self,
         place: &Place<'_>,
@@ -394,8 +403,8 @@ impl Taken {
     }
 }
 
-/// Whether a server, whose template stands here, begins its connections as those others at its port
-/// that are told from it by first bytes alone.
+/// Compares a server's TCP settings in the handshake with those of other servers at its port. They
+/// must be equal if only first bytes distinguish the servers. `place`: its template.
 fn check_beginning<'a>(
     place: &Place<'_>,
     server: &Server,
@@ -410,8 +419,9 @@ fn check_beginning<'a>(
     })
 }
 
-/// Whether there are connections that may be either's until their first bytes come: of two servers
-/// at a port the one with fewer addresses has all to these that it does not look into.
+/// Returns whether some connections may be for either server until their first bytes arrive. Of two
+/// servers at a port, the one with fewer addresses has priority: without first bytes it gets all
+/// connections to these.
 fn are_told_apart_late(first: &Server, second: &Server) -> bool {
     let looks = |it: &Server| it.first_bytes.is_some();
     match (first.addresses, second.addresses) {
@@ -427,7 +437,7 @@ fn are_told_apart_late(first: &Server, second: &Server) -> bool {
     }
 }
 
-/// The template of an item, or those of all conversations that it speaks of.
+/// Reads an item of the list `templates`: one template, or one for each dialogue.
 fn read_item(
     place: &Place<'_>,
     ports: &[Port],
@@ -465,7 +475,7 @@ fn read_template(
         (None, None) => None,
         (None, Some(group)) => Some(group.name("the name of a group")?.to_owned()),
     };
-    // What is said of both sides; a side's own word is heard first.
+    // The settings of a side override those of the template, which apply to both sides.
     let mut tcp = fields.get("tcp").map_or(Ok(Tcp::default()), |it| tcp::read(&it))?;
     if fields.get("conversation").is_some() {
         tcp = tcp.or(conversation::usual_tcp());
@@ -496,7 +506,7 @@ fn read_template(
         client = client.map(|it| Client { tcp: it.tcp.or(usual), ..it });
         server = server.map(|it| Server { tcp: it.tcp.or(usual), ..it });
     }
-    // Where both sides say the same, they mean the same port.
+    // Clients of a dialogue connect to the port of the template's server by default.
     if let (Some(_), Some(client), Some(server)) = (speech, &mut client, &server)
         && place.value()["client"].get("server_port").is_none()
         && let Some(listen) = server.listen
@@ -509,7 +519,7 @@ fn read_template(
     let transport = match (fields.get("transport"), speech) {
         (None, speech) => speech.map_or(Transport::Tcp, |speech| speech.transport),
         (Some(place), Some(_)) => {
-            return Err(place.says("follows from what both sides say: leave it out"));
+            return Err(place.says("the dialogue defines the transport: remove this field"));
         }
         (Some(place), None) => match place.text("tcp or udp")? {
             "tcp" => Transport::Tcp,
@@ -524,13 +534,12 @@ fn read_template(
                 Transport::Tcp => ("tcp", "datagrams"),
                 Transport::Udp => ("udp", "connections"),
             };
-            let message =
-                format!("found a step of {other}, where the template's transport is {of}");
+            let message = format!("found a step for {other}, but the template's transport is {of}");
             let path = format!("{}.{side}.program{step}", place.path());
             return Err(PlanError { path, message });
         }
     }
-    // Of conversations in captures some may be of the other transport.
+    // A capture may contain conversations of both transport protocols.
     if transport == Transport::Udp && fields.get("conversation").is_none() {
         let sides = [Some(place.clone()), fields.get("client"), fields.get("server")];
         let said = sides.into_iter().flatten().find(|it| it.value().get("tcp").is_some());
@@ -544,7 +553,7 @@ fn read_template(
     let path = place.path();
     match (&mut tls, http2) {
         (Some(tls), Some(_)) => http2::agree(tls, &path)?,
-        // What a program of one's own says is its own concern.
+        // A program may use any protocol, so only the preset `http` is checked.
         (Some(tls), None) if fields.get("http").is_some() => http2::disagree(tls, &path)?,
         _ => {}
     }
@@ -571,13 +580,13 @@ fn read_server(
     let beside =
         ["addresses", "vlans", "first_bytes"].into_iter().find_map(|name| fields.get(name));
     if let (None, Some(beside)) = (listen, beside) {
-        return Err(beside.says("who listens on demand does not say where: leave it out"));
+        return Err(beside.says("not allowed with `port: on_demand`: remove it"));
     }
     let stamp = None;
     Ok(Server { transmit, listen, addresses, vlans, first_bytes, program, stamp, tcp, ip })
 }
 
-/// VLANs, each one's number or the outer and the inner one's.
+/// Reads VLANs, each as a number or as a list of the outer and the inner one.
 fn read_server_vlans(place: &Place<'_>) -> Result<Vec<Vlans>, PlanError> {
     let items = place.items("VLANs, each one's number or the outer and the inner one's")?;
     items.iter().map(devices::read_vlans).collect()

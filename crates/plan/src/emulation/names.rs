@@ -1,11 +1,11 @@
-//! What a program names: labels, variables, times.
+//! Names in a program: labels, variables, texts, times and transactions.
 
 use wirestorm_model::program::{Label, TextVariable, TickVariable, Transaction, Value, Variable};
 
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// What every flow has.
+/// Predefined values of every flow.
 pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
     ("flow", Value::Flow),
     ("client", Value::Client),
@@ -16,27 +16,27 @@ pub(super) const FLOWS_VALUES: [(&str, Value); 5] = [
 
 const TIME: &str = "the name of a time";
 
-/// The names of one program.
+/// Names of one program, in order of their first use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     variables: Vec<String>,
     times: Vec<String>,
-    /// Of each of these the place that speaks of it first, if any does but remembers it, and whether
-    /// any does that.
+    /// For each time: the path of the first step that uses it, and whether a step remembers it.
     times_known: Vec<(Option<String>, bool)>,
     texts: Vec<String>,
-    /// Each with the place where it ends first, if it does, and whether it starts.
+    /// For each transaction: its name, the path of the first step that ends it, and whether a step
+    /// starts it.
     transactions: Vec<(String, Option<String>, bool)>,
-    /// Whether a step has received anything.
+    /// Whether a step has received data so far.
     pub(super) receives: bool,
-    /// Each with the place where a jump to it stands first, if any does, and whether it is there.
+    /// For each label: its name, the path of the first jump to it, and whether it is defined.
     labels: Vec<(String, Option<String>, bool)>,
-    /// Loops within each other.
+    /// Maximum depth of nested loops.
     loops: usize,
 }
 
 impl Names {
-    /// A variable, which is new where nobody has named it before.
+    /// Returns a numeric variable; creates it at its first use.
     pub(super) fn variable(
         &mut self,
         name: &str,
@@ -47,13 +47,13 @@ impl Names {
         Ok(Variable::named(number))
     }
 
-    /// A variable without a name, behind all that have one.
+    /// Creates a variable without a name, after the existing ones.
     pub(super) fn unnamed(&mut self) -> Variable {
         self.variables.push(String::new());
         Variable::named(self.variables.len() - 1)
     }
 
-    /// A text, which is new where nobody has named it before.
+    /// Returns a text variable; creates it at its first use.
     pub(super) fn text(
         &mut self,
         name: &str,
@@ -64,7 +64,7 @@ impl Names {
         Ok(TextVariable::named(number))
     }
 
-    /// What a name stands for that steps before have given it.
+    /// Returns the predefined value, variable or text of a name; `None` if there is none so far.
     pub(super) fn value(&self, name: &str) -> Option<Value> {
         let flows = FLOWS_VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let place = |names: &[String]| names.iter().position(|known| known == name);
@@ -74,14 +74,14 @@ impl Names {
             .or_else(|| place(&self.texts).map(TextVariable::named).map(Value::Text))
     }
 
-    /// All names that have a value.
+    /// Lists all names that have a value.
     pub(super) fn values(&self) -> String {
         let flows = FLOWS_VALUES.iter().map(|(name, _)| *name);
         let own = self.variables.iter().chain(&self.texts).map(String::as_str);
         flows.chain(own).collect::<Vec<_>>().join(", ")
     }
 
-    /// A transaction starts or ends.
+    /// Records that a step starts or ends a transaction. Returns its name.
     pub(super) fn transaction(
         &mut self,
         place: &Place<'_>,
@@ -92,8 +92,7 @@ impl Names {
         let number = match known {
             Some(number) => number,
             None if self.transactions.len() == Transaction::COUNT => {
-                let message =
-                    format!("transactions of a program are at most {}", Transaction::COUNT);
+                let message = format!("a program has at most {} transactions", Transaction::COUNT);
                 return Err(place.says(message));
             }
             None => {
@@ -110,19 +109,19 @@ impl Names {
         Ok(name.to_owned())
     }
 
-    /// A time that is remembered here.
+    /// Returns the time that a step remembers.
     pub(super) fn remember(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
         let number = self.time_number(place.free_text(TIME)?, place)?;
         self.times_known[number].1 = true;
         Ok(TickVariable::named(number))
     }
 
-    /// A time that some step remembers.
+    /// Returns a time that a step uses.
     pub(super) fn time(&mut self, place: &Place<'_>) -> Result<TickVariable, PlanError> {
         self.time_named(place.free_text(TIME)?, place)
     }
 
-    /// The same, by a name that stands elsewhere.
+    /// Like [`time`](Self::time), for a name that is not the value at `place`.
     pub(super) fn time_named(
         &mut self,
         name: &str,
@@ -139,7 +138,7 @@ impl Names {
         Ok(number)
     }
 
-    /// A label that stands here.
+    /// Defines a label.
     pub(super) fn define(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
         let name = place.free_text("the name of a label")?;
         let number = self.label(name);
@@ -150,23 +149,24 @@ impl Names {
         Ok(Label(number as u32))
     }
 
-    /// A label that somebody goes on at.
+    /// Returns the label that a step jumps to.
     pub(super) fn jump(&mut self, place: &Place<'_>) -> Result<Label, PlanError> {
         let number = self.label(place.free_text("the name of a label")?);
         self.labels[number].1.get_or_insert_with(|| place.path());
         Ok(Label(number as u32))
     }
 
-    /// Loops within each other are at least so many.
+    /// Records the depth of a loop.
     pub(super) fn note_loop(&mut self, depth: usize) {
         self.loops = self.loops.max(depth);
     }
 
-    /// Whether all that is named is there, and not too much.
+    /// Checks that the program defines all names that it uses, and that its variables and loops
+    /// fit: each level of nested loops takes a variable.
     pub(super) fn finish(self, place: &Place<'_>) -> Result<(), PlanError> {
         let found = self.variables.len() + self.loops;
         if found > Variable::COUNT {
-            let found = format!("{found} variables and loops within each other");
+            let found = format!("{found} variables and nested loops");
             return Err(place.error(found, format!("at most {}", Variable::COUNT)));
         }
         let unstarted = self.transactions.iter().find(|(_, _, is_started)| !is_started);
@@ -180,8 +180,8 @@ impl Names {
             let known = times.filter(|(_, (_, is_remembered))| *is_remembered);
             let known: Vec<_> = known.map(|(name, _)| name.as_str()).collect();
             let expected = match known.as_slice() {
-                [] => "a time that a step `remember` remembers, of which there is none".to_owned(),
-                known => format!("a time that a step remembers: {}", known.join(", ")),
+                [] => "a time of a step `remember`, but the program has none".to_owned(),
+                known => format!("one of the remembered times: {}", known.join(", ")),
             };
             let message = format!("found {name:?}, expected {expected}");
             return Err(PlanError { path: path.clone(), message });
@@ -191,7 +191,7 @@ impl Names {
             let labels = self.labels.iter().filter(|(_, _, is_there)| *is_there);
             let labels: Vec<_> = labels.map(|(name, ..)| name.as_str()).collect();
             let expected = match labels.as_slice() {
-                [] => "a label of the program, which has none".to_owned(),
+                [] => "a label of the program, but it has none".to_owned(),
                 labels => format!("one of the program's labels: {}", labels.join(", ")),
             };
             let message = format!("found {name:?}, expected {expected}");
@@ -209,10 +209,10 @@ impl Names {
     }
 }
 
-/// A name is not one of a value of another kind.
+/// Refuses a name that already has a value of another kind.
 fn refuse(name: &str, place: &Place<'_>, others: &[String], kind: &str) -> Result<(), PlanError> {
     let flows = FLOWS_VALUES.iter().any(|(known, _)| *known == name);
-    let kind = if flows { "a value of every flow" } else { kind };
+    let kind = if flows { "a predefined value" } else { kind };
     if flows || others.iter().any(|other| other == name) {
         return Err(place.says(format!("{name:?} is {kind} already: give it another name")));
     }
@@ -230,7 +230,7 @@ fn number(
         return Ok(number);
     }
     if names.len() == most {
-        return Err(place.says(format!("{what} of a program are at most {most}")));
+        return Err(place.says(format!("a program has at most {most} {what}")));
     }
     names.push(name.to_owned());
     Ok(names.len() - 1)

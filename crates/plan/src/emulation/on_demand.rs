@@ -1,4 +1,4 @@
-//! Flows that come to where programs listen, and the templates that they become.
+//! Checks of `accept_flow` and of the templates whose flows programs accept.
 
 use wirestorm_model::program::Step;
 
@@ -6,8 +6,8 @@ use super::steps::have_own_bytes;
 use super::types::{Server, Template, Transport};
 use crate::document::error::PlanError;
 
-/// Whether a template whose flows are accepted can be that, and whether its programs accept such
-/// as there are.
+/// Checks the on-demand server of a template. Also checks that its programs accept only flows of
+/// groups with an on-demand server on the same port of the plan.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     if let Some(server) = template.server.as_ref().filter(|it| it.listen.is_none()) {
         check_accepted(template, server)?;
@@ -49,28 +49,29 @@ pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanErr
     Ok(())
 }
 
-/// Its connections are there before they are known to be its own.
+/// Refuses UDP, HTTP/2 and payload steps in an on-demand server: its template is known only after
+/// the connection is open.
 fn check_accepted(template: &Template, server: &Server) -> Result<(), PlanError> {
     let error = |field: &str, message: &str| {
         let path = format!("{}.{field}", template.path);
         Err(PlanError { path, message: message.to_owned() })
     };
     if template.transport == Transport::Udp {
-        return error("server.port", "found on_demand, which connections alone have");
+        return error("server.port", "found on_demand, which only TCP supports");
     }
     if template.http2.is_some() {
-        return error("http2", "found HTTP/2, which a server on demand does not have");
+        return error("http2", "found HTTP/2, which an on-demand server does not support");
     }
     if have_own_bytes(&server.program) {
-        let message = "found steps that write values, look at what arrives or begin TLS, which a \
-                       server on demand does not have: who accepts its flows does that on its own \
-                       connection";
+        let message = "found steps that write values, read received data or start TLS, which an \
+                       on-demand server does not support: the program that accepts its flows can \
+                       do that on its own connection";
         return error("server.program", message);
     }
     Ok(())
 }
 
-/// Steps with those of loops.
+/// Iterates over steps, with the steps in loops instead of the loops.
 fn flat(steps: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
     Box::new(steps.iter().flat_map(|step| match step {
         Step::Repeat { steps, .. } => flat(steps),

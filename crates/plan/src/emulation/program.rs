@@ -1,4 +1,4 @@
-//! Programs, as they are written: what one end of a connection does, step by step.
+//! Parses programs: the steps of one side of a flow.
 
 use wirestorm_model::program::Step;
 
@@ -11,7 +11,7 @@ use super::names::Names;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Loops within each other, at most.
+/// Maximum depth of nested loops.
 pub(super) const DEPTH_MAX: usize = 8;
 
 pub(super) const STEPS: [&str; 24] = [
@@ -63,10 +63,10 @@ fn read_steps(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Vec<
     let mut steps = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let step = read_step(item, depth, names)?;
-        // Where there are labels, what follows may be reached past it.
+        // A jump may reach the next step if that is a label.
         let is_reached = items.get(index + 1).is_some_and(|next| next.value()["label"].is_string());
         if step == Step::Reset && (depth > 0 || index + 1 < last) && !is_reached {
-            return Err(item.error("a step behind which nothing is done", "it as the last one"));
+            return Err(item.error("a reset before other steps", "it as the last step"));
         }
         steps.push(step);
     }
@@ -90,7 +90,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
         return Err(place.wrong(format!("a field: {}; or {WORDS}", STEPS.join(", "))));
     }
     let (name, value) = place.choice(&STEPS).map_err(|mut error| {
-        error.message.push_str("; or a word by itself: ");
+        error.message.push_str("; or one of the words ");
         error.message.push_str(WORDS);
         error
     })?;
@@ -139,7 +139,7 @@ fn read_step(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step,
     }
 }
 
-/// What is sent: a text, its size, and what fills it up.
+/// Reads a payload that is the same for all flows: text, size in bytes, and fill pattern.
 pub(super) fn read_send(place: &Place<'_>) -> Result<(Vec<u8>, u32, Vec<u8>), PlanError> {
     const EXPECTED: &str = "a text, or the fields text, size, fill";
     if let Some(text) = place.value().as_str() {
@@ -183,7 +183,7 @@ fn read_idle(place: &Place<'_>) -> Result<Step, PlanError> {
 
 fn read_repeat(place: &Place<'_>, depth: usize, names: &mut Names) -> Result<Step, PlanError> {
     if depth == DEPTH_MAX {
-        return Err(place.says(format!("loops within each other are at most {DEPTH_MAX}")));
+        return Err(place.says(format!("a program has at most {DEPTH_MAX} nested loops")));
     }
     let fields = place.fields(&REPEAT)?;
     let times = fields.get("times").map(|it| it.integer(1, u64::MAX)).transpose()?;

@@ -1,18 +1,18 @@
-//! Conversations at one address and port, told apart by what their clients say first.
+//! Selection of the server by the first bytes of a flow, for conversations at one address and port.
 
 use wirestorm_model::program::Step;
 
 use super::types::FirstBytes;
 use super::types::Template;
 
-/// Conversations at a port, at most: the bytes of each are looked at for those of all others, here
-/// and when a client comes.
+/// Maximum number of conversations at a port. The search below compares each with all others, and
+/// so does a server for each flow.
 const COUNT_MAX: usize = 256;
 
-/// Bytes that may tell, from the beginning on.
+/// Number of first bytes that are compared.
 const PLACES: usize = 256;
 
-/// What each of these begins with that no other one does; `None` where that cannot be had.
+/// Finds first bytes for each beginning that match no other one; `None` if there are none.
 pub(super) fn tell_apart(begins: &[&[u8]]) -> Option<Vec<FirstBytes>> {
     if begins.len() > COUNT_MAX {
         return None;
@@ -20,9 +20,9 @@ pub(super) fn tell_apart(begins: &[&[u8]]) -> Option<Vec<FirstBytes>> {
     begins.iter().enumerate().map(|(own, text)| particular(begins, own, text)).collect()
 }
 
-/// The bytes by which one of these differs from all others.
+/// Finds as few bytes as possible in which beginning `own` differs from all others, greedily.
 fn particular(begins: &[&[u8]], own: usize, text: &[u8]) -> Option<FirstBytes> {
-    // Where the other one has said less by then, nobody could know that it says no more.
+    // A shorter beginning does not differ beyond its end: its client may still send more.
     let differs = |at: usize, other: &[u8]| other.get(at).is_some_and(|byte| *byte != text[at]);
     let mut others: Vec<_> = begins.to_vec();
     others.swap_remove(own);
@@ -39,8 +39,8 @@ fn particular(begins: &[&[u8]], own: usize, text: &[u8]) -> Option<FirstBytes> {
     Some(FirstBytes(bytes))
 }
 
-/// What the client says before the server does, up to where it pauses; `None` where that cannot be
-/// seen.
+/// Returns the data that a client sends first, before it waits; `None` if it waits first, or if TLS
+/// hides the data.
 pub(super) fn beginning<'a>(client: &'a [Step], template: &Template) -> Option<&'a [u8]> {
     let is_quiet = |step: &&Step| {
         matches!(
@@ -70,20 +70,20 @@ mod tests {
     }
 
     #[test]
-    fn as_few_bytes_as_will_do_tell() {
+    fn as_few_first_bytes_as_possible_are_selected() {
         let expected =
             vec![vec![(5, 255, b'a')], vec![(0, 255, b'G'), (5, 255, b'b')], vec![(0, 255, b'P')]];
         assert_eq!(told(&["GET /a ", "GET /b ", "PUT /b "]), Some(expected));
     }
 
     #[test]
-    fn what_is_the_beginning_of_another_one_or_the_same_is_not_told() {
+    fn equal_beginnings_prefixes_and_late_differences_have_no_first_bytes() {
         assert_eq!(told(&["GET /", "GET /a"]), None);
         assert_eq!(told(&["GET /", "PUT /", "GET /"]), None);
         assert_eq!(told(&["", "a"]), None);
         let late = ["x".repeat(256) + "a", "x".repeat(256) + "b"];
         assert_eq!(told(&[&late[0], &late[1]]), None);
-        // More bytes than are looked at: it differs from each of the others in one.
+        // The zeros differ from each of the nine others in another byte: more than COUNT_MAX.
         let others: Vec<_> = (0..9).map(|at| format!("{:09}", 10_u64.pow(at))).collect();
         let zeros = "0".repeat(9);
         let all: Vec<_> = others.iter().map(String::as_str).chain([zeros.as_str()]).collect();

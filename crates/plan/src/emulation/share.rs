@@ -1,5 +1,5 @@
-//! Several conversations of one template: each is a template of its own, and they share what the
-//! one was asked for.
+//! Splits a template with several conversations into one template each. They share its load, its
+//! limit and its servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,9 +13,9 @@ use super::types::{Template, Transport};
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Servers at the same port have a part each of the addresses that the clients connect to. Where
-/// there are too few, or servers alone, conversations are told apart by what their clients say
-/// first. These are what is said in each.
+/// Gives servers at the same port a part each of the addresses that the clients connect to. If
+/// there are too few addresses or no clients, first bytes select the server. `speeches`: the
+/// dialogue of each template.
 pub(super) fn part_servers(
     place: &Place<'_>,
     templates: &mut [Template],
@@ -58,7 +58,7 @@ pub(super) fn part_servers(
     Ok(())
 }
 
-/// Gives a conversation its own servers.
+/// Restricts both sides of a template to some of the servers.
 fn give_part(template: &mut Template, range: AddressRange) {
     if let (Some(client), Some(server)) = (&mut template.client, &mut template.server) {
         client.servers = range;
@@ -72,28 +72,28 @@ fn cannot_tell(
     count: u32,
     servers: Option<AddressRange>,
 ) -> PlanError {
-    const WHY: &str = "what their clients say first does not tell them apart";
+    const WHY: &str = "the first bytes of their clients do not distinguish them";
     place.says(match servers {
         None => format!(
-            "{count} conversations go to port {port}, and {WHY}, which is all that a server has \
-             that is alone: choose one of them by `flow`"
+            "{count} conversations use port {port}, and {WHY}: a template without clients has no \
+             other criterion, so select one of them with `flow`"
         ),
         Some(servers) => format!(
-            "client.servers: found {} addresses, expected at least {count}, as so many \
-             conversations go to port {port}: {WHY}, so each has addresses of its own",
+            "client.servers: found {} addresses, expected at least {count}: {count} conversations \
+             use port {port}, and {WHY}, so each needs an address of its own",
             servers.count
         ),
     })
 }
 
-/// One of so many parts of addresses, the first of which is 0; they differ by one address at most.
+/// Returns part `part` of `count`, from 0. The sizes of the parts differ by one address at most.
 pub(crate) fn part_of(all: AddressRange, part: u32, count: u32) -> AddressRange {
     let place = |part: u32| (u64::from(all.count) * u64::from(part) / u64::from(count)) as u32;
     let (first, end) = (place(part), place(part + 1));
     AddressRange { first: ahead(all.first, first), count: end - first }
 }
 
-/// The address so many places behind one; ranges end before addresses do.
+/// Returns the address that is `places` after another one. A valid range never wraps here.
 fn ahead(address: IpAddr, places: u32) -> IpAddr {
     match address {
         IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(places)).into(),
@@ -103,8 +103,8 @@ fn ahead(address: IpAddr, places: u32) -> IpAddr {
     }
 }
 
-/// Shares the load and the limit of templates that were read at one place: each conversation is as
-/// frequent as the others, and all together are as many as was asked for.
+/// Divides the load and the limit equally between the templates of one item of the plan. Remainders
+/// go to the first ones, so that the sums match the plan.
 pub(super) fn share(place: &Place<'_>, templates: &mut [Template]) -> Result<(), PlanError> {
     let count = templates.len() as u64;
     let part = |whole: u64, index: u64| whole / count + u64::from(index < whole % count);

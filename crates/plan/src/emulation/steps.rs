@@ -1,10 +1,10 @@
-//! Questions about the steps of a program.
+//! Properties of the steps of a program.
 
 use wirestorm_model::program::{Step, When};
 
 use super::types::Transport;
 
-/// What it is of, where it is not of both.
+/// Returns the transport protocol of a step; `None` for both.
 fn transport_of(step: &Step) -> Option<Transport> {
     match step {
         Step::Send { .. }
@@ -30,7 +30,8 @@ fn transport_of(step: &Step) -> Option<Transport> {
     }
 }
 
-/// Whether steps write or look at bytes of single flows.
+/// Returns whether steps need the payload bytes of each flow: they write values, read received data
+/// or start TLS.
 pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => have_own_bytes(steps),
@@ -48,7 +49,7 @@ pub(super) fn have_own_bytes(steps: &[Step]) -> bool {
     })
 }
 
-/// Whether any of these steps is so, those of loops included.
+/// Returns whether any step satisfies the predicate, including steps in loops.
 pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => any(steps, is_so),
@@ -56,8 +57,7 @@ pub(super) fn any(steps: &[Step], is_so: fn(&Step) -> bool) -> bool {
     })
 }
 
-/// A group that steps name and that is none of these, with the place of the step behind that of
-/// the steps.
+/// Returns the relative path and the name of the first selected group that `groups` lacks.
 pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(String, &'a str)> {
     steps.iter().enumerate().find_map(|(index, step)| match step {
         Step::SelectGroup(name) if !groups.contains(&name.as_str()) => {
@@ -71,7 +71,7 @@ pub(super) fn unknown_group<'a>(steps: &'a [Step], groups: &[&str]) -> Option<(S
     })
 }
 
-/// Where the first step is that is of the other transport, behind the place of the steps.
+/// Returns the relative path of the first step of another transport protocol.
 pub(super) fn of_other(steps: &[Step], transport: Transport) -> Option<String> {
     steps.iter().enumerate().find_map(|(index, step)| match step {
         Step::Repeat { steps, .. } => {

@@ -1,4 +1,4 @@
-//! How TCP behaves, as it is written.
+//! Parses TCP settings.
 
 use serde_json::Value;
 use wirestorm_base::time::Duration;
@@ -8,72 +8,74 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::document::time::read_time;
 
-/// What is asked of TCP; `None`: as it comes.
+/// TCP settings of a plan; `None`: the default of [`Settings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// The longest segment, in bytes of data, 10 or more.
+    /// Maximum segment size in bytes of data, 10 to 65,495.
     pub mss: Option<u16>,
-    /// The first congestion window in segments, 1 to 20.
+    /// Initial congestion window in segments, 1 to 20.
     pub initial_window: Option<u8>,
-    /// Room for what arrives, in bytes.
+    /// Receive buffer in bytes, 1 KiB to 1 GiB.
     pub receive_buffer: Option<u32>,
-    /// The most bytes that are sent and not acknowledged.
+    /// Maximum number of unacknowledged bytes, 1 KiB to 1 GiB.
     pub send_buffer: Option<u32>,
-    /// Negotiate window scaling.
+    /// Whether to negotiate window scaling (RFC 7323).
     pub window_scaling: Option<bool>,
-    /// By how many bits, at most 14.
+    /// Window scale in bits, at most 14.
     pub window_scale: Option<u8>,
-    /// Use TCP timestamps (RFC 7323).
+    /// Whether to use TCP timestamps (RFC 7323).
     pub timestamps: Option<bool>,
-    /// Use SACK (RFC 2018).
+    /// Whether to use SACK (RFC 2018).
     pub sack: Option<bool>,
-    /// Whether losses are found by time, where there is SACK.
+    /// Whether to use RACK-TLP loss detection (RFC 8985) in connections with SACK.
     pub rack: Option<bool>,
-    /// How many duplicate acknowledgements tell of a loss, at least 1.
+    /// Number of duplicate acknowledgements that indicate a loss, at least 1.
     pub dupack_threshold: Option<u8>,
-    /// How many pieces of what arrived beyond holes are kept, at most 1000.
+    /// Maximum number of out-of-order ranges that a receiver keeps, at most 1000.
     pub reassembly_max: Option<u16>,
-    /// What is done about ECN.
+    /// Use of ECN (RFC 3168).
     pub ecn: Option<EcnUse>,
-    /// Disable the Nagle algorithm (TCP_NODELAY).
+    /// Whether to disable the Nagle algorithm (TCP_NODELAY).
     pub no_delay: Option<bool>,
     /// Congestion control algorithm.
     pub congestion: Option<Algorithm>,
-    /// The retransmission timeout before a round trip was measured, in ms.
+    /// Retransmission timeout before the first round-trip time sample, in ms, at least 1.
     pub rto_initial_ms: Option<u32>,
-    /// How much longer than a round trip it is at least, in ms.
+    /// Minimum margin of the retransmission timeout above the round-trip time, in ms.
     pub rto_min_ms: Option<u32>,
-    /// How long it is at most, in ms.
+    /// Maximum retransmission timeout in ms, at most an hour.
     pub rto_max_ms: Option<u32>,
-    /// How often a segment is sent again before the connection is given up.
+    /// Maximum retransmissions of a segment before the connection fails.
     pub retries: Option<u8>,
-    /// The same of SYN.
+    /// Maximum retransmissions of a SYN.
     pub syn_retries: Option<u8>,
-    /// How long a connection may take to open, in ms; 0: as long as its SYNs take.
+    /// Maximum time to open a connection in ms; 0: only the SYN retransmissions limit it.
     pub open_timeout_ms: Option<u32>,
-    /// How long an acknowledgement may wait, in ms, at most 500.
+    /// Maximum delay of an acknowledgement in ms, at most 500.
     pub delayed_ack_ms: Option<u16>,
-    /// After how many bytes it does not wait; 0: after the second segment.
+    /// Received bytes that trigger an acknowledgement; 0: every second segment.
     pub ack_after_bytes: Option<u32>,
-    /// Whether data goes with SYN to those who gave a cookie, and is taken with it (RFC 7413).
+    /// Whether to use TCP Fast Open (RFC 7413): clients with a cookie send data with the SYN, and
+    /// servers accept it.
     pub fast_open: Option<bool>,
-    /// How long a connection is remembered after it was closed, in ms.
+    /// Duration of TIME-WAIT in ms, at most 240,000.
     pub time_wait_ms: Option<u32>,
-    /// How long a connection may be idle before the peer is asked, in ms.
+    /// Idle time before keepalive probes, in ms; 0: no probes.
     pub keepalive_ms: Option<u32>,
-    /// How long between such questions, in ms.
+    /// Interval of keepalive probes in ms.
     pub keepalive_interval_ms: Option<u32>,
-    /// How many of them may stay unanswered, at least 1.
+    /// Maximum number of unanswered keepalive probes, at least 1.
     pub keepalive_probes: Option<u8>,
-    /// Whether every segment with data has PSH.
+    /// Whether every segment with data has the PSH flag.
     pub push_all: Option<bool>,
 }
 
 impl Tcp {
     /// The settings of a connection, with a default for each that the plan leaves out.
     ///
-    /// `is_http2`: whether connections carry HTTP/2. Then Nagle's algorithm is off by default, as in
-    /// nginx, Go and curl: it would hold back short frames until the peer's delayed acknowledgement.
+    /// `is_http2`: whether connections carry HTTP/2. Then Nagle's algorithm is off by default, as
+    /// in nginx, Go and curl. It would hold back short frames until the peer's delayed
+    /// acknowledgement.
     pub fn settings(&self, is_http2: bool) -> Settings {
         let default = Settings { no_delay: is_http2, ..Settings::default() };
         Settings {
@@ -110,7 +112,7 @@ impl Tcp {
     }
 
     fn retransmission(&self, default: RtoBounds) -> RtoBounds {
-        // Saturation is out of reach: a plan has an hour at most.
+        // This never saturates: the parser allows an hour at most.
         let micros =
             |ms: Option<u32>, default: u32| ms.map_or(default, |ms| ms.saturating_mul(1_000));
         RtoBounds {
@@ -120,7 +122,7 @@ impl Tcp {
         }
     }
 
-    /// This, and what is not asked for here as it is there.
+    /// Returns these settings, with unset ones from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -187,13 +189,13 @@ pub(super) const TCP: [&str; 28] = [
     "push_all",
 ];
 
-/// The longest of times, in ms: a day.
+/// Maximum of other times in ms: a day.
 const TIME_MS_MAX: u64 = 86_400_000;
 
-/// What `rto_min` is where nothing is said of it, in ms.
+/// Default of `rto_min` in ms.
 const RTO_MIN_MS: u32 = 200;
 
-/// The longest retransmission timeout, in ms: an hour.
+/// Maximum retransmission timeout in ms: an hour.
 const RTO_MS_MAX: u64 = 3_600_000;
 
 pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
@@ -243,13 +245,13 @@ pub(super) fn read(place: &Place<'_>) -> Result<Tcp, PlanError> {
     Ok(tcp)
 }
 
-/// What is wrong with the timeouts of a side, of which all is known by now; `places` have the words,
-/// the side's own one first.
+/// Checks the retransmission timeouts of a side, after its settings and the template's are merged.
+/// `places`: the side and the template, in which the fields `tcp` may be.
 pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError> {
     let Some(max) = tcp.rto_max_ms else { return Ok(()) };
     let (min, why) = match tcp.rto_min_ms {
         Some(min) => (min, ""),
-        None => (RTO_MIN_MS, " where nothing is said of it"),
+        None => (RTO_MIN_MS, " by default"),
     };
     if let Some(word) = word("rto_max", places).filter(|_| max < min) {
         return Err(word.wrong(format!("at least rto_min, which is {min}ms{why}")));
@@ -261,9 +263,8 @@ pub(super) fn check(tcp: &Tcp, places: [&Place<'_>; 2]) -> Result<(), PlanError>
     }
 }
 
-/// Whether a server's connections begin as those of another template's, from which they are told by
-/// their first bytes alone: until these are there, nobody knows whose they are. `places` are as
-/// above.
+/// Checks that two servers use the same TCP settings in the handshake if only first bytes select
+/// between them: the first bytes arrive later. `places` are as for [`check`].
 pub(super) fn check_beginning(
     tcp: &Tcp,
     (other, of): (&Tcp, &str),
@@ -279,14 +280,14 @@ pub(super) fn check_beginning(
     let words =
         |value: Option<String>| value.map_or(format!("no {name}"), |it| format!("{name}: {it}"));
     let expected = format!(
-        "{}, as template {of:?} has at the same port: connections are told apart by first_bytes, \
-         and have begun before these come",
+        "{}, as template {of:?} has at the same port: first_bytes select the server only after the \
+         handshake",
         words(theirs)
     );
     Err(tcp.error(words(own), expected))
 }
 
-/// What a server's TCP says before any data has come, by its names.
+/// Returns the settings that affect a server's handshake: field names and values.
 fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
     let ecn = |ecn| match ecn {
         EcnUse::Never => "false",
@@ -306,7 +307,7 @@ fn beginning(tcp: &Tcp) -> [(&'static str, Option<String>); 9] {
     ]
 }
 
-/// Where a setting is said, by the first of these that says it.
+/// Returns the field `name` of the first place that sets it.
 fn word<'a>(name: &str, places: [&Place<'a>; 2]) -> Option<Place<'a>> {
     places.into_iter().find_map(|place| {
         let tcp = place.value().get("tcp")?;
@@ -323,7 +324,7 @@ fn read_ecn(place: &Place<'_>) -> Result<EcnUse, PlanError> {
     }
 }
 
-/// A retransmission timeout.
+/// Reads a retransmission timeout in ms, at least 1.
 fn read_rto(place: &Place<'_>) -> Result<u32, PlanError> {
     match read_ms(place, RTO_MS_MAX)? {
         0 => Err(place.wrong("at least 1ms")),
@@ -341,7 +342,7 @@ fn read_congestion(place: &Place<'_>) -> Result<Algorithm, PlanError> {
     }
 }
 
-/// Whole milliseconds.
+/// Reads a time in whole milliseconds, at most `max`.
 fn read_ms(place: &Place<'_>, max: u64) -> Result<u32, PlanError> {
     let time = read_time(place)?;
     let ms = time.as_nanos() / 1_000_000;

@@ -1,4 +1,4 @@
-//! TLS around programs, as it is written.
+//! Parses and checks TLS settings.
 
 use serde_json::Value;
 use wirestorm_model::impairment::Share;
@@ -26,13 +26,13 @@ pub(super) const TLS: [&str; 11] = [
     "resume",
 ];
 
-/// Whether steps that begin TLS can do so, and whether servers can be told apart around it.
+/// Checks the steps `start_tls` of a template, and that no first bytes select its server.
 pub(super) fn check(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     check_start(template)?;
     check_first_bytes(template, all)
 }
 
-/// TLS begins by a step on both sides or on none.
+/// Checks that both sides have a step `start_tls`, or none.
 fn check_start(template: &Template) -> Result<(), PlanError> {
     let client = template.client.as_ref().map(|it| ("client", it.program.as_slice()));
     let server = template.server.as_ref().map(|it| ("server", it.program.as_slice()));
@@ -44,15 +44,15 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
             continue;
         }
         let wrong = if template.tls.is_none() {
-            "found no `tls` of the template, expected it, such as `tls: true`: it says what TLS is"
+            "found no `tls` in the template, expected it, such as `tls: true`"
         } else if template.http2.is_some() {
-            "found HTTP/2, which is there from the beginning: leave one out"
+            "found HTTP/2, which starts with the connection: remove one of them"
         } else if counts(steps) {
-            "found a step `receive_total` beside it, expected `receive`, which takes what it waits \
-             for: what is not taken is for TLS"
+            "found a step `receive_total` in the same program, expected `receive`: bytes that no \
+             step takes go to TLS"
         } else if !sides.iter().all(|(_, steps)| starts(steps)) {
-            "found none on the other side, where TLS is there from the beginning, expected one on \
-             both"
+            "found none on the other side, where TLS starts with the connection, expected one on \
+             both sides"
         } else {
             continue;
         };
@@ -62,20 +62,19 @@ fn check_start(template: &Template) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What becomes of a template's servers is decided before TLS begins, so it cannot be by what comes
-/// first within it.
+/// Refuses TLS at a port where first bytes select the server: TLS encrypts them.
 fn check_first_bytes(template: &Template, all: &[Template]) -> Result<(), PlanError> {
     let (Some(_), Some(server)) = (&template.tls, &template.server) else { return Ok(()) };
     let Some(listen) = first_bytes::decide_at(server, all) else { return Ok(()) };
     let message = format!(
-        "found tls at port {}, where servers are told apart by first_bytes, which TLS hides: give \
-         it a port of its own",
+        "found tls at port {}, where first_bytes select the server: TLS encrypts them; use another \
+         port",
         listen
     );
     Err(PlanError { path: format!("{}.tls", template.path), message })
 }
 
-/// `true` is TLS as it comes, `false` none.
+/// Reads the field `tls`; `true` stands for the defaults, `false` for no TLS.
 pub(super) fn read(place: &Place<'_>, transport: Transport) -> Result<Option<Tls>, PlanError> {
     if transport == Transport::Udp && place.value() != &Value::Bool(false) {
         return Err(place.error("tls", "the template's transport to be tcp"));
@@ -120,7 +119,8 @@ fn read_resume(place: &Place<'_>) -> Result<Share, PlanError> {
     }
 }
 
-/// A certificate and its key, or neither; by the names of their fields.
+/// Returns the files of a certificate and its key, or `None` for neither. The names are their
+/// fields', for the error if one is missing.
 fn both(
     place: &Place<'_>,
     given: [Option<String>; 2],
@@ -142,7 +142,7 @@ fn read_text(place: &Place<'_>, expected: &str) -> Result<String, PlanError> {
     }
 }
 
-/// What a list has at least one of.
+/// Reads a list that is not empty.
 fn read_list<T>(
     place: &Place<'_>,
     what: &str,
@@ -164,7 +164,7 @@ fn read_versions(place: &Place<'_>) -> Result<Vec<TlsVersion>, PlanError> {
 }
 
 fn read_protocols(place: &Place<'_>) -> Result<Vec<String>, PlanError> {
-    // RFC 7301 section 3.1: their length is a byte.
+    // A protocol name has a length of one byte (RFC 7301 section 3.1).
     const EXPECTED: &str = "a protocol such as http/1.1, of at most 255 bytes";
     read_list(place, "protocols such as http/1.1", |item| {
         let text = read_text(item, EXPECTED)?;

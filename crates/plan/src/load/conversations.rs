@@ -1,4 +1,4 @@
-//! Conversations of captures.
+//! Reads the conversations of a capture.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use wirestorm_wire::conversation::{Bounds, Gaps, Imported, Importer};
 use super::records;
 use crate::files::{Entry, Files};
 
-/// The path of a capture that a TRex profile in `folder` names: as it is, from the folder, or from
-/// the folder above.
+/// Returns the path of a capture that a TRex profile in `folder` names: as it is, relative to the
+/// folder, or relative to the folder above.
 pub(super) fn find(files: &dyn Files, file: &str, folder: &Path) -> Result<PathBuf, String> {
     let above = if folder.is_absolute() { folder.parent() } else { None };
     let above = above.map_or_else(|| folder.join(".."), Path::to_owned);
@@ -26,7 +26,7 @@ fn is_file(files: &dyn Files, path: &Path) -> bool {
     matches!(files.entry(path), Ok(Entry::File { .. }))
 }
 
-/// The conversations of a capture.
+/// Reads the conversations of a capture. The error names the file.
 pub(super) fn conversations(
     files: &dyn Files,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Frames of captures.
+//! Reads single frames of a capture.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +10,7 @@ use wirestorm_wire::capture::link::ethernet_conversion;
 use super::records;
 use crate::files::Files;
 
-/// The packet of this number, from 1, as an Ethernet frame without FCS.
+/// Returns packet `number`, from 1, as an Ethernet frame without FCS. The error names the file.
 pub(super) fn frame(files: &dyn Files, path: &Path, number: u64) -> Result<Vec<u8>, String> {
     let name = files.name(path);
     let mut packets = 0;
@@ -30,7 +30,8 @@ pub(super) fn frame(files: &dyn Files, path: &Path, number: u64) -> Result<Vec<u
     }
 }
 
-/// The Ethernet frame of a record. If the record has no Ethernet header, the addresses are zero.
+/// Returns the Ethernet frame of a record. If the record has no Ethernet header, the addresses are
+/// zero.
 fn ethernet(record: &RecordHeader, data: &[u8]) -> Result<Vec<u8>, String> {
     if record.captured_length < record.original_length {
         let (found, expected) = (record.captured_length, record.original_length);

@@ -46,11 +46,11 @@ pub enum LoadError {
         /// Reason from the system.
         error: io::Error,
     },
-    /// The file is no plan; the reason says what it is instead.
+    /// The file is not a plan.
     NotAPlan {
         /// Name of the file.
         name: String,
-        /// What the file is, and what to do with it.
+        /// What the file is instead, and how to use it.
         reason: String,
     },
     /// The plan has mistakes.
@@ -235,7 +235,7 @@ pub fn trex_captures(
     })
 }
 
-/// Reads a text file that is no capture.
+/// Reads a text file; refuses captures.
 ///
 /// # Errors
 /// The file does not read, is a capture, or is not UTF-8.
@@ -256,15 +256,15 @@ pub fn read_text(path: &Path, files: &dyn Files) -> Result<String, LoadError> {
     })
 }
 
-/// The folder of a plan's file.
+/// Returns the folder of a plan's file.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Whether bytes begin as pcap or pcapng does, in either byte order.
+/// Returns whether bytes start like pcap or pcapng, in either byte order.
 fn is_capture(bytes: &[u8]) -> bool {
     const PCAPNG: u32 = 0x0a0d_0d0a;
-    /// With microseconds, and with nanoseconds.
+    /// Magic numbers of pcap with microseconds and with nanoseconds.
     const PCAP: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
     let Some(first) = bytes.first_chunk() else { return false };
     let orders = [u32::from_le_bytes(*first), u32::from_be_bytes(*first)];
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_named_for_what_they_are() {
+    fn errors_describe_files_that_are_not_plans() {
         for (text, expected) in [
             (&b""[..], "a.yaml: the plan is empty"),
             (

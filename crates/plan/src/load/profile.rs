@@ -18,7 +18,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile that a Python program printed.
+    /// Classifies the JSON that a Python program printed: an object is a stateful profile.
     pub fn of_python(text: String) -> Self {
         match text.trim_start().starts_with('{') {
             true => Self::Stateful(text),

@@ -1,4 +1,4 @@
-//! The records of a capture, one after the other.
+//! Iterates over the records of a capture.
 
 use std::fmt::Display;
 use std::io::Read;

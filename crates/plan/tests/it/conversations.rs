@@ -223,7 +223,7 @@ fn flows_of_a_capture_share_the_load() {
             port
         ))
     );
-    let note = "templates[0]: flow 3 of the capture has no SYN: 192.0.2.1:5000, who speaks \
+    let note = "templates[0]: flow 3 of the capture has no SYN: 192.0.2.1:5000, which sends \
                 first, is the client";
     assert_eq!(plan.notes, [note]);
 
@@ -269,9 +269,9 @@ fn udp_keeps_datagrams_and_survives_long_pauses() {
 fn conversations_at_one_port_have_separate_servers() {
     let flows = [Ok(mail(110)), Ok(mail(25)), Ok(mail(110)), Ok(mail(110))];
     let error = read("mail.pcap", "{hold: 4}", &flows);
-    let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3, as so \
-                    many conversations go to port 110: what their clients say first does not tell \
-                    them apart, so each has addresses of its own";
+    let expected = "templates[0]: client.servers: found 1 addresses, expected at least 3: 3 \
+                    conversations use port 110, and the first bytes of their clients do not \
+                    distinguish them, so each needs an address of its own";
     assert_eq!(error.unwrap_err(), expected);
     let text = "ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]\n\
                 templates:\n\
@@ -301,7 +301,8 @@ fn conversations_at_one_port_have_separate_servers() {
     let alone = "ports: [{name: s}]\n\
                  templates: [{name: mail, conversation: mail.pcap, server: {tx: s}}]";
     let error = EmulationPlan::parse_with(alone, load).unwrap_err().to_string();
-    let expected = "templates[0]: 3 conversations go to port 110, and what their clients say first";
+    let expected =
+        "templates[0]: 3 conversations use port 110, and the first bytes of their clients";
     assert!(error.starts_with(expected), "{error}");
 }
 
@@ -334,7 +335,7 @@ fn first_bytes_select_the_conversation_at_one_address() {
     // TLS hides the first bytes.
     let error = read("mail.pcap\n    tls: {}", "{hold: 4}", &flows).unwrap_err();
     assert!(
-        error.contains("3 conversations go to port 80") || error.contains("expected at least 3"),
+        error.contains("3 conversations use port 80") || error.contains("expected at least 3"),
         "{error}"
     );
 }
@@ -353,7 +354,7 @@ fn errors_name_path_file_and_flow() {
             "mail.pcap",
             "{hold: 1}",
             ": mail.pcap: flow 2: packet 7 was captured with 96 of its 1500 bytes: capture all; \
-             or choose others by `flow`",
+             or select other flows with `flow`",
         ),
         (
             "{file: mail.pcap, flow: 2}",
@@ -373,12 +374,12 @@ fn errors_name_path_file_and_flow() {
         (
             "{file: mail.pcap, flow: 3}",
             "{hold: 1}",
-            ".file: mail.pcap: flow 3: neither side says anything",
+            ".file: mail.pcap: flow 3: neither side sends data",
         ),
         (
             "{file: mail.pcap, flow: 4}",
             "{hold: 1}",
-            ".file: mail.pcap: flow 4: a pause of 5000 s, at most 4294 s: say timing: drop",
+            ".file: mail.pcap: flow 4: a pause of 5000 s, at most 4294 s: set `timing: drop`",
         ),
         (
             "{file: mail.pcap, timing: fast}",
@@ -388,7 +389,7 @@ fn errors_name_path_file_and_flow() {
         (
             "{file: mail.pcap, timing: keep, server_delay: 1ms}",
             "{hold: 1}",
-            ".timing: found \"keep\", expected drop, where the server has a delay of its own",
+            ".timing: found \"keep\", expected drop, because server_delay is set",
         ),
         (
             "{file: mail.pcap, server_delay: 2h}",
@@ -407,11 +408,11 @@ fn errors_name_path_file_and_flow() {
     assert_eq!(error, expected);
     let error = read("mail.pcap", "{hold: 2}, program: []", &flows).unwrap_err();
     let expected =
-        "templates[0].client.program: what both sides say is said already: leave one out";
+        "templates[0].client.program: another field defines the dialogue: remove one of them";
     assert_eq!(error, expected);
     let error = EmulationPlan::parse(
         "ports: [{name: s}]\ntemplates: [{name: t, conversation: a, server: {tx: s}}]",
     );
-    let expected = "templates[0].conversation: captures cannot be had here";
+    let expected = "templates[0].conversation: captures are not available here";
     assert_eq!(error.unwrap_err().to_string(), expected);
 }

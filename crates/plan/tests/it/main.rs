@@ -4,7 +4,7 @@ mod captured;
 mod conversations;
 mod edit;
 mod pktgen;
-mod ready;
+mod presets;
 mod schema;
 mod traffic;
 mod trex;

@@ -108,7 +108,10 @@ fn ranges_extend_to_a_multiple_of_the_step() {
     let inc = [flow_var("a", 1, "inc", 0, 255, 100)];
     assert_eq!(values(&inc, 0, 5), [0, 100, 200, 0, 100]);
     let dec = [flow_var("a", 2, "dec", 2, 10, 4)];
-    assert_error(&[instructions(&dec)], "[0].vm.instructions[0].min_value: found 2, expected 3");
+    assert_error(
+        &[instructions(&dec)],
+        "[0].vm.instructions[0].min_value: found 2, expected at least 3",
+    );
     let dec = [flow_var("a", 2, "dec", 5, 10, 4)];
     assert_eq!(values(&dec, 0, 4), [10, 6, 10, 6]);
     let mut begun = flow_var("a", 4, "inc", 0, 9, 5);
@@ -532,7 +535,7 @@ fn short_frames_with_statistics_have_a_mark() {
     assert!(measured.is_measured && !measured.is_marked, "72 bytes have room");
     for kind in ["latency", "tpg"] {
         let error = of(&tcp, kind, &[]).unwrap_err().to_string();
-        assert!(error.contains("found 60 bytes, expected 72 at least"), "{error}");
+        assert!(error.contains("found 60 bytes, expected at least 72"), "{error}");
     }
 
     let write = |offset: u16| {

@@ -12,51 +12,50 @@ from typing import Literal, Optional
 
 @dataclass(frozen=True)
 class Achieved:
-    """What was sent, all ports together."""
+    """Transmit totals of all ports."""
 
     packets: int
-    """Frames that left."""
+    """Frames sent."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     pps: float
     """Frames per second."""
     bps_l1: float
-    """Layer-1 bits a second."""
+    """Layer-1 bit rate in bit/s (with FCS, preamble and inter-packet gap)."""
     bps_l2: float
-    """Layer-2 bits a second, with FCS."""
+    """Layer-2 bit rate in bit/s (with FCS)."""
     bps_frames: float
-    """Bits a second of the frames without FCS, as tcpreplay counts them."""
+    """Bit rate of frames without FCS, as tcpreplay reports it."""
     failed: int
-    """Frames that did not leave because a port refused them, those in `refused` included."""
+    """Frames that the port failed to send, including those in `refused`."""
     refused: RefusedReport
-    """Frames that were not given to a port, and why."""
+    """Frames that were not given to the port, by reason."""
     truncated: int
-    """Frames that left shorter than they were on the wire."""
+    """Frames sent shorter than their original length."""
     retried: RetriedReport
-    """Attempts that were repeated because a queue was full or the interface busy."""
+    """Repeated send attempts, by reason."""
     unsent: int
-    """Frames that were not sent because they were late, still queued at an interruption, or the
-    interface was down."""
+    """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
-    """Flows of a replayed capture; null where they were not counted."""
+    """Flows of a replayed capture; null if they were not counted."""
     stamped: Optional[str]
-    """Where departures were stamped; null where several ports differ."""
+    """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
-    """How departures kept to the schedule; null where all was sent as fast as it goes."""
+    """Schedule accuracy; null at top speed."""
     rate_error_ppm: Optional[float]
-    """How far the rate was from the target, in millionths, pauses not counted; null where there is
-    no target for all ports together."""
+    """Relative rate error in parts per million, without pauses; null without a common target for
+    all ports."""
     passes: Optional[int]
-    """Passes over the captures that were completed; null of other runs than replays."""
+    """Completed passes over the captures; null unless the run is a replay."""
     filtered: Optional[int]
-    """Packets of the captures that a filter kept back; null of other runs than replays."""
+    """Captured packets dropped by a filter; null unless the run is a replay."""
     underruns: Optional[int]
-    """Times that a worker found nothing read yet; null of other runs than replays."""
+    """Times that a worker waited for the reader; null unless the run is a replay."""
 
 
 ClockKind = Literal["real", "virtual"]
-"""The clock that a run follows. `real`: The machine's own. `virtual`: A simulation's: time passes
-as fast as it is computed."""
+"""Clock that a run follows. `real`: Clock of the machine. `virtual`: Virtual clock of a
+simulation."""
 
 
 @dataclass(frozen=True)
@@ -64,30 +63,30 @@ class ConnectionsReport:
     """Connections of a port's clients and servers, and their UDP flows."""
 
     flows: FlowCountsReport
-    """What became of them, and of packets without one."""
+    """Flow counts by outcome, and counts of packets without a flow."""
     series: FlowSeries
     """Time series."""
     sampled_flows: list[SampledFlow]
-    """Those that were sampled."""
+    """Sampled flows."""
     tcp: dict[str, int]
-    """TCP counters, by BSD's names: TRex's are the same with `tcps_` before them."""
+    """TCP counters by BSD name. TRex uses the same names with the prefix `tcps_`."""
     udp: dict[str, int]
-    """UDP counters, by TRex's names without `udps_` before them."""
+    """UDP counters by TRex name, without the prefix `udps_`."""
     counters: dict[str, int]
-    """Counters of programs, A to D: TRex's `user_counter_A` and so on."""
+    """Program counters A to D (`user_counter_A` to `user_counter_D` in TRex)."""
     times: TimesReport
     """Connection times."""
     tls: Optional[TlsReport]
-    """TLS, where any of them have it."""
+    """TLS statistics; null without TLS."""
     http1: Optional[Http1Report]
-    """Messages of HTTP/1.1, where any of their programs parse them."""
+    """HTTP/1.1 statistics; null if no program parses HTTP/1.1."""
     http2: Optional[Http2Report]
-    """HTTP/2, where any of them have it."""
+    """HTTP/2 statistics; null without HTTP/2."""
 
 
 @dataclass(frozen=True)
 class DepartureReport:
-    """How departures kept to the schedule."""
+    """Accuracy of departures relative to the schedule."""
 
     stamped: str
     """Where departures were timestamped."""
@@ -107,75 +106,73 @@ class DepartureReport:
 
 @dataclass(frozen=True)
 class DeviceReport:
-    """One device."""
+    """Result of one device."""
 
     name: str
-    """Its name: `eth0@1`."""
+    """Device name, such as `eth0@1`."""
     interface: str
-    """Its interface: `eth0`."""
+    """Interface, such as `eth0`."""
     thread: int
-    """The number of the pktgen thread that it was added to."""
+    """Number of the pktgen thread that runs the device."""
     backend: Optional[str]
-    """What carried its frames; null where it sent none."""
+    """Backend that sent the frames; null if the device sent none."""
     backend_reason: Optional[str]
-    """Why that backend."""
+    """Reason for the choice of the backend."""
     packets: int
-    """Frames that left."""
+    """Frames sent."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     pps: float
     """Frames per second."""
     bps_l1: float
-    """Layer-1 bits a second."""
+    """Layer-1 bit rate in bit/s (with FCS, preamble and inter-packet gap)."""
     bps_l2: float
-    """Layer-2 bits a second, with FCS."""
+    """Layer-2 bit rate in bit/s (with FCS)."""
     bps_frames: float
-    """Bits a second of the frames without FCS, as tcpreplay counts them."""
+    """Bit rate of frames without FCS, as tcpreplay reports it."""
     failed: int
-    """Frames that did not leave because a port refused them, those in `refused` included."""
+    """Frames that the port failed to send, including those in `refused`."""
     refused: RefusedReport
-    """Frames that were not given to a port, and why."""
+    """Frames that were not given to the port, by reason."""
     truncated: int
-    """Frames that left shorter than they were on the wire."""
+    """Frames sent shorter than their original length."""
     retried: RetriedReport
-    """Attempts that were repeated because a queue was full or the interface busy."""
+    """Repeated send attempts, by reason."""
     unsent: int
-    """Frames that were not sent because they were late, still queued at an interruption, or the
-    interface was down."""
+    """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
-    """Flows of a replayed capture; null where they were not counted."""
+    """Flows of a replayed capture; null if they were not counted."""
     stamped: Optional[str]
-    """Where departures were stamped; null where several ports differ."""
+    """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
-    """How departures kept to the schedule; null where all was sent as fast as it goes."""
+    """Schedule accuracy; null at top speed."""
     elapsed_s: float
-    """From the common start to its end, in seconds."""
+    """Time from the common start to the end of the device, in seconds."""
     idle_s: float
-    """The part of it in which the device waited."""
+    """Time that the device waited, in seconds."""
     target_pps: Optional[float]
-    """Frames a second that were asked for; null where it was as fast as it goes, or bits."""
+    """Target rate in frames per second; null for top speed or a bit rate."""
     target_bps: Optional[float]
-    """Bits a second of frames without FCS that were asked for; null where it was as fast as it
-    goes, or frames."""
+    """Target rate in bit/s of frames without FCS; null for top speed or a frame rate."""
     rate_error_ppm: Optional[float]
-    """How far the rate was from the target, in millionths, by the gaps between departures."""
+    """Relative rate error in parts per million, computed from the gaps between departures."""
     result: str
     """Text after `Result: ` in the device file."""
 
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """What one `start` came to."""
+    """Result of one `start` command."""
 
     devices: list[DeviceReport]
-    """Each device, thread by thread."""
+    """Devices, ordered by pktgen thread."""
     stopped: bool
-    """Whether the script or a signal stopped it before its end."""
+    """Whether the script or a signal stopped the devices early."""
 
 
 @dataclass(frozen=True)
 class DistributionReport:
-    """How values in nanoseconds are spread."""
+    """Distribution of signed values in nanoseconds. Statistics are null if it is empty."""
 
     count: int
     """Number of values."""
@@ -201,10 +198,10 @@ class DistributionReport:
 
 @dataclass(frozen=True)
 class FailureReport:
-    """Flows whose program failed at one step, for one cause."""
+    """Flows whose program failed at the same step for the same cause."""
 
     step: str
-    """The step, such as `program[2].expect`."""
+    """Step, such as `program[2].expect`."""
     cause: str
     """Cause."""
     flows: int
@@ -221,12 +218,12 @@ class FailureReport:
 
 @dataclass(frozen=True)
 class FlowCountsReport:
-    """Connections of a port, and flows of UDP."""
+    """Counts of TCP connections and UDP flows of a port."""
 
     active: int
     """Open flows at the end: the sum of `syn_sent`, `time_wait` and `unfinished`."""
     syn_sent: int
-    """Connections without an answer to SYN yet."""
+    """Connections in SYN-SENT."""
     time_wait: int
     """Connections in TIME-WAIT."""
     time_wait_failed: int
@@ -238,7 +235,7 @@ class FlowCountsReport:
     closed: int
     """Connections closed by both sides, and UDP flows whose program ended."""
     failed: int
-    """Flows that ended otherwise; the sum of the ten that follow."""
+    """Flows that failed: the sum of the ten counters below."""
     refused: int
     """Connections refused (RST in answer to SYN) and UDP flows to closed ports."""
     unreachable: int
@@ -246,10 +243,9 @@ class FlowCountsReport:
     reset: int
     """Connections reset by the peer."""
     reset_after_close: int
-    """Connections that the peer closed, and reset when it got more: after an idle timeout, for
-    example."""
+    """Connections that the peer closed and then reset when it received more data."""
     unanswered: int
-    """Connections without an answer to SYN."""
+    """Connections without an answer to SYN before the timeout."""
     timed_out: int
     """Connections ended by the retransmission timeout."""
     keepalive_timeout: int
@@ -265,11 +261,11 @@ class FlowCountsReport:
     expected_resets: int
     """Connections reset by the peer as the program expects."""
     reconnected: int
-    """Connections that replaced one that the server had closed between two requests."""
+    """Connections that replace one which the server closed between two requests."""
     reset_at_end: int
-    """Connections that were open when the run ended, and were reset."""
+    """Connections that were open at the end of the run and that Wirestorm reset."""
     left_open: int
-    """Connections that were open when the run ended, and could not be reset in time."""
+    """Connections that were open at the end of the run and could not be reset in time."""
     overflow: int
     """Flows rejected because the flow table was full."""
     tuple_in_use: int
@@ -291,7 +287,7 @@ class FlowCountsReport:
     no_match: int
     """Connections whose first bytes match no server."""
     too_long: int
-    """Segments not sent: longer than a frame."""
+    """Segments not sent because they exceed the maximum frame length."""
     flows_total: int
     """Child flows that programs started."""
     flows_other: int
@@ -322,7 +318,7 @@ class FlowCountsReport:
 
 @dataclass(frozen=True)
 class FlowReport:
-    """One flow."""
+    """Result of one flow."""
 
     name: str
     """Name in the plan."""
@@ -333,21 +329,21 @@ class FlowReport:
     packets: int
     """Frames sent."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     unsent: int
     """Frames dropped because they were late."""
     pps: float
     """Frames per second."""
     bps_l1: float
-    """Layer-1 bits a second."""
+    """Layer-1 bit rate in bit/s (with FCS, preamble and inter-packet gap)."""
     bps_l2: float
-    """Layer-2 bits a second, with FCS."""
+    """Layer-2 bit rate in bit/s (with FCS)."""
     target_pps: Optional[float]
-    """Frames a second that were asked for; null where it was as fast as it goes, or bits."""
+    """Target rate in frames per second; null for top speed or a bit rate."""
     target_bps: Optional[float]
     """Target rate in bit/s; null for top speed or a frame rate."""
     target_layer: Optional[str]
-    """What `target_bps` counts: `frames`, `l2` or `l1`."""
+    """Layer of `target_bps`: `frames`, `l2` or `l1`."""
     rate_error_ppm: Optional[float]
     """Relative rate error in parts per million; only for continuous flows without commands."""
     lost: Optional[int]
@@ -360,7 +356,7 @@ class FlowReport:
 
 @dataclass(frozen=True)
 class FlowSample:
-    """A connection at a moment."""
+    """State of a flow at one instant."""
 
     at_s: float
     """Time in seconds since the start of the run."""
@@ -369,7 +365,7 @@ class FlowSample:
     mss: int
     """Maximum segment size in bytes."""
     cwnd: int
-    """The congestion window, in bytes."""
+    """Congestion window in bytes."""
     ssthresh: Optional[int]
     """Slow start threshold in bytes; null before the first loss."""
     send_window: int
@@ -383,7 +379,7 @@ class FlowSample:
     timestamps: bool
     """Whether TCP timestamps are in use."""
     sack: bool
-    """Use SACK (RFC 2018)."""
+    """Whether SACK is in use (RFC 2018)."""
     ecn: bool
     """Whether ECN is in use."""
     silent_ms: Optional[int]
@@ -400,7 +396,7 @@ class FlowSample:
     rtt_min_us: Optional[int]
     """Minimum RTT in microseconds."""
     rto_us: int
-    """The retransmission timeout in microseconds."""
+    """Retransmission timeout in microseconds."""
     retransmitted: int
     """Retransmitted data segments, at most 255 per millisecond."""
     out_of_order: int
@@ -413,7 +409,7 @@ class FlowSample:
 
 @dataclass(frozen=True)
 class FlowSeries:
-    """What happened to flows over time, in intervals of equal length from the start of the run."""
+    """Time series of flow counts, in intervals of equal length from the start of the run."""
 
     interval_s: float
     """Interval length in seconds."""
@@ -441,7 +437,7 @@ class FlowSeries:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """The clients or the servers of all templates of a group, told as those of one template are."""
+    """Result of one side of a group: the sum over its templates."""
 
     templates: int
     """Number of templates in the group."""
@@ -452,7 +448,7 @@ class GroupReport:
     side: str
     """`client` or `server`."""
     flows: dict[str, int]
-    """Flow counts by name. `active_max` of a group is the sum over its templates, an upper
+    """Flow counts by name. `active_max` of a group is the sum over its templates: an upper
     bound."""
     series: FlowSeries
     """Time series."""
@@ -480,7 +476,7 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class HistogramReport:
-    """A histogram in nanoseconds; of nothing, its quantiles are null."""
+    """Histogram in nanoseconds. Quantiles are null if the histogram is empty."""
 
     count: int
     """Number of values."""
@@ -500,21 +496,21 @@ class HistogramReport:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The machine that ran a run."""
+    """Machine that executed a run."""
 
     name: str
-    """File name."""
+    """Host name."""
     kernel: str
-    """The release of its kernel, as `uname -r` prints it."""
+    """Kernel release, as `uname -r` prints it."""
     architecture: str
-    """The architecture of the program."""
+    """Target architecture of the program."""
     cpus: int
-    """CPUs that the run could use."""
+    """Number of CPUs available to the run."""
 
 
 @dataclass(frozen=True)
 class Http1Report:
-    """Messages of HTTP/1.1, within TLS or not, that programs have received as such."""
+    """HTTP/1.1 messages that programs parsed, with or without TLS."""
 
     requests: int
     """Requests received by servers."""
@@ -526,7 +522,7 @@ class Http1Report:
 
 @dataclass(frozen=True)
 class Http2Report:
-    """What became of HTTP/2."""
+    """HTTP/2 counters."""
 
     requests: int
     """Requests sent by clients or received by servers."""
@@ -540,15 +536,16 @@ class Http2Report:
 
 @dataclass(frozen=True)
 class ImpairmentReport:
-    """Frames that a port was to send on an impaired link. Every frame that entered, and every copy,
-    is in exactly one of `lost`, `queue_dropped`, `no_room`, `delivered` and `held`."""
+    """Counters of the impaired link in front of a sending port. Each frame that entered, and each
+    duplicate, counts in exactly one of `lost`, `queue_dropped`, `no_room`, `delivered` and
+    `held`."""
 
     from_: Optional[str]
-    """The port that frames came from, where they arrived at another one."""
+    """Port that received the frames; null if the sending port generated them."""
     entered: int
     """Frames that entered the link."""
     entered_bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     lost: int
     """Frames lost at random."""
     duplicated: int
@@ -560,29 +557,30 @@ class ImpairmentReport:
     no_room: int
     """Frames dropped because the delay buffer was full."""
     delivered: int
-    """Frames and copies that left the link."""
+    """Frames and duplicates that left the link."""
     delivered_bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     reordered: int
-    """Those of them that left behind a frame that had entered later."""
+    """Frames that left the link after a frame that entered later."""
     held: int
-    """Frames and copies still on the link at the end, which were dropped."""
+    """Frames and duplicates still on the link at the end of the run; dropped."""
     unfit: int
-    """Frames that did not enter: longer than this port takes, or shorter than a header."""
+    """Frames that did not enter the link: truncated, too long for this port, or shorter than an
+    Ethernet header."""
     lateness: Optional[HistogramReport]
-    """How late frames left, compared with the impairments asked for; null where the link is part of
-    the sending port."""
+    """Lateness of departures relative to the configured delay; null if the link is part of the
+    sending port."""
 
 
 Kind = Literal["replay", "streams", "emulation", "impair", "pktgen"]
-"""The kind of a run. `replay`: Captures are replayed. `streams`: The flows of a plan of streams are
-sent. `emulation`: Clients and servers are emulated. `impair`: Two interfaces are joined by an
-impaired link. `pktgen`: A pktgen script runs."""
+"""Kind of a run. `replay`: Replay of captures. `streams`: Flows of a plan of streams. `emulation`:
+Emulated clients and servers. `impair`: Impaired link between two interfaces. `pktgen`: pktgen
+script."""
 
 
 @dataclass(frozen=True)
 class LatencyReport:
-    """Questions of a port to one host: round-trip delays (RFC 2681)."""
+    """Probes from a port to one host: round-trip delays (RFC 2681)."""
 
     port: str
     """Source port."""
@@ -614,10 +612,10 @@ class LatencyReport:
 
 @dataclass(frozen=True)
 class MeasuredReport:
-    """What was measured of a flow on one port."""
+    """Measurement of a flow at one receiving port."""
 
     port: str
-    """The port's name in the plan."""
+    """Port name in the plan."""
     received: int
     """Distinct frames received."""
     received_bytes: int
@@ -658,105 +656,104 @@ class MeasuredReport:
 
 
 Outcome = Literal["met", "failed", "fell_short", "interrupted"]
-"""What came of a run. `met`: All that was asked for was done. `failed`: Something failed while it
-ran; what was measured before stands. `fell_short`: It ran, but fell short of what was asked for, or
-frames or connections were lost. `interrupted`: It was stopped before its end, and had not fallen
-short by then."""
+"""Outcome of a run. `met`: The run met its target. `failed`: An error ended the run. Results
+measured before the error are valid. `fell_short`: The run missed its target, or lost frames or
+connections. `interrupted`: The run was stopped early and had not fallen short by then."""
 
 
 @dataclass(frozen=True)
 class PortReport:
-    """One port."""
+    """Result of one port."""
 
     name: str
-    """Its name in the plan; its interface where the plan has no names."""
+    """Port name in the plan, or the interface if the plan has no port names."""
     interface: str
-    """Its interface, or the file that it wrote."""
+    """Interface, or the file that the port wrote."""
     backend: Optional[str]
-    """What carried the frames that it sent; null where it sent none."""
+    """Backend that sent the frames; null if the port sent none."""
     backend_reason: Optional[str]
-    """Why that backend."""
+    """Reason for the choice of the backend."""
     tx: Optional[TransmitReport]
-    """What it sent; null where it was not to send."""
+    """Transmit counters; null if the port does not send."""
     rx: Optional[ReceiveReport]
-    """What arrived; null where arrivals were not counted."""
+    """Receive counters; null if arrivals were not counted."""
     connections: Optional[ConnectionsReport]
-    """Connections of its clients and servers, and their UDP flows."""
+    """Connections and UDP flows of the port's clients and servers."""
     templates: list[TemplateReport]
-    """The clients or servers of each template that it has."""
+    """Results of each template on this port."""
     impairment: Optional[ImpairmentReport]
-    """What happened to the frames that it was to send on an impaired link."""
+    """Counters of the impaired link in front of the port."""
     tunnels: Optional[TunnelsReport]
-    """What happened to frames in tunnels."""
+    """Tunnel counters."""
     outages: int
-    """How often the interface was down."""
+    """Number of times that the interface went down."""
     down_s: float
-    """How long it was down, in seconds; 0 too where that was over before it was noticed."""
+    """Time that the interface was down, in seconds. Outages too short to observe count 0 s."""
     cpu_s: Optional[float]
     """CPU time of the worker of this port, in seconds; null where workers serve several ports."""
     ingress_cpu_s: Optional[float]
-    """CPU time that a program at the interface's ingress took on the CPUs of the senders, in
-    seconds. Known where the kernel measures it (`sysctl kernel.bpf_stats_enabled=1`)."""
+    """CPU time that the ingress program took on the CPUs of the senders, in seconds; null unless
+    `sysctl kernel.bpf_stats_enabled=1`."""
 
 
 @dataclass(frozen=True)
 class QueueReport:
-    """What arrived on one queue or CPU."""
+    """Receive counters of one queue or CPU."""
 
     queue: int
-    """The CPU's or queue's number."""
+    """Number of the CPU or queue."""
     packets: int
-    """Frames."""
+    """Frames received."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     elapsed_s: float
-    """From its first frame to its last, in seconds."""
+    """Time from the first to the last frame in seconds."""
     pps: float
     """Frames per second."""
 
 
 @dataclass(frozen=True)
 class ReceiveReport:
-    """What arrived."""
+    """Receive counters and rates."""
 
     backend: Optional[str]
-    """What received the frames; null where the sending port's backend did."""
+    """Backend that received the frames; null if it is the backend of the sending port."""
     backend_reason: Optional[str]
-    """Why that backend."""
+    """Reason for the choice of the backend."""
     stamped: Optional[str]
-    """Where arrivals were stamped; null where they were not timed."""
+    """Where arrivals were timestamped; null without timestamps."""
     packets: int
     """Frames received."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     elapsed_s: Optional[float]
-    """From the first arrival to the last, in seconds; null where arrivals were not timed."""
+    """Time from the first to the last arrival in seconds; null without timestamps."""
     pps: Optional[float]
-    """Frames a second: intervals between arrivals over the time they took."""
+    """Frames per second: intervals between arrivals divided by `elapsed_s`."""
     bps_l2: Optional[float]
-    """Layer-2 bits a second, with FCS."""
+    """Layer-2 bit rate in bit/s (with FCS)."""
     dropped: int
     """Frames dropped because the receive buffer was full; not counted as lost."""
     lost: Optional[int]
-    """Frames sent that did not arrive; null where that is not known for the port."""
+    """Frames sent that did not arrive; null if unknown for the port."""
     loss_percent: Optional[float]
     """Lost frames in percent of sent frames."""
     unexpected: Optional[int]
-    """Frames that arrived beyond those sent: other hosts sent them. Always 0 with verification,
-    which tells them apart."""
+    """Frames received in excess of those sent, from other hosts. Always 0 with verification, which
+    identifies them."""
     unsigned: Optional[int]
-    """Frames without a signature of a measured flow: of other flows, of other hosts, damaged in the
-    signature or cut before it; null where nothing was measured."""
+    """Frames without the signature of a measured flow: other flows, other hosts, or a damaged or
+    truncated signature. Null without measurement."""
     wrong_port: Optional[int]
-    """Frames with the signature of a flow that should arrive at another port."""
+    """Frames with the signature of a flow of another port."""
     neighbour_packets: int
     """Received ARP and neighbour discovery frames."""
     verify: Optional[VerifyReport]
-    """What verification found; null where it was not asked for."""
+    """Verification counters; null without verification."""
     gaps: Optional[HistogramReport]
-    """Time between arrivals; null where not all were timed."""
+    """Inter-arrival times; null unless all arrivals were timed."""
     queue_kind: Optional[str]
-    """What `queues` are: `cpu` or `queue`; null where there are none."""
+    """Meaning of `queues`: `cpu` or `queue`; null without entries."""
     queues: list[QueueReport]
     """Arrivals by CPU or queue."""
     error: Optional[str]
@@ -765,7 +762,7 @@ class ReceiveReport:
 
 @dataclass(frozen=True)
 class RefusedReport:
-    """Frames that no port could send."""
+    """Frames that the port cannot send, by reason."""
 
     too_long: int
     """Longer than the interface supports."""
@@ -779,14 +776,15 @@ class RefusedReport:
 
 @dataclass(frozen=True)
 class ReplayFlows:
-    """Flows: packets of one direction with equal addresses, ports, protocol and VLAN."""
+    """Flow counts of a replay. A flow is the packets of one direction with the same addresses,
+    ports, protocol and VLAN."""
 
     count: int
     """Flows started."""
     per_second: float
     """Flows started per second."""
     expired: int
-    """Flows restarted after the expiry; included in `flows`."""
+    """Flows restarted after the expiry; included in `count`."""
     flow_packets: int
     """Packets that belong to a flow."""
     non_flow_packets: int
@@ -797,7 +795,7 @@ class ReplayFlows:
 
 @dataclass(frozen=True)
 class RetriedReport:
-    """Attempts that were repeated."""
+    """Repeated send attempts."""
 
     no_buffers: int
     """The kernel had no buffers (`ENOBUFS`)."""
@@ -807,10 +805,10 @@ class RetriedReport:
 
 @dataclass(frozen=True)
 class SampledFlow:
-    """A flow that was followed."""
+    """State samples of one flow."""
 
     template: str
-    """The name of its template."""
+    """Name of the template."""
     side: str
     """`client` or `server`."""
     transport: str
@@ -829,27 +827,28 @@ class SampledFlow:
 
 @dataclass(frozen=True)
 class SeriesReport:
-    """What happened in intervals of equal length from the start of the run."""
+    """Time series of a measurement, in intervals of equal length from the start of the run."""
 
     interval_s: float
     """Interval length in seconds."""
     packets: list[int]
     """Frames received in each interval."""
     bytes: list[int]
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     missing: list[int]
     """Frames found missing in each interval that have not arrived since."""
     delay_mean_ns: list[Optional[float]]
     """Mean delay of each interval in nanoseconds; null without arrivals."""
     delay_max_ns: list[Optional[int]]
-    """Maximum."""
+    """Maximum delay of each interval in nanoseconds; null without arrivals."""
 
 
 @dataclass(frozen=True)
 class StampedReport:
-    """Delay of datagrams that carry their departure time: the round trip at the side that sent
-    first, the one-way delay at the other. One-way delays need both sides on one machine, as no
-    clock is synchronised. Longer than half an hour, or negative: not counted."""
+    """Latency of datagrams that carry their departure time. The side that sends first measures the
+    round trip, the other side the one-way delay. One-way delays require both sides on one machine,
+    because clocks are not synchronised. Negative values and values above 30 minutes are not
+    counted."""
 
     datagrams: int
     """Number of datagrams."""
@@ -865,21 +864,21 @@ class StampedReport:
 
 @dataclass(frozen=True)
 class TagReport:
-    """What arrived of a flow under the same VLAN tags. Its frames are numbered through the whole
-    flow, so that those which arrived under other tags are missing here."""
+    """Frames of a flow that arrived with the same VLAN tags. Sequence numbers run through the whole
+    flow, so frames that arrived with other tags count as `missing` here."""
 
     vlans: list[int]
     """VLAN IDs, outer first; empty for untagged frames."""
     packets: int
-    """Arrivals, further copies included."""
+    """Frames received, duplicates included."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     missing: int
     """Frames before the last one in this VLAN that did not arrive in it."""
     gaps: int
     """Loss periods."""
     duplicated: int
-    """Arrivals of a frame beyond its first one."""
+    """Duplicates."""
     reordered: int
     """Frames that arrived after one sent later."""
     too_late: int
@@ -888,34 +887,33 @@ class TagReport:
 
 @dataclass(frozen=True)
 class Target:
-    """What was asked for; null is "not"."""
+    """Target of a run. A null field means that the run has no such target."""
 
     pace: Optional[Literal["topspeed", "capture", "pps", "bps"]]
-    """What sets the pace of a replay: nothing, the capture's own timing, frames or bits a
-    second."""
+    """Pace of a replay: top speed, capture timing, a frame rate or a bit rate."""
     multiplier: Optional[float]
-    """Speed-up of the capture's own timing, or of the plan's rates."""
+    """Multiplier of the capture timing or of the plan's rates."""
     pps: Optional[float]
     """Frames per second."""
     bps: Optional[float]
-    """Bits a second."""
+    """Bit rate in bit/s."""
     bps_layer: Optional[str]
-    """What `bps` counts: `frames`, `l2` or `l1`."""
+    """Layer of `bps`: `frames`, `l2` or `l1`."""
     packets: Optional[int]
     """Stop after N frames."""
     duration_s: Optional[float]
-    """Seconds."""
+    """Maximum duration in seconds."""
     passes: Optional[int]
-    """Number of loops."""
+    """Number of passes over the captures."""
     seed: Optional[int]
-    """Where random numbers come from."""
+    """Seed of the random number generator."""
     tolerance_ppm: float
-    """How far a rate may be off before the run falls short of its target, in millionths."""
+    """Maximum relative rate error in parts per million."""
 
 
 @dataclass(frozen=True)
 class TemplateReport:
-    """The clients or the servers of a template."""
+    """Result of the client or server side of a template."""
 
     name: str
     """Name in the plan."""
@@ -924,7 +922,7 @@ class TemplateReport:
     side: str
     """`client` or `server`."""
     flows: dict[str, int]
-    """Flow counts by name. `active_max` of a group is the sum over its templates, an upper
+    """Flow counts by name. `active_max` of a group is the sum over its templates: an upper
     bound."""
     series: FlowSeries
     """Time series."""
@@ -952,26 +950,25 @@ class TemplateReport:
 
 @dataclass(frozen=True)
 class Times:
-    """When a run began, and how long it took."""
+    """Start time and duration of a run."""
 
     started_unix_ns: Optional[int]
-    """The start, in nanoseconds since the Unix epoch; null in virtual time."""
+    """Start time in nanoseconds since the Unix epoch; null in virtual time."""
     elapsed_s: float
-    """From the first departure to the last, in seconds: rates are those of the intervals between
-    departures over this time. Of emulated clients and servers, from the start until the last port
-    ended."""
+    """Time from the first to the last departure, in seconds. Rates count the intervals between
+    departures over this time. In emulation runs: time from the start until the last port ended."""
     paused_s: float
-    """The part of it in which nothing was to be sent: pauses between passes, and while the run was
+    """Time in seconds in which nothing was due: pauses between passes, and while the run was
     paused."""
     load_s: Optional[float]
-    """Of emulated clients and servers, from the start until no more connections were to be made:
-    limits were reached, and the interval of the last one was over, which may be later than the end;
-    or the duration was over. Without clients, until the last one came. In seconds."""
+    """Duration of the load in seconds (emulation runs). The load ends when the clients reach their
+    limits and the last interval is over, or when the duration is over. A run without clients counts
+    the time to the last new connection."""
 
 
 @dataclass(frozen=True)
 class TimesReport:
-    """How long connections took, from when SYN was to be sent, or arrived."""
+    """Connection times. Each time starts when the SYN is due (client) or arrives (server)."""
 
     connect: HistogramReport
     """Time to establish the connection."""
@@ -985,7 +982,7 @@ class TimesReport:
 
 @dataclass(frozen=True)
 class TlsReport:
-    """TLS of a port."""
+    """TLS counters."""
 
     full: int
     """Full handshakes."""
@@ -1001,7 +998,7 @@ class TlsReport:
 
 @dataclass(frozen=True)
 class TransactionReport:
-    """Transactions of one name."""
+    """Transactions with the same name."""
 
     name: str
     """Name in the program."""
@@ -1017,42 +1014,41 @@ class TransactionReport:
 
 @dataclass(frozen=True)
 class TransmitReport:
-    """What was sent."""
+    """Transmit counters and rates."""
 
     packets: int
-    """Frames that left."""
+    """Frames sent."""
     bytes: int
-    """Their bytes without FCS."""
+    """Bytes without FCS."""
     pps: float
     """Frames per second."""
     bps_l1: float
-    """Layer-1 bits a second."""
+    """Layer-1 bit rate in bit/s (with FCS, preamble and inter-packet gap)."""
     bps_l2: float
-    """Layer-2 bits a second, with FCS."""
+    """Layer-2 bit rate in bit/s (with FCS)."""
     bps_frames: float
-    """Bits a second of the frames without FCS, as tcpreplay counts them."""
+    """Bit rate of frames without FCS, as tcpreplay reports it."""
     failed: int
-    """Frames that did not leave because a port refused them, those in `refused` included."""
+    """Frames that the port failed to send, including those in `refused`."""
     refused: RefusedReport
-    """Frames that were not given to a port, and why."""
+    """Frames that were not given to the port, by reason."""
     truncated: int
-    """Frames that left shorter than they were on the wire."""
+    """Frames sent shorter than their original length."""
     retried: RetriedReport
-    """Attempts that were repeated because a queue was full or the interface busy."""
+    """Repeated send attempts, by reason."""
     unsent: int
-    """Frames that were not sent because they were late, still queued at an interruption, or the
-    interface was down."""
+    """Frames not sent: too late, still queued at a stop, or the interface was down."""
     flows: Optional[ReplayFlows]
-    """Flows of a replayed capture; null where they were not counted."""
+    """Flows of a replayed capture; null if they were not counted."""
     stamped: Optional[str]
-    """Where departures were stamped; null where several ports differ."""
+    """Where departures were timestamped; null if the ports differ."""
     departures: Optional[DepartureReport]
-    """How departures kept to the schedule; null where all was sent as fast as it goes."""
+    """Schedule accuracy; null at top speed."""
 
 
 @dataclass(frozen=True)
 class TunnelsReport:
-    """What became of frames in tunnels of GTP-U, where a port has any."""
+    """Counters of the GTP-U tunnels of a port."""
 
     encapsulated: int
     """Frames encapsulated."""
@@ -1086,7 +1082,7 @@ class TunnelsReport:
 
 @dataclass(frozen=True)
 class VariationReport:
-    """How far delays are above the least one, in nanoseconds."""
+    """Packet delay variation: delay minus the minimum delay, in nanoseconds."""
 
     mean_ns: Optional[float]
     """Mean."""
@@ -1102,17 +1098,17 @@ class VariationReport:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a run did what was asked for."""
+    """Verdict of a run."""
 
     outcome: Outcome
-    """The answer."""
+    """Outcome of the run."""
     reasons: list[str]
-    """Why it is not `met`, one sentence each."""
+    """Reasons why the outcome is not `met`, one phrase each."""
 
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """Content and order of what arrived."""
+    """Verification of the content and order of received frames."""
 
     intact: int
     """Frames that arrived unchanged."""
@@ -1133,38 +1129,38 @@ class RunResult:
     """The result of a run."""
 
     schema: str
-    """The name and version of this document's form."""
+    """Name and version of the document format."""
     version: str
-    """The version of Wirestorm that ran."""
+    """Wirestorm version."""
     kind: Kind
-    """The kind of the run."""
+    """Kind of run."""
     clock: ClockKind
-    """Which clock the run followed."""
+    """Clock of the run."""
     plan: list[str]
-    """The plan's file, or the captures that were replayed."""
+    """Plan file, or the replayed captures."""
     verdict: Verdict
-    """Whether the run did what was asked for, and if not, why."""
+    """Whether the run met its target, with reasons if it did not."""
     target: Target
     """Target of the run."""
     achieved: Achieved
-    """What was sent, all ports together."""
+    """Transmit totals of all ports."""
     times: Times
-    """When the run began, and how long it took."""
+    """Start time and duration."""
     host: HostFacts
-    """The machine that ran it."""
+    """Machine that ran it."""
     interrupted: bool
-    """Whether the run was stopped before its end."""
+    """Whether the run was stopped early."""
     errors: list[str]
-    """Errors; results measured before them are valid."""
+    """Errors. Results measured before an error are valid."""
     notes: list[str]
-    """What the reader should know."""
+    """Notes about the run, such as an interface without carrier."""
     ports: list[PortReport]
-    """Each port that sent or received."""
+    """Ports that sent or received."""
     flows: list[FlowReport]
-    """Each flow of a plan of streams, in the plan's order."""
+    """Flows of a plan of streams, in plan order."""
     groups: list[GroupReport]
     """Sums of the templates of each group over all ports."""
     latency: list[LatencyReport]
-    """Round-trip times that the plan's probes measured."""
+    """Round-trip times measured by the plan's probes."""
     device_runs: list[DeviceRun]
-    """Each start of the devices of a pktgen script, in order."""
+    """Results of each `start` of a pktgen script, in order."""

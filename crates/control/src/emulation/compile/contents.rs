@@ -1,21 +1,21 @@
-//! From a program's words about bytes of single flows to what instructions refer to.
+//! Compiles steps about the payload of each flow, and the tables that their instructions refer to.
 
 use wirestorm_model::program::{Composition, Expected, Rule, Step, Transaction, When};
 
 use wirestorm_stack::program::{Check, Contents, Extraction, Instruction};
 
-/// What the instructions of a program refer to, as it is gathered, and what of that is told later.
+/// Tables that the instructions of a program refer to, filled while its steps are compiled.
 #[derive(Debug, Default)]
 pub(in crate::emulation) struct Gathered {
     pub(in crate::emulation) contents: Contents,
-    /// The names of transactions, by their places.
+    /// Transaction names, by transaction index.
     pub(in crate::emulation) transactions: Vec<String>,
-    /// Whether the program looks at what arrives.
+    /// Whether the program examines received data.
     looks: bool,
 }
 
 impl Gathered {
-    /// Of a program with these steps; `awaits`: whether it is a client's.
+    /// Starts the tables of a program with these steps. `awaits` is true for a client's program.
     pub(in crate::emulation) fn of(steps: &[Step], awaits: bool) -> Self {
         let looks = look(steps);
         let contents = Contents {
@@ -26,18 +26,18 @@ impl Gathered {
         Self { contents, transactions: Vec::new(), looks }
     }
 
-    /// Whether the program takes messages of HTTP.
+    /// Whether the program receives HTTP messages.
     pub(in crate::emulation) fn takes_http(&self) -> bool {
         self.contents.rules.iter().any(|rule| matches!(rule, Rule::Http | Rule::HttpHead))
     }
 
-    /// Whether the program looks at what arrives.
+    /// Whether the program examines received data.
     pub(in crate::emulation) const fn looks(&self) -> bool {
         self.looks
     }
 
-    /// The instruction of a step; `None` where it is about something else, or too many are.
-    /// `is_awaited`: whether it is a failure that what this one receives does not come.
+    /// Compiles a step about payload. Returns `None` for other steps, or if a table is full.
+    /// `is_awaited` is true if the flow fails when the data of this step does not arrive.
     pub(in crate::emulation) fn instruction(
         &mut self,
         step: &Step,
@@ -55,7 +55,7 @@ impl Gathered {
             Step::Expect { expected, otherwise: None } => {
                 Instruction::Expect { check: self.check(expected)? }
             }
-            // Where those are is known later.
+            // `lower` sets the target once all labels are known.
             Step::Expect { expected, otherwise: Some(_) } => {
                 Instruction::ExpectOr { check: self.check(expected)?, to: 0 }
             }
@@ -116,7 +116,8 @@ impl Gathered {
         push(&mut self.contents.compositions, composition.clone())
     }
 
-    /// Plans name no more than there are.
+    /// Returns the transaction with this name, and adds it if it is new. The plan limits their
+    /// number.
     fn transaction(&mut self, name: &str) -> Option<Transaction> {
         let known = self.transactions.iter().position(|other| other == name);
         Transaction::new(known.unwrap_or_else(|| {
@@ -126,26 +127,26 @@ impl Gathered {
     }
 }
 
-/// Appends something; its place, where there is a number for it.
+/// Appends an entry to a table. Returns its index, or `None` if it exceeds 16 bits.
 fn push<T>(all: &mut Vec<T>, one: T) -> Option<u16> {
     all.push(one);
     u16::try_from(all.len() - 1).ok()
 }
 
-/// Whether steps look at what arrives.
+/// Whether any step examines received data.
 fn look(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => look(steps),
         Step::ReceiveWhole(_) | Step::NeedWhole(_) => true,
         Step::Expect { .. } | Step::Extract { .. } => true,
-        // What arrives before TLS is told from what belongs to it by being taken.
+        // The program must consume earlier data, to tell it from the TLS handshake.
         Step::StartTls => true,
         Step::Jump { when: When::Received(_), .. } => true,
         _ => false,
     })
 }
 
-/// How many messages of HTTP steps take; `None` where that depends on what comes.
+/// Returns the number of HTTP messages that steps receive; `None` if it depends on the flow.
 fn messages(steps: &[Step]) -> Option<u64> {
     steps.iter().try_fold(0_u64, |sum, step| {
         let more = match step {
@@ -159,6 +160,7 @@ fn messages(steps: &[Step]) -> Option<u64> {
     })
 }
 
+/// Whether any step receives datagrams.
 fn receive_datagrams(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::Repeat { steps, .. } => receive_datagrams(steps),

@@ -1,4 +1,4 @@
-//! From a plan's words to what endpoints do.
+//! Compiles the part of a plan that one endpoint runs.
 
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_model::blackhole::Blackhole;
@@ -17,26 +17,26 @@ use crate::emulation::observe::findings::Told;
 use crate::emulation::observe::owner::Owner;
 use crate::emulation::resolve::reached::Reached;
 
-/// What the endpoint of one port does.
+/// Workload of the endpoint of one port.
 pub(in crate::emulation) struct Duties {
     pub(in crate::emulation) templates: Vec<Template>,
-    /// Whose they are.
+    /// Owner of each template, by index.
     pub(in crate::emulation) owners: Vec<Owner>,
-    /// Those of them that programs ask for, by the groups of the plan.
+    /// Indices of the templates that programs can start, for each group of the plan.
     pub(in crate::emulation) groups: Vec<Vec<usize>>,
     pub(in crate::emulation) buffers: Buffers,
-    /// Whether it makes connections.
+    /// Whether the port has clients.
     pub(in crate::emulation) connects: bool,
-    /// What it does not answer.
+    /// Packets that the endpoint does not answer.
     pub(in crate::emulation) blackhole: Blackhole,
-    /// Ethernet addresses that clients of the plan send to for its servers, each with how many there
-    /// are from it on: without a device in between, their frames are for it.
+    /// Destination Ethernet addresses of the clients that connect to the port's servers, as ranges
+    /// of first address and count. Without a device in between, such frames are for this port.
     pub(in crate::emulation) aimed_at: Vec<(MacAddress, u32)>,
-    /// Addresses of groups that clients or servers of the plan have, as in some profiles of TRex's.
+    /// Multicast addresses of clients or servers of the plan, as in some TRex profiles.
     pub(in crate::emulation) grouped: Vec<AddressRange>,
 }
 
-/// Ranges of the plan's clients and servers that have addresses of groups.
+/// Returns the ranges of clients and servers that start at a multicast address.
 fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRange> {
     let clients = clients.iter().flatten().map(|it| it.addresses);
     let asked = plan.templates.iter().filter_map(|it| it.client.as_ref());
@@ -45,8 +45,11 @@ fn grouped(plan: &EmulationPlan, clients: &[Option<Reached>]) -> Vec<AddressRang
     ranges.filter(|range| range.first.is_multicast()).collect()
 }
 
-/// What a plan has a port do. `clients`: for each template its clients, if it has any. `sessions`:
-/// for each what is between programs and connections.
+/// Compiles the part of a plan that one port runs. `own` is the Ethernet address of the port.
+/// `clients` has the resolved clients of each template, and `sessions` its sessions.
+///
+/// # Errors
+/// Fails if a program has too many instructions.
 pub(in crate::emulation) fn duties(
     plan: &EmulationPlan,
     port: usize,
@@ -78,7 +81,7 @@ pub(in crate::emulation) fn duties(
                        role| {
             let (steps, stamp) = says;
             let path = || format!("{}.{side}.program", template.path);
-            // Those who connect wait for answers; their peers may hang up between messages.
+            // A client fails without an answer. A server's peer may close between messages.
             let awaits = side == "client";
             let (program, told) = program(steps, &groups, awaits, &mut duties.buffers, path)?;
             let program = match stamp {
@@ -111,7 +114,7 @@ pub(in crate::emulation) fn duties(
         if let Some(asked) = template.client.as_ref().filter(|client| client.transmit == port)
             && let Some(reached) = client
         {
-            // Fourteen bytes are an Ethernet header.
+            // Never `None`: the header is an untagged Ethernet header.
             let Some(role) = client_role(asked, reached, own) else { continue };
             add((&asked.program, asked.stamp), "client", &asked.tcp, asked.ip, role)?;
             duties.connects = true;
@@ -142,8 +145,8 @@ pub(in crate::emulation) fn duties(
     Ok(duties)
 }
 
-/// What clients of a template do; `own`: the Ethernet address of their port. `None` where their
-/// frames have no header.
+/// Compiles the client side of a template. `own` is the Ethernet address of the port. Returns
+/// `None` only if the link header has an invalid length.
 fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) -> Option<Role> {
     let Reached { addresses, destination, next_hop, devices: behind, servers } = reached;
     let tuples = Tuples {
@@ -161,7 +164,7 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
     let usual = LinkHeader::new(&header)?.to_next_hop(*next_hop);
     let by = |(it, number): &(emulation::Devices, u16)| {
         let mut devices = devices(it, destination, own, kind)?;
-        // Whom nobody else leads to goes by the usual one.
+        // A device without its own destination uses the default next hop.
         let number = if it.destination.is_some() { *number } else { *next_hop };
         devices.link = devices.link.to_next_hop(number);
         Some(devices)
@@ -172,7 +175,8 @@ fn client_role(asked: &emulation::Client, reached: &Reached, own: MacAddress) ->
     Some(Role::Client { tuples, link, load, ramp, limit })
 }
 
-/// Devices whose frames differ from those to `destination` as a plan says.
+/// Compiles the link header of devices. `destination` is the default destination, and `kind` the
+/// EtherType of the payload.
 fn devices(
     asked: &emulation::Devices,
     destination: &MacAddress,
@@ -182,7 +186,7 @@ fn devices(
     let mut header = asked.destination.unwrap_or(*destination).0.to_vec();
     header.extend(asked.source.unwrap_or(own).0);
     header.extend(asked.vlan.map_or_else(Vec::new, |vlans| vlans.tags()));
-    // Labels say nothing of what they carry.
+    // MPLS replaces the EtherType: labels have no field for the payload's protocol.
     let labels = asked.labels.stack();
     let kind = if labels.is_empty() { kind } else { ethertype::MPLS };
     header.extend(kind.to_be_bytes());
@@ -197,6 +201,7 @@ fn devices(
     })
 }
 
+/// Compiles the listening address, port and first bytes of a server.
 fn listen(server: &emulation::Server, port: u16) -> Listen {
     let bytes = server.first_bytes.iter().flat_map(|it| &it.0);
     let byte =
@@ -213,6 +218,7 @@ fn resets(steps: &[Step]) -> bool {
     })
 }
 
+/// Compiles a program and the data for its reports. `path` returns its path in the plan.
 fn program(
     steps: &[Step],
     groups: &[&str],

@@ -1,4 +1,4 @@
-//! From a plan to the templates and programs of an endpoint.
+//! Compiles a plan into the templates and programs of endpoints.
 
 mod contents;
 pub(super) mod endpoint;

@@ -1,4 +1,4 @@
-//! From the steps of a program to its instructions.
+//! Compiles the steps of a program to instructions.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ use wirestorm_stack::program::{Buffer, Buffers, Contents, Instruction};
 use super::contents::Gathered;
 use crate::emulation::observe::findings::{Told, ToldStep};
 
-/// What steps are.
+/// Compiled program.
 #[derive(Debug)]
 pub(in crate::emulation) struct Lowered {
     pub(in crate::emulation) instructions: Vec<Instruction>,
     pub(in crate::emulation) contents: Contents,
+    /// Names and plan paths, for reports.
     pub(in crate::emulation) told: Told,
 }
 
-/// What steps are; `groups`: those of the plan; `awaits`: whether it is a failure that the peer
-/// closes before anything comes that is to be looked at. Where a jump leads too far for a program,
-/// it leads beyond the program's end.
+/// Compiles steps. `groups` are the groups of the plan. With `awaits`, a flow fails if the peer
+/// closes before the data of a check arrives. A jump to a target above 16 bits leads beyond the
+/// end of the program.
 pub(in crate::emulation) fn lower(
     steps: &[Step],
     groups: &[&str],
@@ -56,21 +57,24 @@ pub(in crate::emulation) fn lower(
     Lowered { instructions, contents, told: Told { transactions, steps: told, takes_http } }
 }
 
+/// State of a compilation.
 struct Lowering<'a> {
     groups: &'a [&'a str],
     awaits: bool,
     buffers: &'a mut Buffers,
     gathered: Gathered,
-    /// Steps that may fail, by their instructions.
+    /// Steps that may fail, by instruction index.
     told: BTreeMap<u16, ToldStep>,
     instructions: Vec<Instruction>,
+    /// Instruction index of each label.
     labels: BTreeMap<Label, u16>,
-    /// Instructions that lead to a label.
+    /// Indices of jumps, and their target labels.
     jumps: Vec<(usize, Label)>,
 }
 
 impl Lowering<'_> {
-    /// Appends what steps at a path and within so many loops are.
+    /// Appends the instructions of steps. `depth` is the number of enclosing loops, `path` the path
+    /// of the steps in the plan.
     fn lower(&mut self, steps: &[Step], depth: usize, path: &str) {
         for (place, step) in steps.iter().enumerate() {
             let next = steps.get(place + 1);
@@ -84,7 +88,7 @@ impl Lowering<'_> {
             );
             let is_awaited = self.awaits && is_looked_at;
             let instruction = self.gathered.instruction(step, is_awaited);
-            // More than is kept may come at any step.
+            // The peer may send more than the buffer keeps at any step.
             if instruction.is_some() || self.gathered.looks() || may_fail(step) {
                 self.told.insert(self.here(), told(step, &format!("{path}[{place}]")));
             }
@@ -120,7 +124,7 @@ impl Lowering<'_> {
                 }
                 Step::SelectGroup(name) => {
                     let group = self.groups.iter().position(|group| group == name);
-                    // Plans name no others, and fewer than there are numbers for.
+                    // The plan has checked the name, and limits the number of groups.
                     let group = group.and_then(|group| u16::try_from(group).ok());
                     self.instructions.extend(group.map(|group| Instruction::SetTemplate { group }));
                 }
@@ -129,8 +133,9 @@ impl Lowering<'_> {
         }
     }
 
+    /// Appends a loop: counted with `times`, endless without.
     fn repeat(&mut self, times: Option<u64>, steps: &[Step], depth: usize, path: &str) {
-        // Plans have no more loops within each other than there are variables for them.
+        // The plan limits the depth of loops to the number of loop variables.
         let counter = times.and_then(|times| Some((Variable::new(depth)?, times)));
         if let Some((variable, value)) = counter {
             self.instructions.push(Instruction::Set { variable, value });
@@ -143,14 +148,14 @@ impl Lowering<'_> {
         });
     }
 
-    /// Where the next instruction stands. Where there is no such place, the program is too long,
-    /// which is said.
+    /// Returns the index of the next instruction, at most `u16::MAX`. A program of that length is
+    /// refused later.
     fn here(&self) -> u16 {
         u16::try_from(self.instructions.len()).unwrap_or(u16::MAX)
     }
 }
 
-/// Whether a flow may fail at a step that looks at nothing.
+/// Whether a flow may fail at a step without a check of data.
 const fn may_fail(step: &Step) -> bool {
     matches!(
         step,
@@ -162,7 +167,7 @@ const fn may_fail(step: &Step) -> bool {
     )
 }
 
-/// How a step at a path is told of.
+/// Returns the path and pattern of a step, for reports. `path` is the path of the step.
 fn told(step: &Step, path: &str) -> ToldStep {
     let (field, pattern) = match step {
         Step::SendOwn(_) => (".send", None),
@@ -182,7 +187,7 @@ fn told(step: &Step, path: &str) -> ToldStep {
     ToldStep { path: format!("{path}{field}"), pattern }
 }
 
-/// A step that is one instruction by itself.
+/// Compiles a step that is a single instruction without a jump or variable.
 fn plain(step: &Step) -> Option<Instruction> {
     Some(match *step {
         Step::Receive(bytes) => Instruction::Receive { bytes, clear: true },
@@ -220,8 +225,8 @@ fn plain(step: &Step) -> Option<Instruction> {
     })
 }
 
-/// A step that computes, with jumps that lead to the beginning. Plans name no more variables and
-/// times than there are.
+/// Compiles a step that jumps, counts or computes. Jumps lead to instruction 0 until `lower` sets
+/// their target.
 fn control(step: &Step) -> Option<Instruction> {
     const UNKNOWN: u16 = 0;
     Some(match *step {
@@ -233,7 +238,7 @@ fn control(step: &Step) -> Option<Instruction> {
             When::Within { span, since } => {
                 Instruction::JumpWithin { tick: since, millis: millis(span), to: UNKNOWN }
             }
-            // It is about bytes of single flows.
+            // `Gathered` compiles it, because it needs a check.
             When::Received(_) => return None,
         },
         Step::Listen { variable, ref ports } => {
@@ -274,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_count_down_and_begin_behind_where_they_are_set() {
+    fn loops_count_down_and_jump_behind_the_counter_setup() {
         let delay =
             |us| Step::Delay { min: Duration::from_micros(us), max: Duration::from_micros(us) };
         let inner = Step::Repeat { times: Some(3), steps: vec![Step::Receive(1)] };
@@ -294,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_lead_to_where_their_labels_stand_and_names_keep_off_the_loops_variables() {
+    fn jumps_lead_to_labels_and_named_variables_differ_from_loop_counters() {
         let (again, end) = (Label(0), Label(1));
         let (counter, named) = (Variable::new(0).unwrap(), Variable::named(0));
         let tick = TickVariable::named(1);
@@ -320,9 +325,9 @@ mod tests {
         );
     }
 
-    /// More than half of the sequence numbers can not be on their way at once.
+    /// At most half of the sequence numbers may be in flight (RFC 9293 section 3.4).
     #[test]
-    fn what_is_too_long_for_a_connection_is_sent_in_pieces() {
+    fn data_too_long_for_one_buffer_is_sent_in_pieces() {
         let mut buffers = Buffers::default();
         let step = |size| [Step::Send { text: b"own".to_vec(), size, fill: Vec::new() }];
         for size in [3, Buffer::SIZE_MAX, Buffer::SIZE_MAX + 1, u32::MAX] {

@@ -1,4 +1,4 @@
-//! The sessions of templates with TLS, with HTTP/2, or both.
+//! TLS and HTTP/2 sessions of the templates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +13,17 @@ use wirestorm_tls::{Identity, Resume, TlsClients, TlsError, TlsServers, TlsSetti
 
 use crate::emulation::error::EmulationError;
 
-/// What the two sides of a template have between programs and connections.
+/// Session layers of both sides of a template, between programs and connections.
 #[derive(Clone, Debug, Default)]
 pub(in crate::emulation) struct TemplateSessions {
     pub(in crate::emulation) client: Option<Arc<dyn Sessions>>,
     pub(in crate::emulation) server: Option<Arc<dyn Sessions>>,
 }
 
-/// Those of each template. Files' names are relative to `folder`.
+/// Creates the sessions of each template. Relative file names start from `folder`.
+///
+/// # Errors
+/// Fails if a file cannot be read, or the TLS settings are not valid.
 pub(in crate::emulation) fn sessions(
     plan: &EmulationPlan,
     folder: &Path,
@@ -30,9 +33,8 @@ pub(in crate::emulation) fn sessions(
     for (place, template) in plan.templates.iter().enumerate() {
         let before = place.checked_sub(1).map(|it| &plan.templates[it]);
         let sessions = match (before, all.last()) {
-            // Of one item of the plan: connections that belong together are of the same servers,
-            // and what those remember holds for all of them. Servers of FTP ask data connections to
-            // resume the session of the control connection.
+            // Templates of the same plan item share a session cache. FTP servers require that a
+            // data connection resumes the TLS session of the control connection.
             (Some(before), Some(same)) if is_same(before, template) => same.clone(),
             _ => of(template, folder, files)?,
         };
@@ -41,12 +43,13 @@ pub(in crate::emulation) fn sessions(
     Ok(all)
 }
 
-/// Whether two templates have one kind of sessions.
+/// Whether two templates share their sessions.
 fn is_same(one: &Template, other: &Template) -> bool {
     let asked = |it: &Template| (it.client.is_some(), it.server.is_some(), it.http2);
     one.path == other.path && one.tls == other.tls && asked(one) == asked(other)
 }
 
+/// Creates the sessions of a template.
 fn of(
     template: &Template,
     folder: &Path,
@@ -62,7 +65,7 @@ fn of(
     })
 }
 
-/// HTTP/2 above what there is else.
+/// Adds HTTP/2 on top of other sessions.
 fn http2(template: &Template, asked: Http2, below: TemplateSessions) -> TemplateSessions {
     let settings = Http2Settings { streams: asked.streams, window: asked.window };
     let mut sessions = TemplateSessions::default();
@@ -130,7 +133,7 @@ fn settings(
         ciphers: asked.ciphers.clone(),
         alpn: asked.alpn.clone(),
         name: asked.sni.clone(),
-        // Both are billionths of a whole.
+        // Both count billionths, and the plan accepts at most 1.
         resume: Resume::from_billionths(asked.resume.billionths()).unwrap_or(Resume::ALL),
         identity: identity(&asked.identity, "certificate", "key")?,
         authorities: asked.ca.as_deref().map(read).transpose()?,
@@ -139,6 +142,6 @@ fn settings(
     })
 }
 
-// What a plan may ask for there is.
+// The limits of a plan are those of HTTP/2 sessions.
 const _: () = assert!(HTTP2_STREAMS_MAX == Http2Settings::STREAMS_MAX);
 const _: () = assert!(HTTP2_WINDOW_MAX == Http2Settings::WINDOW_MAX);

@@ -1,4 +1,4 @@
-//! What programs found: how long transactions took, and what was not as expected.
+//! Reports of programs: transaction times, and steps that failed.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,28 @@ use wirestorm_stack::program::{Findings, TransactionTimes};
 
 use crate::result::{FailureReport, HistogramReport, TransactionReport};
 
-/// What of a program is needed to tell what it found.
+/// Names and plan paths of a program, for its reports.
 #[derive(Clone, Debug, Default)]
 pub(in crate::emulation) struct Told {
-    /// The names of transactions, by their places.
+    /// Transaction names, by transaction index.
     pub(in crate::emulation) transactions: Vec<String>,
-    /// The steps that may fail, by the places of their instructions.
+    /// Steps that may fail, by instruction index.
     pub(in crate::emulation) steps: BTreeMap<u16, ToldStep>,
-    /// Whether it takes messages of HTTP.
+    /// Whether the program receives HTTP messages.
     pub(in crate::emulation) takes_http: bool,
 }
 
 /// A step that may fail.
 #[derive(Clone, Debug, Default)]
 pub(in crate::emulation) struct ToldStep {
+    /// Path in the plan.
     pub(in crate::emulation) path: String,
-    /// The pattern that it looks for.
+    /// Expected regular expression, if the step has one.
     pub(in crate::emulation) pattern: Option<String>,
 }
 
 impl Told {
+    /// Returns the reports of all transactions.
     pub(in crate::emulation) fn transactions(&self, findings: &Findings) -> Vec<TransactionReport> {
         let names = self.transactions.iter().enumerate();
         let all = names.filter_map(|(place, name)| {
@@ -36,6 +38,7 @@ impl Told {
         all.collect()
     }
 
+    /// Returns the reports of all failed steps, with bytes escaped as ASCII.
     pub(in crate::emulation) fn failures(&self, findings: &Findings) -> Vec<FailureReport> {
         let all = findings.failures().map(|(place, cause, failure)| {
             let step = self.steps.get(&place).cloned().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::result::{GroupReport, PortReport, TemplateReport};
 
-/// The groups of some ports, in the order in which their templates name them.
+/// Returns the sum of each group and side, ordered by their first template.
 pub(in crate::emulation) fn groups(ports: &[PortReport]) -> Vec<GroupReport> {
     let mut groups: Vec<GroupReport> = Vec::new();
     let mut places = BTreeMap::new();

@@ -1,19 +1,20 @@
-//! What probes beside the load found out.
+//! Reports of the latency probes.
 
 use std::sync::{Arc, Mutex};
 
 use crate::responder::{Asks, ProbeRecord};
 use crate::result::LatencyReport;
 
-/// Who asks whom, and where what is found out can be looked at.
+/// Latency probe of a port, and its shared results.
 pub(in crate::emulation) struct Probe {
+    /// Name of the sending port.
     pub(in crate::emulation) port: String,
     pub(in crate::emulation) asks: Asks,
     pub(in crate::emulation) record: Arc<Mutex<ProbeRecord>>,
 }
 
 impl Probe {
-    /// What was found out so far.
+    /// Returns the results so far; `None` if the prober thread panicked.
     pub(in crate::emulation) fn report(&self) -> Option<LatencyReport> {
         let record = self.record.lock().ok()?;
         Some(LatencyReport {

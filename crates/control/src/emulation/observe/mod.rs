@@ -1,4 +1,4 @@
-//! What is measured while a run goes on, and the report of it.
+//! Measurements during a run, and their reports.
 
 pub(super) mod findings;
 pub(super) mod groups;

@@ -1,30 +1,30 @@
-//! Next hops of a port that turn up at other Ethernet addresses during a run.
+//! Next hops and peers of a port whose Ethernet address changes during a run.
 
 use wirestorm_base::time::Instant;
 use wirestorm_stack::endpoint::{Endpoint, LinkHeader};
 
 use crate::emulation::resolve::reached::ReachedBy;
 
-/// What became of a port's flows whose next hops moved.
+/// Changes of neighbours' Ethernet addresses that affected a port's flows.
 #[derive(Debug, Default)]
 pub(in crate::emulation) struct Moved {
     port: String,
     start: Instant,
-    /// The first of them, in words.
+    /// Notes about the first changes.
     told: Vec<String>,
-    /// How many more there were.
+    /// Number of further changes.
     more: u64,
 }
 
 impl Moved {
-    /// Moves of a port that are told one by one, at most.
+    /// Maximum number of changes with a note of their own.
     const TOLD_MAX: usize = 10;
 
     pub(in crate::emulation) fn new(port: &str, start: Instant) -> Self {
         Self { port: port.to_owned(), start, told: Vec::new(), more: 0 }
     }
 
-    /// Lets frames go where next hops and peers have moved meanwhile.
+    /// Applies pending changes to the flows of the endpoint.
     #[inline]
     pub(in crate::emulation) fn look(
         &mut self,
@@ -38,7 +38,7 @@ impl Moved {
                 0 | LinkHeader::FIXED => 0,
                 number => endpoint.next_hop_moved(number, it.to),
             };
-            // Where others are still there as well, nobody knows who of them it was.
+            // If several neighbours share the old address, a peer's flows cannot be identified.
             if it.was_alone {
                 flows = flows.saturating_add(endpoint.peer_moved(&it.tags, it.from, it.to));
             }
@@ -51,17 +51,17 @@ impl Moved {
             }
             let after = now.saturating_since(self.start).as_secs_f64();
             self.told.push(format!(
-                "{}: {} moved from {} to {} after {after:.1} s; frames went there from then on, of \
-                 {flows} flows that were there",
+                "{}: {} moved from {} to {} after {after:.1} s; {flows} existing flows use the new \
+                 Ethernet address",
                 self.port, it.address, it.from, it.to
             ));
         }
     }
 
-    /// What is to be said of it.
+    /// Returns the notes for the result.
     pub(in crate::emulation) fn notes(&self) -> impl Iterator<Item = String> {
         let more = (self.more > 0)
-            .then(|| format!("{}: next hops moved {} times more", self.port, self.more));
+            .then(|| format!("{}: next hops moved {} more times", self.port, self.more));
         self.told.iter().cloned().chain(more)
     }
 }

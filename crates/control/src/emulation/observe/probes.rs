@@ -1,7 +1,8 @@
-//! Probes by UDP among what arrives at a port: answers to its own, and questions that it sends back.
+//! UDP latency probes among a port's received frames: replies to its own probes, and requests to
+//! echo.
 //!
-//! The port's worker gets all its frames, whatever carries them, and takes these out before the
-//! endpoint sees them, which would say that nobody waits for them.
+//! The port's worker receives all frames with any backend. It removes probes before the endpoint
+//! sees them, which would answer that their UDP port is unreachable.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,25 +15,27 @@ use wirestorm_stack::Datagram;
 use crate::port::{Lasting, ReceivePort};
 use crate::responder::ProbeEar;
 
-/// Answers that wait for a free frame, at most; what is asked beyond is not answered.
+/// Maximum number of echo answers that wait for a free frame. Further requests are dropped.
 const ANSWERS_MAX: usize = 1_024;
 
-/// What a port knows of probes by UDP.
+/// UDP probe handler of a port.
 #[derive(Default)]
 pub(in crate::emulation) struct Echoes {
+    /// Receivers of replies to the port's own probes.
     ears: Vec<ProbeEar>,
+    /// Addresses and ports that echo datagrams.
     answers_at: Vec<SocketAddr>,
-    /// Frames to be sent.
+    /// Frames to send.
     answers: VecDeque<Vec<u8>>,
 }
 
 impl Echoes {
-    /// Takes the answers to a prober.
+    /// Adds a receiver of replies to a prober.
     pub(in crate::emulation) fn listen_for(&mut self, ear: ProbeEar) {
         self.ears.push(ear);
     }
 
-    /// Sends back what is sent to an address and port.
+    /// Echoes datagrams to an address and port from now on.
     pub(in crate::emulation) fn answer_at(&mut self, address: SocketAddr) {
         if !self.answers_at.contains(&address) {
             self.answers_at.push(address);
@@ -44,13 +47,14 @@ impl Echoes {
         self.ears.is_empty() && self.answers_at.is_empty()
     }
 
-    /// Takes a frame, if it is one of a probe's; returns whether it is.
+    /// Takes the frame of a probe. Returns whether it is one. `verifies`: whether to verify its
+    /// checksums.
     fn take(&mut self, frame: &[u8], verifies: bool, arrival: Instant) -> bool {
         let Some(datagram) = Datagram::read(frame, verifies) else { return false };
         if self.ears.iter().any(|ear| ear.hear(&datagram, arrival)) {
             return true;
         }
-        // What comes from such a port itself would go round for ever, and nobody is at port 0.
+        // Two echo ports would answer each other forever, and port 0 cannot receive an answer.
         let is_asked = self.answers_at.contains(&datagram.destination)
             && ![0, datagram.destination.port()].contains(&datagram.source.port());
         if is_asked && self.answers.len() < ANSWERS_MAX {
@@ -60,11 +64,11 @@ impl Echoes {
     }
 }
 
-/// A receiving port without the probes.
+/// Receive half of a port that handles UDP probes itself.
 pub(in crate::emulation) struct ProbedPort {
     port: Lasting<ReceivePort>,
     echoes: Echoes,
-    /// Whether checksums are looked at, where nobody did before.
+    /// Whether to verify checksums that the port has not verified.
     verifies: bool,
 }
 
@@ -73,27 +77,27 @@ impl ProbedPort {
         Self { port: Lasting::new(port), echoes, verifies }
     }
 
-    /// The port itself.
+    /// Returns the inner port.
     pub(in crate::emulation) fn port_mut(&mut self) -> &mut Lasting<ReceivePort> {
         &mut self.port
     }
 
-    /// Waits until a frame has arrived, for so long at most.
+    /// Waits until a frame arrives, for at most `patience`.
     pub(in crate::emulation) fn wait(&mut self, patience: Duration) {
         ReceivePort::wait(std::slice::from_mut(self.port.port_mut()), patience);
     }
 
-    /// As the port's.
+    /// See [`ReceivePort::ingress_time`].
     pub(in crate::emulation) fn ingress_time(&self) -> Option<Duration> {
         self.port.port().ingress_time()
     }
 
-    /// Whether there may be probes.
+    /// Whether the port sends or echoes UDP probes.
     pub(in crate::emulation) fn has_probes(&self) -> bool {
         !self.echoes.is_empty()
     }
 
-    /// Sends the answers to what was asked.
+    /// Sends the pending echo answers, as long as frames are free.
     pub(in crate::emulation) fn answer(
         &mut self,
         transmit: &mut impl Transmit,
@@ -103,12 +107,12 @@ impl ProbedPort {
         }
         let longest = transmit.capabilities().untagged_length_max;
         while let Some(answer) = self.echoes.answers.pop_front() {
-            // The kernel may have put several datagrams together.
+            // The kernel may have merged several received datagrams into a longer one.
             if answer.len() > longest {
                 continue;
             }
             let Some(free) = transmit.take() else {
-                // There is one again when these have left.
+                // Keep the answer for the next call, when sent frames are free again.
                 self.echoes.answers.push_front(answer);
                 break;
             };
@@ -118,7 +122,7 @@ impl ProbedPort {
         transmit.flush()
     }
 
-    /// Throws away what is no probe, and answers what is one.
+    /// Receives one batch, echoes its probes and drops all other frames.
     pub(in crate::emulation) fn serve_probes(
         &mut self,
         transmit: &mut impl Transmit,
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_to_an_answering_port_goes_back_and_the_rest_goes_on() {
+    fn datagrams_to_an_echo_port_are_answered_and_others_pass() {
         let mut echoes = Echoes::default();
         assert!(echoes.is_empty());
         echoes.answer_at("10.0.0.2:7".parse().unwrap());
@@ -187,8 +191,8 @@ mod tests {
         for other in ["10.0.0.2:8", "10.0.0.3:7"] {
             assert!(!take(&frame("10.0.0.1:50000", other)), "{other}");
         }
-        assert!(!take(&frame("10.0.0.1:7", "10.0.0.2:7")), "both would answer each other for ever");
-        assert!(!take(&frame("10.0.0.1:0", "10.0.0.2:7")), "nobody is there");
+        assert!(!take(&frame("10.0.0.1:7", "10.0.0.2:7")), "both would answer each other forever");
+        assert!(!take(&frame("10.0.0.1:0", "10.0.0.2:7")), "port 0");
         let mut damaged = frame("10.0.0.1:50000", "10.0.0.2:7");
         *damaged.last_mut().unwrap() ^= 1;
         assert!(!take(&damaged));
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_answers_wait_than_there_is_room_for() {
+    fn pending_answers_are_bounded() {
         let mut echoes = Echoes::default();
         echoes.answer_at("10.0.0.2:7".parse().unwrap());
         for _ in 0..ANSWERS_MAX + 5 {

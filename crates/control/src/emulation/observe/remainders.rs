@@ -1,44 +1,49 @@
-//! What is to be said of flows that were not made, or were still there in the end.
+//! Notes about flows that did not start, failed, or were still open at the end.
 
 use wirestorm_base::count::counted;
 use wirestorm_base::time::Duration;
 
 use crate::result::{PortReport, TemplateReport};
 
-/// For how long open connections are reset at the end of a run; what is open then is left open,
-/// counted and told.
+/// Maximum time to reset open connections at the end of a run. Connections that are open afterwards
+/// count as `left_open`.
 pub(in crate::emulation) const RESETS_TIME_MAX: Duration = Duration::from_secs(4);
 
-/// Templates that are named, at most.
+/// Maximum number of notes. One more note has the number of the others.
 const NAMED_MAX: usize = 5;
 
-/// How long flows that were there in the end were waited for.
+/// Time that open flows had at the end of the load.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::emulation) enum Waited<'a> {
-    /// Somebody ended the run, or an error did, which is told by itself; or who asked for it knows.
+    /// None: the user or an error ended the run, or the caller wants no note.
     CutShort,
-    /// So long after the last one could be made, as an option of this name says.
+    /// Drain timeout, and the name of the option that sets it.
     Linger(Duration, &'a str),
-    /// Until the end of a simulation, which has no such option.
+    /// Until the end of a simulation, which has no option for it.
     Simulated {
-        /// When the last one could be made.
+        /// End of the load.
         duration: Duration,
-        /// How long they are waited for then, at most.
+        /// Maximum time after the load.
         drain_timeout: Duration,
     },
-    /// In a simulation, until nothing more could happen.
+    /// Until a simulation had no more events.
     Silence,
 }
 
-/// A note for each template that reached the most flows at once, whose clients had no addresses and
-/// ports left, whose connections nobody answered, whose connections were all given up, of which some
-/// are unfinished, unless the run was cut short, and of which some were not reset in the end.
+/// Returns notes about the templates of all ports, at most [`NAMED_MAX`] and their remainder:
+///
+/// - flows above the limit of concurrent flows
+/// - clients without free addresses and ports
+/// - connections without an answer to their SYN
+/// - connections that all timed out
+/// - unfinished flows, unless the run was cut short
+/// - connections that were not reset at the end
 pub(in crate::emulation) fn notes(
     ports: &[PortReport],
     waited: Waited<'_>,
     flows_max: usize,
 ) -> Vec<String> {
-    // Of both sides: an answer may be what has no tunnel.
+    // Sum both sides: the answer may be the packet without a tunnel.
     let no_tunnel = ports.iter().filter_map(|port| port.tunnels).map(|it| it.no_tunnel).sum();
     let templates = || ports.iter().flat_map(|port| &port.templates);
     let clients = templates().filter(|it| it.side == "client");
@@ -53,7 +58,7 @@ pub(in crate::emulation) fn notes(
     let more = notes.len().saturating_sub(NAMED_MAX);
     notes.truncate(NAMED_MAX);
     if more > 0 {
-        notes.push(format!("the same is so {more} times more: `templates` of --json tell of each"));
+        notes.push(format!("{more} more such notes: see the counters in `templates` of --json"));
     }
     notes
 }
@@ -62,12 +67,12 @@ fn count(template: &TemplateReport, name: &str) -> u64 {
     template.flows.get(name).copied().unwrap_or(0)
 }
 
-/// Those for which there was no place.
+/// Returns a note about flows above the limit of concurrent flows.
 fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
     let missed = count(template, "overflow");
     let (what, less) = match &*template.side {
-        "client" => ("not made", "or ask for fewer at once"),
-        _ => ("not answered", "or let the clients hold fewer"),
+        "client" => ("not made", "or reduce the load"),
+        _ => ("not answered", "or reduce the load of the clients"),
     };
     (missed > 0).then(|| {
         format!(
@@ -79,13 +84,13 @@ fn full(template: &TemplateReport, flows_max: usize) -> Option<String> {
     })
 }
 
-/// Those of which the peers know yet.
+/// Returns a note about connections that the peers still have.
 fn left_open(template: &TemplateReport) -> Option<String> {
     let left = count(template, "left_open");
     (left > 0).then(|| {
         format!(
             "{} ({}): {left} connections were open when the run ended and got no reset: the \
-             interface did not send, or there were more than the {} s for it allow. Their peers \
+             interface did not send, or there were too many for the limit of {} s. Their peers \
              keep them until they time out; `left_open` counts them",
             template.name,
             template.side,
@@ -94,31 +99,32 @@ fn left_open(template: &TemplateReport) -> Option<String> {
     })
 }
 
-/// Those that have no free addresses and ports.
+/// Returns a note about connections without a free address and port.
 fn unmade(template: &TemplateReport) -> Option<String> {
     let unmade = count(template, "tuple_in_use");
     (unmade > 0).then(|| {
         format!(
-            "{}: {} not made, because all addresses and ports that could be tried were in use, \
-             TIME-WAIT included: more `addresses`, `ports` or `servers` of the client \
-             have room for more, and with a shorter `time_wait` they are free sooner",
+            "{}: {} not made, because all addresses and ports tried were in use or in \
+             TIME-WAIT: give the client more `addresses`, `ports` or `servers`, or set a shorter \
+             `time_wait`",
             template.name,
             counted(unmade, "connection was", "connections were")
         )
     })
 }
 
-/// Where some were answered, and none had to ask again, those that are asking have only just begun.
+/// Returns a note about SYNs without an answer. If some connections were established and no SYN was
+/// retransmitted, connections in SYN-SENT have just started and do not count.
 fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     let (asking, made) = (count(template, "syn_sent"), count(template, "made"));
     let tcp = |name: &str| template.tcp.get(name).copied().unwrap_or(0);
     let is_long_ago = tcp("connects") == 0 || tcp("rexmttimeo_syn") > 0 || no_tunnel > 0;
     let asking = if is_long_ago { asking } else { 0 };
-    // Those that have asked often enough.
+    // Connections that have sent all retransmissions of their SYN.
     let given_up = count(template, "unanswered");
     let why = match no_tunnel {
         0 => {
-            "somebody on the way drops one or the other, or nobody has the servers' address".into()
+            "a device on the path drops SYNs or answers, or no host has the servers' address".into()
         }
         frames => format!(
             "{} not sent, because neither sender nor receiver has a tunnel: give each client one \
@@ -129,14 +135,15 @@ fn unanswered(template: &TemplateReport, no_tunnel: u64) -> Option<String> {
     (asking + given_up > 0).then(|| {
         format!(
             "{}: of {made} connections that were made, {} had no answer to their SYN, neither \
-             SYN-ACK nor RST ({given_up} were given up, {asking} were asking in the end): {why}",
+             SYN-ACK nor RST ({given_up} gave up, {asking} were in SYN-SENT at the end): {why}",
             template.name,
             asking + given_up
         )
     })
 }
 
-/// Where some were closed, or have failed otherwise, something gets through.
+/// Returns a note about connections that timed out after they were established. There is no note if
+/// any connection ended otherwise, because segments then get through.
 fn given_up(template: &TemplateReport) -> Option<String> {
     let names = ["timed_out", "keepalive_timeout"];
     let given_up: u64 = names.iter().map(|it| count(template, it)).sum();
@@ -145,20 +152,20 @@ fn given_up(template: &TemplateReport) -> Option<String> {
         ["closed", "reset", "reset_after_close", "aborted", "expected_resets", "program_failed"];
     (given_up > 0 && gets_through.iter().all(|it| count(template, it) == 0)).then(|| {
         format!(
-            "{}: of {made} connections that were made, {given_up} were established and then given \
-             up, for nothing came of the other side any more: somebody on the way drops what \
-             follows",
+            "{}: of {made} connections that were made, {given_up} were established and then timed \
+             out without an answer: a device on the path drops segments after the handshake",
             template.name
         )
     })
 }
 
+/// Returns a note about flows that were still open at the end.
 fn unfinished(template: &TemplateReport, waited: Waited<'_>) -> Option<String> {
     let (unfinished, made) = (count(template, "unfinished"), count(template, "made"));
     let when = match waited {
         Waited::CutShort => return None,
         Waited::Linger(drain_timeout, option) => format!(
-            "{} s after the last one could be made: {option} says how long they are waited for",
+            "{} s after the load ended: {option} sets this time",
             drain_timeout.as_secs_f64()
         ),
         Waited::Simulated { duration, drain_timeout } => {
@@ -173,7 +180,8 @@ fn unfinished(template: &TemplateReport, waited: Waited<'_>) -> Option<String> {
     let name = &template.name;
     (unfinished > 0).then(|| {
         format!(
-            "{name}: of {made} flows that were made, {unfinished} were unfinished in the end, {when}"
+            "{name}: of {made} flows that were made, {unfinished} were unfinished at the end, \
+             {when}"
         )
     })
 }
@@ -192,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_blamed_for_a_syn_that_was_sent_only_just_now() {
+    fn recent_syn_gives_no_note() {
         assert_eq!(unanswered(&template(1, 99, 0), 0), None);
         assert_eq!(unanswered(&template(0, 99, 3), 0), None);
         for lost in [template(1, 98, 1), template(100, 0, 0), template(100, 0, 200)] {
@@ -202,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_has_reached_its_limit_is_told_which_and_what_to_do() {
+    fn note_about_the_flow_limit_names_the_side_and_the_option() {
         let mut starved = template(0, 100, 0);
         assert_eq!(full(&starved, 10_000), None);
         starved.flows.insert("overflow".into(), 7);
@@ -217,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_peers_still_have_are_told_of() {
+    fn left_open_connections_are_reported() {
         let mut left = template(0, 100, 0);
         left.side = "server".into();
         assert_eq!(left_open(&left), None);
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_ports_left_is_told_what_gives_more() {
+    fn note_about_exhausted_ports_names_the_remedies() {
         let mut full = template(0, 100, 0);
         assert_eq!(unmade(&full), None);
         full.flows.insert("tuple_in_use".into(), 3);
@@ -237,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_were_all_given_up_are_told_of() {
+    fn timed_out_connections_are_reported_if_none_closed() {
         let mut silent = template(0, 0, 400);
         silent.flows.insert("unanswered".into(), 100);
         let note = unanswered(&silent, 0).unwrap();
@@ -246,7 +254,7 @@ mod tests {
         let mut cut = template(0, 100, 0);
         cut.flows.insert("timed_out".into(), 60);
         let note = given_up(&cut).unwrap();
-        assert!(note.contains("60 were established and then given up"), "{note}");
+        assert!(note.contains("60 were established and then timed out"), "{note}");
         cut.flows.insert("closed".into(), 1);
         assert_eq!(given_up(&cut), None);
     }

@@ -1,4 +1,4 @@
-//! From what a port's worker counted to its report.
+//! Report of a port from the counters of its worker.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::result::{
     TlsReport, TransmitReport, TunnelsReport,
 };
 
-/// What a port's worker came back with.
+/// Final state of a port's worker.
 pub(in crate::emulation) struct Ended {
     pub(in crate::emulation) endpoint: Endpoint,
     pub(in crate::emulation) watch: FlowWatch,
@@ -30,19 +30,20 @@ pub(in crate::emulation) struct Ended {
     pub(in crate::emulation) tunnels: Option<TunnelsReport>,
     pub(in crate::emulation) transmitted: TransmitCounters,
     pub(in crate::emulation) received: ReceiveCounters,
-    /// How often its interface was down, and how long.
+    /// Number of outages of the interface, and their total time.
     pub(in crate::emulation) outages: u64,
     pub(in crate::emulation) down: Duration,
-    /// Since the start.
+    /// Time since the start.
     pub(in crate::emulation) elapsed: Duration,
     pub(in crate::emulation) cpu: CpuTime,
+    /// Message of the error that ended the run.
     pub(in crate::emulation) error: Option<String>,
-    /// Next hops that were elsewhere later.
+    /// Changes of next hops' Ethernet addresses.
     pub(in crate::emulation) moved: Moved,
 }
 
 impl Ended {
-    /// What it has counted.
+    /// Returns the final counters.
     pub(in crate::emulation) fn counted(&self) -> Counted<'_> {
         Counted {
             endpoint: &self.endpoint,
@@ -60,15 +61,15 @@ impl Ended {
     }
 }
 
-/// CPU time that a port took.
+/// CPU time of a port.
 #[derive(Clone, Copy, Default)]
 pub(in crate::emulation) struct CpuTime {
     pub(in crate::emulation) worker: Duration,
-    /// Of a program that takes frames in.
+    /// Receive time outside the worker thread; `None` if unknown.
     pub(in crate::emulation) ingress: Option<Duration>,
 }
 
-/// What a port's worker has counted.
+/// Counters of a port's worker, at the end or during a run.
 pub(in crate::emulation) struct Counted<'a> {
     pub(in crate::emulation) endpoint: &'a Endpoint,
     pub(in crate::emulation) watch: &'a FlowWatch,
@@ -79,14 +80,14 @@ pub(in crate::emulation) struct Counted<'a> {
     pub(in crate::emulation) received: ReceiveCounters,
     pub(in crate::emulation) outages: u64,
     pub(in crate::emulation) down: Duration,
-    /// Since the start.
+    /// Time since the start.
     pub(in crate::emulation) elapsed: Duration,
     pub(in crate::emulation) cpu: CpuTime,
 }
 
 impl Counted<'_> {
-    /// The messages of HTTP/1.1 of all templates that follow them, where there are any. What
-    /// programs hear of HTTP/2 has the form of HTTP/1.1, and is none.
+    /// Sums the HTTP/1.1 messages of all templates that receive them; `None` without such a
+    /// template. HTTP/2 messages reach programs in HTTP/1.1 form, but do not count.
     fn http1(&self, owners: &[Owner]) -> Option<Http1Report> {
         let following = owners.iter().enumerate().filter(|(_, owner)| owner.has_http1);
         let messages = following
@@ -98,7 +99,8 @@ impl Counted<'_> {
         sum.as_ref().map(http1)
     }
 
-    /// `owners`: of the endpoint's templates. What is left out for want of `detail` is empty.
+    /// Builds the report. `owners` has the owner of each template. Parts that `detail` excludes are
+    /// empty.
     pub(in crate::emulation) fn report(
         &self,
         name: &str,
@@ -108,7 +110,7 @@ impl Counted<'_> {
     ) -> PortReport {
         let is_all = detail == Detail::All;
         let told = if detail == Detail::Port { &[] } else { owners };
-        // It takes a look at every flow.
+        // This iterates over all flows.
         let remaining = if is_all { self.endpoint.remaining() } else { Vec::new() };
         let templates = told.iter().enumerate().filter_map(|(place, owner)| {
             let remaining = remaining.get(place).copied().unwrap_or_default();
@@ -160,7 +162,7 @@ impl Counted<'_> {
     }
 }
 
-/// What all ports sent together.
+/// Sums the transmit counters of all ports.
 pub(in crate::emulation) fn achieved(ports: &[PortReport], elapsed: Duration) -> Achieved {
     let mut sum = TransmitCounters::default();
     for tx in ports.iter().filter_map(|port| port.tx.as_ref()) {
@@ -174,12 +176,12 @@ pub(in crate::emulation) fn achieved(ports: &[PortReport], elapsed: Duration) ->
     Achieved { tx: TransmitReport::over(&sum, elapsed.as_secs_f64()), ..Achieved::default() }
 }
 
-/// Counters by their names.
+/// Returns counters by name.
 fn named<'a>(counters: impl Iterator<Item = (&'static str, &'a str, u64)>) -> BTreeMap<Label, u64> {
     counters.map(|(name, _, value)| (name.into(), value)).collect()
 }
 
-/// `all`: what only a full report has.
+/// Builds the report of a template. `all` has the parts of a full report only.
 fn template(owner: &Owner, tally: &Tally, all: Option<(FlowSeries, Remaining)>) -> TemplateReport {
     let is_all = all.is_some();
     let (series, remaining) = all.unwrap_or_default();
@@ -312,7 +314,7 @@ fn http2(sessions: &SessionCounters) -> Http2Report {
     }
 }
 
-/// Responses by the class of their status.
+/// Returns the number of responses by status class.
 fn by_class(messages: &MessageCounters) -> BTreeMap<Label, u64> {
     ["1xx", "2xx", "3xx", "4xx", "5xx"]
         .map(Label::from)
@@ -321,11 +323,12 @@ fn by_class(messages: &MessageCounters) -> BTreeMap<Label, u64> {
         .collect()
 }
 
+/// Returns the counters that programs count, `A` to `D`.
 fn counters(statistics: &Statistics) -> BTreeMap<Label, u64> {
     let sum = |place| Statistic::new(place).map(|it| statistics.get(it));
     let named = ["A", "B", "C", "D"].into_iter().enumerate();
     named.filter_map(|(place, name)| Some((name.into(), sum(place)?))).collect()
 }
 
-/// What causes of failures of HTTP/2 begin with.
+/// Prefix of the causes of HTTP/2 failures.
 const HTTP2_CAUSES: &str = "http2: ";

@@ -1,5 +1,4 @@
-//! Single flows that are followed: what they are when they begin, at the end of each interval, and
-//! when they end.
+//! Sampled flows: their state when they start, at the end of each interval, and when they end.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,25 +10,25 @@ use wirestorm_stack::tcp::details::Details;
 use super::owner::Owner;
 use crate::result::{FlowSample, SampledFlow};
 
-/// Which flows of each port are followed: so many at a time of those that all of this is true of.
-/// When one of them is over, another one takes its place.
+/// Selection of the sampled flows of each port. A flow matches if it meets all conditions. When a
+/// sampled flow ends, another one takes its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowChoice {
-    /// How many, at most.
+    /// Maximum number of flows sampled at a time.
     pub count: usize,
-    /// The name of their template.
+    /// Name of the template; `None` for any.
     pub template: Option<String>,
-    /// An address at either end.
+    /// Address at either end; `None` for any.
     pub address: Option<IpAddr>,
-    /// A port at either end.
+    /// Port at either end; `None` for any.
     pub port: Option<u16>,
 }
 
 impl FlowChoice {
-    /// The most flows that can be followed at a time.
+    /// Upper bound of [`Self::count`].
     pub const COUNT_MAX: usize = 1_000;
 
-    /// The same for an endpoint whose templates are of these owners.
+    /// Returns the selection for an endpoint. `owners` has the owner of each template.
     pub(in crate::emulation) fn options(&self, owners: &[Owner]) -> FollowOptions {
         let is_asked_for =
             |owner: &Owner| self.template.as_ref().is_none_or(|name| *name == owner.name);
@@ -44,13 +43,14 @@ impl FlowChoice {
     }
 }
 
-/// What was seen of the flows of a port that are followed.
+/// Samples of the sampled flows of a port.
 #[derive(Clone, Debug)]
 pub(in crate::emulation) struct Followed {
     start: Instant,
+    /// Maximum number of samples of a flow.
     samples_max: usize,
     flows: Vec<SeenFlow>,
-    /// When they are looked at next, to be counted.
+    /// Time of the next counter update; [`Instant::MAX`] if no flows are sampled.
     due: Instant,
 }
 
@@ -62,7 +62,7 @@ struct SeenFlow {
     sums: Sums,
 }
 
-/// What a connection tells modulo some number is added up here.
+/// Sums of counters that the connection itself has only modulo 2^8 or 2^32.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     retransmitted: u64,
@@ -72,12 +72,12 @@ struct Sums {
 }
 
 impl Followed {
-    /// A connection tells modulo 256 what it sends again: so often it is looked at.
+    /// Interval of counter updates. A connection counts its retransmissions modulo 256.
     const COUNTED: Duration = Duration::from_millis(1);
-    /// Where very many are followed, so much of the time.
+    /// Minimum interval per sampled flow, which bounds the CPU time for many flows.
     const COUNTED_EACH: Duration = Duration::from_micros(10);
 
-    /// Nothing yet; so many samples of each at most, which is even.
+    /// Starts without flows. `samples_max` is even.
     pub(in crate::emulation) fn new(
         choice: &FlowChoice,
         start: Instant,
@@ -87,7 +87,7 @@ impl Followed {
         Self { start, samples_max, flows: Vec::new(), due }
     }
 
-    /// Looks at an endpoint where it is time for that.
+    /// Updates the counters if they are due. Adds a sample at the end of an interval.
     #[inline]
     pub(in crate::emulation) fn look(
         &mut self,
@@ -116,7 +116,7 @@ impl Followed {
             });
             let flow = &mut self.flows[place];
             match (&flow.followed.last, &followed.last) {
-                // Its end was seen before.
+                // The last sample is already there.
                 (Some(_), _) if known.is_some() => {}
                 (_, Some((at, last))) => {
                     flow.count(last);
@@ -140,12 +140,12 @@ impl Followed {
         }
     }
 
-    /// What was found out of each; `owners`: whose the templates are.
+    /// Returns the reports of the sampled flows. `owners` has the owner of each template.
     pub(in crate::emulation) fn reports(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.flows.iter().map(|flow| flow.report(owners, self.start, &flow.samples)).collect()
     }
 
-    /// The same, each with its last sample alone.
+    /// As [`Self::reports`], but with only the last sample of each flow.
     pub(in crate::emulation) fn reports_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         let last = |flow: &SeenFlow| {
             let samples = flow.samples.last().map(std::slice::from_ref).unwrap_or_default();
@@ -160,7 +160,7 @@ impl SeenFlow {
         Self { followed, samples: Vec::new(), last: None, sums: Sums::default() }
     }
 
-    /// Adds what has changed since it was looked at last.
+    /// Adds the changes of the counters since the last update.
     fn count(&mut self, found: &FlowDetails) {
         let Some(now) = found.tcp else { return };
         let before = self.last.as_ref();
@@ -176,11 +176,12 @@ impl SeenFlow {
         self.last = Some(now);
     }
 
-    /// What it was when it was counted last, as a sample.
+    /// Adds a sample of the state at the last counter update. If there are `samples_max` samples,
+    /// every second one is dropped first.
     fn note(&mut self, at_s: f64, samples_max: usize) {
         let Some(now) = self.last else { return };
         if self.samples.len() >= samples_max {
-            // The first one stays.
+            // Keep the first sample, which has the start of the flow.
             let mut is_second = true;
             self.samples.retain(|_| {
                 is_second = !is_second;
@@ -232,7 +233,7 @@ impl SeenFlow {
     }
 }
 
-/// As RFC 9293 section 3.3.2 has it.
+/// Returns the state name of RFC 9293 section 3.3.2.
 const fn state_name(state: State) -> &'static str {
     match state {
         State::SynSent => "SYN-SENT",

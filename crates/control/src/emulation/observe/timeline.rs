@@ -1,26 +1,26 @@
-//! Flows over time: what each template of a port has counted by the ends of intervals of equal
-//! length.
+//! Time series of flow counts: the totals of each template at the ends of equal intervals.
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, Tally};
 
 use crate::result::FlowSeries;
 
-/// Intervals of all templates together, at most.
+/// Maximum number of intervals, summed over all templates.
 const ROWS_MAX: usize = 1 << 15;
 
-/// Intervals that are kept where so many templates have some, on both sides; even.
+/// Returns the maximum number of intervals of each series, which is even. `templates` is the number
+/// of series on all ports.
 pub(in crate::emulation) const fn intervals_max(templates: usize) -> usize {
     let most = ROWS_MAX / if templates == 0 { 1 } else { templates };
     let most = if most > 512 { 512 } else { most };
     if most < 32 { 32 } else { most & !1 }
 }
 
-/// Counts by a moment, all but one since the start.
+/// Totals of a template since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     opened: u64,
-    /// Now.
+    /// Current number of flows outside TIME-WAIT.
     held: u64,
     closed: u64,
     failed: u64,
@@ -56,42 +56,42 @@ impl Totals {
     }
 }
 
-/// What was counted by the end of each interval. When there are too many, every second end is
-/// forgotten, and so intervals are twice as long.
+/// Totals at the end of each interval. When `intervals_max` is reached, every second one is dropped
+/// and the interval doubles.
 #[derive(Clone, Debug)]
 pub(in crate::emulation) struct Timeline {
     start: Instant,
     interval: Duration,
     intervals_max: usize,
-    /// The end of the present interval.
+    /// End of the current interval.
     due: Instant,
     templates: usize,
-    /// For each end what each template had counted.
+    /// Totals of each template at each end.
     ends: Vec<Vec<Totals>>,
-    /// When the run ended, if it has.
+    /// Time of the last update, once the run has ended.
     end: Option<Instant>,
 }
 
-/// A last interval that is shorter than this part of the others is told with the one before.
+/// Divisor of the interval. A shorter last interval is merged into the one before.
 const SLIVER: u64 = 10;
 
 impl Timeline {
-    /// Intervals from a time on, `intervals_max` at most, which is even and at least 2.
+    /// Starts the first interval at `start`. `intervals_max` is even and at least 2.
     pub(in crate::emulation) fn new(
         start: Instant,
         interval: Duration,
         intervals_max: usize,
         templates: usize,
     ) -> Self {
-        // None could be that short.
+        // An interval of 0 would never advance.
         let interval = interval.max(Duration::from_nanos(1));
         let due = start.saturating_add(interval);
         let ends = Vec::with_capacity(intervals_max);
         Self { start, interval, intervals_max, due, templates, ends, end: None }
     }
 
-    /// Looks at an endpoint before it does what is to be done at a time. Returns whether an
-    /// interval is over.
+    /// Records the totals if an interval has ended. Call it before the endpoint's iteration at
+    /// `now`. Returns whether an interval has ended.
     #[inline]
     pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) -> bool {
         let is_due = now >= self.due;
@@ -107,7 +107,7 @@ impl Timeline {
         self.fill(now, &totals);
     }
 
-    /// Notes totals for all ends by now.
+    /// Records `totals` for each interval that has ended by `now`.
     fn fill(&mut self, now: Instant, totals: &[Totals]) {
         while now >= self.due && self.due < Instant::MAX {
             if self.ends.len() == self.intervals_max {
@@ -119,19 +119,19 @@ impl Timeline {
         }
     }
 
-    /// The last look, behind all that was done.
+    /// Records the final totals. Call it after the last iteration.
     pub(in crate::emulation) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.look(now, endpoint);
         let totals = self.totals(endpoint);
         self.close(now, totals);
     }
 
-    /// When the last look was; before it the start.
+    /// Returns the time of the final totals; the start if there are none yet.
     pub(in crate::emulation) fn end(&self) -> Instant {
         self.end.unwrap_or(self.start)
     }
 
-    /// Says that nothing was done until a time behind the last look.
+    /// Extends the series to `end` without further activity, if that is later.
     pub(in crate::emulation) fn extend(&mut self, end: Instant) {
         if end <= self.end() {
             return;
@@ -142,7 +142,8 @@ impl Timeline {
         self.close(end, totals);
     }
 
-    /// Ends the present interval, unless it has just begun.
+    /// Ends the current interval at `end`. If the interval has just started, replaces the totals of
+    /// the one before.
     fn close(&mut self, end: Instant, totals: Vec<Totals>) {
         if end == self.end_of(self.ends.len() as u64) {
             self.ends.pop();
@@ -156,12 +157,13 @@ impl Timeline {
         (0..self.templates).map(totals).collect()
     }
 
-    /// When so many intervals are over.
+    /// Returns the end of the interval with this number, counted from 1.
     fn end_of(&self, intervals: u64) -> Instant {
         let span = self.interval.as_nanos().saturating_mul(intervals);
         self.start.saturating_add(Duration::from_nanos(span))
     }
 
+    /// Drops every second end and doubles the interval.
     fn halve(&mut self) {
         let mut is_second = true;
         self.ends.retain(|_| {
@@ -171,18 +173,18 @@ impl Timeline {
         self.interval = Duration::from_nanos(self.interval.as_nanos().saturating_mul(2));
     }
 
-    /// What a template did.
+    /// Returns the series of the template with this index.
     pub(in crate::emulation) fn of_template(&self, place: usize) -> FlowSeries {
         self.series(|end| end.get(place).copied().unwrap_or_default())
     }
 
-    /// What all of them did.
+    /// Returns the sum of the series of all templates.
     pub(in crate::emulation) fn of_all(&self) -> FlowSeries {
         self.series(|end| end.iter().fold(Totals::default(), |sum, it| sum.plus(it)))
     }
 
     fn series(&self, of: impl Fn(&[Totals]) -> Totals) -> FlowSeries {
-        // What is behind the end of the last interval but one.
+        // Start of the last interval, which may be shorter than the others.
         let begun = self.end_of((self.ends.len() as u64).saturating_sub(1));
         let mut last = self.end.map_or(self.interval, |end| end.saturating_since(begun));
         let mut ends: Vec<_> = self.ends.iter().collect();
@@ -198,7 +200,7 @@ impl Timeline {
         let mut before = Totals::default();
         for end in ends {
             let now = of(end);
-            // Nothing that was counted is taken back, but for what moves to another template.
+            // Totals only decrease when a flow moves to another template.
             let since = |total: fn(&Totals) -> u64| total(&now).saturating_sub(total(&before));
             series.opened.push(since(|it| it.opened));
             series.held.push(now.held);
@@ -215,7 +217,7 @@ impl Timeline {
     }
 }
 
-/// What is to be said where series of a run are coarser than was asked for.
+/// Returns a note if the intervals of a run are longer than requested.
 pub(in crate::emulation) fn note<'a>(
     asked: Duration,
     timelines: impl IntoIterator<Item = &'a Timeline>,
@@ -223,7 +225,7 @@ pub(in crate::emulation) fn note<'a>(
     let longest = timelines.into_iter().max_by_key(|it| it.interval)?;
     (longest.interval > asked).then(|| {
         format!(
-            "flows over time are told in intervals of {} s instead of {} s: {} are kept at most",
+            "time series have intervals of {} s instead of {} s: the limit is {} intervals",
             longest.interval.as_secs_f64(),
             asked.as_secs_f64(),
             longest.intervals_max
@@ -245,8 +247,8 @@ mod tests {
         vec![Totals { received, ..Totals::default() }]
     }
 
-    /// A second each, with so many bytes by each of these times in milliseconds, the last of which
-    /// is the end.
+    /// Builds a timeline with intervals of 1 s from times in milliseconds and received bytes. The
+    /// last time is the end.
     fn timeline(looks: &[(u64, u64)]) -> Timeline {
         let mut timeline = Timeline::new(Instant::ZERO, Duration::from_secs(1), 4, 1);
         for (ms, bytes) in looks {
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sliver_in_the_end_is_told_with_the_interval_before() {
+    fn short_last_interval_is_merged_into_the_one_before() {
         let series = timeline(&[(1_000, 100), (2_000, 200), (2_001, 250)]).of_all();
         assert_eq!(series.received_bytes, [100, 150]);
         assert!((series.last_s - 1.001).abs() < 1e-9, "{series:?}");
@@ -267,20 +269,20 @@ mod tests {
         let series = timeline(&[(1_000, 100), (2_000, 200), (2_100, 250)]).of_all();
         assert_eq!((series.received_bytes.len(), series.last_s), (3, 0.1), "long enough");
         let series = timeline(&[(1, 100)]).of_all();
-        assert_eq!((series.received_bytes, series.last_s), (vec![100], 0.001), "there is no other");
+        assert_eq!((series.received_bytes, series.last_s), (vec![100], 0.001), "no other");
         let series = timeline(&[(1_000, 100), (2_000, 200)]).of_all();
         assert_eq!((series.received_bytes, series.last_s), (vec![100, 100], 1.0));
     }
 
     #[test]
-    fn intervals_that_are_over_have_their_rates_before_the_run_is() {
+    fn finished_intervals_have_rates_before_the_run_ends() {
         let mut timeline = timeline(&[]);
         timeline.fill(at(2_000), &received(100));
         assert_eq!(timeline.of_all().goodput_bps, [800.0, 0.0]);
     }
 
     #[test]
-    fn who_ended_sooner_has_as_many_intervals_as_others() {
+    fn extended_timeline_has_the_intervals_of_a_longer_run() {
         for (sooner, later) in [(1_990, 2_200), (2_000, 2_500), (900, 9_300), (3_990, 4_010)] {
             let mut of_all = timeline(&[(sooner, 100)]);
             assert_eq!(of_all.end(), at(sooner));

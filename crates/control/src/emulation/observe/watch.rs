@@ -1,4 +1,4 @@
-//! What is looked at while a port works: flows over time, and single ones.
+//! Observation of a port during a run: time series and sampled flows.
 
 use wirestorm_base::time::{Duration, Instant};
 use wirestorm_stack::endpoint::{Endpoint, FollowOptions};
@@ -8,30 +8,30 @@ use super::sampled_flows::{FlowChoice, Followed};
 use super::timeline::Timeline;
 use crate::result::SampledFlow;
 
-/// What is to be looked at.
+/// Options of the observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How long the intervals are in which flows are told over time.
+    /// Interval of the time series.
     pub interval: Duration,
-    /// Which flows are followed.
+    /// Selection of the sampled flows.
     pub flows: FlowChoice,
 }
 
 impl Default for WatchOptions {
-    /// Intervals of a second; no single flows.
+    /// Returns intervals of one second and no sampled flows.
     fn default() -> Self {
         Self { interval: Duration::from_secs(1), flows: FlowChoice::default() }
     }
 }
 
 impl WatchOptions {
-    /// What an endpoint is told to follow; `owners`: of its templates.
+    /// Returns the selection of sampled flows. `owners` has the owner of each template.
     pub(in crate::emulation) fn followed(&self, owners: &[Owner]) -> FollowOptions {
         self.flows.options(owners)
     }
 }
 
-/// What was seen of a port's endpoint.
+/// Time series, sampled flows and end of the load of a port's endpoint.
 #[derive(Clone, Debug)]
 pub(in crate::emulation) struct FlowWatch {
     pub(in crate::emulation) timeline: Timeline,
@@ -40,7 +40,7 @@ pub(in crate::emulation) struct FlowWatch {
 }
 
 impl FlowWatch {
-    /// Looks from a time on at so many templates, at `intervals_max` intervals at most.
+    /// Starts the observation of an endpoint with this number of templates at `start`.
     pub(in crate::emulation) fn new(
         options: &WatchOptions,
         templates: usize,
@@ -54,7 +54,7 @@ impl FlowWatch {
         }
     }
 
-    /// Looks at an endpoint before it does what is to be done at a time.
+    /// Updates the observation. Call it before the endpoint's iteration at `now`.
     #[inline]
     pub(in crate::emulation) fn look(&mut self, now: Instant, endpoint: &Endpoint) {
         let is_end = self.timeline.look(now, endpoint);
@@ -62,17 +62,17 @@ impl FlowWatch {
         self.load.look(now, endpoint);
     }
 
-    /// When the last look was.
+    /// Returns the time of the final update; the start if there is none yet.
     pub(in crate::emulation) fn end(&self) -> Instant {
         self.timeline.end()
     }
 
-    /// Says that nothing was done until a time behind the last look.
+    /// Extends the series to `end` without further activity, if that is later.
     pub(in crate::emulation) fn extend(&mut self, end: Instant) {
         self.timeline.extend(end);
     }
 
-    /// The last look, behind all that was done.
+    /// Records the final state. Call it after the last iteration.
     pub(in crate::emulation) fn finish(&mut self, now: Instant, endpoint: &Endpoint) {
         self.load.due = now;
         self.load.look(now, endpoint);
@@ -81,35 +81,38 @@ impl FlowWatch {
         self.followed.look(now, endpoint, true);
     }
 
-    /// Until when flows were made: by a load, its last interval included, by programs, or by peers.
+    /// Returns the time until which loads, programs or peers started flows. It includes the last
+    /// interval of a rate.
     pub(in crate::emulation) fn load_end(&self) -> Instant {
         self.load.end
     }
 
-    /// What was found out of flows that are followed.
+    /// Returns the reports of the sampled flows. `owners` has the owner of each template.
     pub(in crate::emulation) fn flows(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports(owners)
     }
 
-    /// The same, each with its last sample alone.
+    /// As [`Self::flows`], but with only the last sample of each flow.
     pub(in crate::emulation) fn flows_now(&self, owners: &[Owner]) -> Vec<SampledFlow> {
         self.followed.reports_now(owners)
     }
 }
 
-/// Until when flows are made.
+/// Detects the end of the load.
 #[derive(Clone, Copy, Debug)]
 struct LoadWatch {
-    /// How many had begun when it looked last.
+    /// Number of flows that had started at the last check.
     begun: u64,
+    /// End of the load so far.
     end: Instant,
-    /// When it looks again: all templates are to be asked.
+    /// Time of the next check. A check iterates over all templates.
     due: Instant,
-    /// When it was shown the endpoint last: what has begun since did so then.
+    /// Time of the previous iteration, by which flows that a check counts as new have started.
     last: Instant,
 }
 
 impl LoadWatch {
+    /// Time between checks.
     const INTERVAL: Duration = Duration::from_millis(1);
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Where frames go, and which addresses a port answers for: found by ARP and neighbour discovery.
+//! Address resolution: next hops of the clients, and addresses that the ARP responders answer for.
 
 pub(super) mod neighbours;
 mod next_hop;

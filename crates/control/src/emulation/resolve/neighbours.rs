@@ -1,4 +1,4 @@
-//! Whom clients' frames go to, and who answers for the addresses of a port.
+//! Destination Ethernet addresses of the clients' frames, and ARP responders of the ports.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -21,42 +21,42 @@ use crate::emulation::observe::latency::Probe;
 use crate::emulation::observe::probes::Echoes;
 use crate::responder::{Asks, Guests, HostError, ProbeTimes, Prober, Silence, Station, TRIES};
 
-/// Addresses of one template that a port answers for, at most: those beyond are reached by a
-/// router, or not at all.
+/// Maximum number of addresses of one range that a port answers for. Neighbours reach further
+/// addresses only through a route.
 const ANSWERED_MAX: u32 = 1 << 16;
 
-/// How often a neighbour is asked, a second apart: links and switches take a while to come up.
+/// Maximum number of requests to a neighbour, one second apart. Links and switches take several
+/// seconds to come up.
 const TRIES_MAX: u32 = 10;
 
-/// The neighbours of a run.
+/// Resolved neighbours of a run, and the hosts that its ports emulate.
 pub(in crate::emulation) struct Neighbours {
-    /// For each template its clients, and where their frames go.
+    /// Clients of each template and the destination of their frames; `None` without clients.
     pub(in crate::emulation) clients: Vec<Option<Reached>>,
-    /// What is asked beside the load, and when.
+    /// Latency probes of the plan.
     pub(in crate::emulation) probes: Vec<Probe>,
     pub(in crate::emulation) probe_times: Arc<ProbeTimes>,
-    /// For each port of the plan what arrives there of probes by UDP.
+    /// UDP probe handler of each port of the plan.
     pub(in crate::emulation) echoes: Vec<Echoes>,
-    /// For each port its next hops, and those of its neighbours that have moved.
+    /// Next hops of each port of the plan, and changes of its neighbours' Ethernet addresses.
     pub(in crate::emulation) reached_by: Vec<ReachedBy>,
-    /// Who will answer.
+    /// ARP responders, not started yet.
     pub(in crate::emulation) hosts: Hosts,
-    /// What one should know of them.
+    /// Notes for the result.
     pub(in crate::emulation) notes: Vec<String>,
 }
 
-/// Who answers for the addresses of ports, and for those of their clients and servers in their
-/// networks; with what each asks.
+/// ARP responders, each with its latency probers. They answer for the addresses of the ports, and
+/// for addresses of clients and servers in the ports' networks.
 pub(in crate::emulation) struct Hosts(Vec<(Station, Vec<Prober>)>);
 
 impl Hosts {
-    /// Lets them answer, as long as what is returned lives. To be called when all ports take what is
-    /// sent to them: a neighbour that has asked in vain sends what it has kept as soon as it is
-    /// answered.
+    /// Starts the responders, which stop when the returned value is dropped. Call it once all ports
+    /// receive: a neighbour sends its queued packets as soon as it has an answer.
     pub(in crate::emulation) fn begin(mut self) -> Result<Guests, EmulationError> {
         for (station, _) in self.0.iter_mut().filter(|(station, _)| !station.is_announced()) {
             match station.announce() {
-                // Whoever wants to know asks when it is up.
+                // Neighbours resolve the addresses when the interface is up again.
                 Ok(()) | Err(PortError::Down { .. }) => {}
                 Err(error) => return Err(HostError::from(error).into()),
             }
@@ -66,9 +66,9 @@ impl Hosts {
 }
 
 impl Neighbours {
-    /// Finds where the clients' frames go, for ports that have addresses. `interfaces`: of each port
-    /// that is used, its name and Ethernet address. `waits` is told of who does not answer, and why
-    /// it is asked on; not once it is to `stop`.
+    /// Resolves the destinations of the clients' frames. `interfaces` has the interface name and
+    /// the Ethernet address of each used port. `waits` receives a message for each neighbour that
+    /// has not answered [`TRIES`] requests. Setting `stop` ends the retries.
     pub(in crate::emulation) fn find(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
@@ -91,8 +91,8 @@ impl Neighbours {
                 _ => None,
             });
         }
-        // All hear the announcements, so that ports find each other, which do not answer yet. A port
-        // alone is not to be found before it takes what is sent to it.
+        // Ports do not answer requests yet, so they learn each other from announcements. A single
+        // port does not announce itself before it receives.
         if stations.iter().flatten().count() > 1 {
             for station in stations.iter_mut().flatten() {
                 station.announce().map_err(HostError::from)?;
@@ -126,7 +126,7 @@ impl Neighbours {
                 (Some(station), None) => {
                     let end = tunnels::far_end(port);
                     let way = match end.or(server.map(|_| client.servers.first)) {
-                        // The far end of a tunnel, or a port of ours, answers for all of them.
+                        // All frames go to the far end of the tunnel, or to the run's server port.
                         Some(one) => Way::to_one(station, one, by, &mut goes_on)?,
                         None => Way::to_all(station, client.servers, by, &mut goes_on)?,
                     };
@@ -134,7 +134,7 @@ impl Neighbours {
                     (next_hop, servers) = (way.next_hop, way.servers);
                     way.destination
                 }
-                // The two ports of a template without a host between them face each other.
+                // Ports without addresses are directly connected to the other side's port.
                 (None, None) => match facing.and_then(|port| interfaces[port].as_ref()) {
                     Some((_, mac)) => *mac,
                     None => {
@@ -159,7 +159,7 @@ impl Neighbours {
         let mut echoes: Vec<Echoes> = stations.iter().map(|_| Echoes::default()).collect();
         let mut probers: Vec<Vec<Prober>> = stations.iter().map(|_| Vec::new()).collect();
         for asked in &plan.latency {
-            // Plans ask from ports that have addresses and are used.
+            // The plan accepts probes only from used ports with addresses.
             let Some(station) = &mut stations[asked.from] else { continue };
             let route = station.resolve_patiently(asked.to, &mut goes_on)?;
             let port = match asked.protocol {
@@ -182,7 +182,7 @@ impl Neighbours {
         let stations = stations.filter_map(|((station, probers), by)| {
             let mut station = station?;
             by.watch(&mut station);
-            // Servers' answers go by routers as well.
+            // Servers' answers go through gateways too, so probe these as well.
             let gateways = station.host().gateways.clone();
             for gateway in gateways {
                 if let Some(route) = station.host().route(gateway) {
@@ -200,14 +200,15 @@ impl Neighbours {
     }
 }
 
+/// Returns the message about a neighbour that does not answer.
 fn waits_for(silence: &Silence<'_>) -> String {
     let Silence { interface, neighbour, protocol, .. } = silence;
     let left = TRIES_MAX - TRIES;
-    format!("{interface}: {neighbour} does not answer {protocol}; asking for {left} s more")
+    format!("{interface}: {neighbour} does not answer {protocol}; retrying for {left} s more")
 }
 
-/// The port's own addresses, and in its networks those of its clients and servers, and of the ends of
-/// their tunnels.
+/// Returns the addresses that a port answers for. These are its own addresses, and addresses of its
+/// clients, servers and tunnel endpoints in its networks.
 fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
     let mut addresses = port.addresses.clone();
     let mut seen = BTreeSet::new();
@@ -225,7 +226,7 @@ fn answered(plan: &EmulationPlan, index: usize, port: &Port) -> Vec<Prefix> {
         let (client, server) = (template.client.as_ref(), template.server.as_ref());
         let lives_here = client.filter(|it| it.transmit == index);
         let serves_here = server.filter(|it| it.transmit == index);
-        // Clients may know servers by addresses that somebody between them makes others of.
+        // A device between both sides may translate the addresses that clients connect to (NAT).
         let known = client.filter(|_| serves_here.is_some()).map(|it| it.servers);
         let ranges = [
             lives_here.and_then(|it| it.addresses),

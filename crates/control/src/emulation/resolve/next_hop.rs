@@ -1,4 +1,4 @@
-//! Where the frames of clients go that no device is told of: to their servers, or to routers.
+//! Next hops of clients without a device: their servers, or routers.
 
 use std::net::IpAddr;
 
@@ -10,23 +10,23 @@ use wirestorm_wire::packet::MacAddress;
 use super::reached::ReachedBy;
 use crate::responder::{HostError, Silence, Station};
 
-/// Servers of one template that are asked for, at most, beside the usual one.
+/// Maximum number of resolved servers of one template, without the default destination.
 const SERVERS_MAX: usize = 1_024;
 
-/// Where frames go.
+/// Destinations of the frames of one template.
 pub(in crate::emulation) struct Way {
-    /// The Ethernet address that is the usual one.
+    /// Default destination Ethernet address.
     pub(in crate::emulation) destination: MacAddress,
-    /// The number of the next hop that this is.
+    /// Number of the default next hop.
     pub(in crate::emulation) next_hop: u16,
-    /// Servers that frames go elsewhere to, by their addresses in order.
+    /// Servers with a different destination, sorted by address.
     pub(in crate::emulation) servers: Vec<ServerLink>,
-    /// What one should know of it.
+    /// Note for the result.
     pub(in crate::emulation) note: Option<String>,
 }
 
 impl Way {
-    /// Everything goes where one address is.
+    /// Sends all frames to the next hop of `target`.
     pub(in crate::emulation) fn to_one(
         station: &mut Station,
         target: IpAddr,
@@ -35,13 +35,14 @@ impl Way {
     ) -> Result<Self, HostError> {
         let destination = station.resolve_patiently(target, goes_on)?.1;
         let route = station.host().route(target);
-        // There is one: it was asked that way.
+        // The route exists, because `resolve_patiently` used it.
         let number = |route: Route| by.number(None, route.next_hop, route.source);
         let next_hop = route.map_or(LinkHeader::FIXED, number);
         Ok(Self { destination, next_hop, servers: Vec::new(), note: None })
     }
 
-    /// Frames to each server go where it is: to the router that it is behind, or to itself.
+    /// Sends the frames for each server to its next hop: its gateway, or the server itself if it is
+    /// on the link. Resolves at most [`SERVERS_MAX`] servers besides the default one.
     pub(in crate::emulation) fn to_all(
         station: &mut Station,
         servers: AddressRange,
@@ -58,26 +59,28 @@ impl Way {
         }
         way.note = are_more.then(|| {
             format!(
-                "{SERVERS_MAX} servers were asked for their Ethernet addresses; frames to the \
-                 others in the port's network went where those to {usual} did"
+                "{SERVERS_MAX} servers in the port's network were resolved, which is the limit; \
+                 frames to the other servers went to the next hop of {usual}"
             )
         });
         Ok(way)
     }
 }
 
-/// The server whose way is the usual one: one behind a router, which others are behind as well, or
-/// else the first.
+/// Returns the server whose next hop is the default. This is the first or last server if it is
+/// behind a router, because further servers are then behind the same router. Otherwise it is the
+/// first server.
 fn usual(host: &Host, servers: AddressRange) -> IpAddr {
     let ends = [servers.first, servers.at(servers.count.saturating_sub(1).into())];
     let is_behind = |it: &IpAddr| host.route(*it).is_some_and(|route| route.next_hop != *it);
     ends.into_iter().find(is_behind).unwrap_or(servers.first)
 }
 
-/// Servers that are not reached as the usual one is, in order, and whether there are more of them.
+/// Returns the servers whose next hop differs from the default, sorted by address. Returns at most
+/// [`SERVERS_MAX`] of them, and whether there are more.
 fn others(host: &Host, servers: AddressRange, usual: IpAddr) -> (Vec<(IpAddr, Route)>, bool) {
     let by = host.route(usual).map(|route| route.next_hop);
-    // Nobody has that address, and nobody answers for it.
+    // No host answers for a broadcast address.
     let is_broadcast = |it| host.addresses.iter().any(|own| own.is_broadcast(it));
     let others = (0..servers.count).filter_map(|place| {
         let server = Some(servers.at(place.into())).filter(|it| !is_broadcast(*it))?;
@@ -109,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_have_ways_of_their_own_and_others_have_that_of_the_router() {
+    fn on_link_servers_have_their_own_next_hop_and_others_share_the_router() {
         let [two, three] = ["10.0.0.2", "10.0.0.3"].map(String::from);
         assert_eq!(found("10.0.0.2", 2), (two.clone(), vec![three], false));
         assert_eq!(found("192.0.2.0", 1 << 16), ("192.0.2.0".into(), vec![], false));
-        // That at the end of the network before the router, and those behind it.
+        // 10.0.0.253 is on the link, 10.0.0.254 is the router, the others are behind it.
         let last = vec!["10.0.0.253".into()];
         assert_eq!(found("10.0.0.253", 100), ("10.0.1.96".into(), last, false));
         let own = Prefix { address: "10.0.0.1".parse().unwrap(), length: 16 };

@@ -1,4 +1,4 @@
-//! Where the frames of clients go.
+//! Destinations of the clients' frames.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,29 +11,30 @@ use wirestorm_wire::packet::MacAddress;
 
 use crate::responder::{Moves, Station};
 
-/// The clients of a template, and where their frames go.
+/// Clients of a template, and destinations of their frames.
 pub(in crate::emulation) struct Reached {
     pub(in crate::emulation) addresses: AddressRange,
     pub(in crate::emulation) destination: MacAddress,
-    /// The number of the next hop that this is; [`LinkHeader::FIXED`]: none that may move.
+    /// Number of the next hop at `destination`; [`LinkHeader::FIXED`] if its address is fixed.
     pub(in crate::emulation) next_hop: u16,
-    /// Those of some clients, of which all Ethernet addresses are known.
+    /// Resolved devices of the clients, each with the number of its next hop.
     pub(in crate::emulation) devices: Vec<(Devices, u16)>,
-    /// Servers that frames go elsewhere to, by their addresses in order.
+    /// Servers with a different destination, sorted by address.
     pub(in crate::emulation) servers: Vec<ServerLink>,
 }
 
-/// The next hops of a port.
+/// Next hops of a port.
 #[derive(Default)]
 pub(in crate::emulation) struct ReachedBy {
-    /// Each one's number, by VLAN tags and address, and who asks for it.
+    /// Number of each next hop and source address of its requests, by VLAN tags and address.
     pub(in crate::emulation) next_hops: BTreeMap<(Vec<u8>, IpAddr), (u16, IpAddr)>,
-    /// Neighbours that have moved.
+    /// Changes of neighbours' Ethernet addresses.
     pub(in crate::emulation) moves: Arc<Moves>,
 }
 
 impl ReachedBy {
-    /// The number of a next hop, which may be known already; where there are too many, none that moves.
+    /// Returns the number of a next hop, and assigns one if it is new. Returns
+    /// [`LinkHeader::FIXED`] if there are more next hops than numbers.
     pub(in crate::emulation) fn number(
         &mut self,
         vlan: Option<Vlans>,
@@ -45,7 +46,7 @@ impl ReachedBy {
         self.next_hops.entry((tags, next_hop)).or_insert((next, source)).0
     }
 
-    /// Watches those of a station's VLANs, where another one does not do so already.
+    /// Makes an ARP responder probe the next hops in its VLANs, and report changes to `moves`.
     pub(in crate::emulation) fn watch(&self, station: &mut Station) {
         station.tell(&self.moves);
         for ((tags, next_hop), (_, source)) in &self.next_hops {

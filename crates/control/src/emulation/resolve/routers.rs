@@ -1,4 +1,4 @@
-//! Routers that clients are behind: asked for their Ethernet addresses, each in its VLAN.
+//! Next hops of clients' devices, each resolved in its VLAN.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,16 +12,16 @@ use wirestorm_wire::prefix::Prefix;
 use crate::emulation::error::EmulationError;
 use crate::responder::{HostError, Residence, Silence, Station};
 
-/// Hosts beside those of the ports themselves, by port.
+/// ARP responders for addresses besides the ports' own, by port.
 pub(in crate::emulation) struct NextHops {
     stations: BTreeMap<usize, Station>,
-    /// Routers that have answered.
+    /// Ethernet addresses of resolved routers, by port, VLAN and address.
     known: BTreeMap<(usize, Option<Vlans>, IpAddr), MacAddress>,
 }
 
 impl NextHops {
-    /// Lets ports answer for what a plan has beside their own addresses. `interfaces`: of each port
-    /// that is used, its name and Ethernet address.
+    /// Opens the ARP responders. `interfaces` has the interface name and the Ethernet address of
+    /// each used port.
     pub(in crate::emulation) fn open(
         plan: &EmulationPlan,
         interfaces: &[Option<(String, MacAddress)>],
@@ -51,7 +51,7 @@ impl NextHops {
         }
         let mut residences: BTreeMap<usize, Vec<Residence>> = BTreeMap::new();
         let mut guests = guests(plan);
-        // Who asks lives in VLANs in which nobody else may do.
+        // A VLAN may have clients or servers, but no source address for requests to a router.
         let alone = guests.keys().filter(|it| !addresses.contains_key(it));
         let all = addresses.clone().into_iter().chain(alone.map(|it| (*it, Vec::new())));
         for ((port, vlan), addresses) in all.collect::<Vec<_>>() {
@@ -64,7 +64,7 @@ impl NextHops {
             let Some(Some((interface, _))) = interfaces.get(port) else { continue };
             stations.insert(port, Station::open_all(interface, residences)?);
         }
-        // All hear the announcements, so that ports find each other, which do not answer yet.
+        // Ports do not answer requests yet, so they learn each other from announcements.
         if stations.len() > 1 {
             for station in stations.values_mut() {
                 station.announce().map_err(HostError::from)?;
@@ -73,9 +73,8 @@ impl NextHops {
         Ok(Self { stations, known: BTreeMap::new() })
     }
 
-    /// The devices of a template's clients, with the Ethernet addresses of all routers and who they
-    /// are; of routers
-    /// that no client is behind nothing is asked.
+    /// Returns the devices of a template's clients, with all Ethernet addresses resolved. Devices
+    /// with a next hop become one entry for each router. Routers without clients are not resolved.
     pub(in crate::emulation) fn resolve(
         &mut self,
         plan: &EmulationPlan,
@@ -103,7 +102,7 @@ impl NextHops {
                     None => {
                         let station = self.stations.get_mut(&client.transmit);
                         let place = station.as_ref().and_then(|it| it.place(devices.vlan));
-                        // All were seen to when this was opened.
+                        // `open` has created the responder and checked the source address.
                         let (Some(station), Some(place), Some(from)) =
                             (station, place, asker(plan, client, &next_hop))
                         else {
@@ -122,7 +121,8 @@ impl NextHops {
         Ok(found)
     }
 
-    /// Those that go on answering. What a port answers for in no VLAN it does itself.
+    /// Returns the responders that stay. A port's own responder already answers for its addresses
+    /// without VLAN tags, so hosts with only these stop.
     pub(in crate::emulation) fn into_stations(self, plan: &EmulationPlan) -> Vec<(usize, Station)> {
         let owns = |port: usize, host: &Host| {
             let own = &plan.ports[port].addresses;
@@ -137,8 +137,8 @@ impl NextHops {
     }
 }
 
-/// Clients and servers in VLANs, by the port and the VLAN: those whom the plan has behind tags, their
-/// servers, and servers of which it says so.
+/// Returns the clients and servers in VLANs, by port and VLAN. These are clients whose devices have
+/// a VLAN, their servers, and servers with `vlans`.
 fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<Guests>> {
     let mut guests: BTreeMap<_, Vec<Guests>> = BTreeMap::new();
     let mut add = |port: usize, vlan: Vlans, range: &AddressRange, every: u32| {
@@ -173,15 +173,16 @@ fn guests(plan: &EmulationPlan) -> BTreeMap<(usize, Option<Vlans>), Vec<Guests>>
     guests
 }
 
-/// Who asks for a router: whom the plan says, or the port itself.
+/// Returns the source address of requests for a router: the plan's, or the port's first address of
+/// the same family.
 fn asker(plan: &EmulationPlan, client: &Client, next_hop: &NextHop) -> Option<IpAddr> {
     let own = plan.ports[client.transmit].addresses.iter().map(|own| own.address);
     let mut alike = own.filter(|own| own.is_ipv4() == next_hop.first.is_ipv4());
     next_hop.from.or_else(|| alike.next())
 }
 
-/// The clients behind the router of this number, which is the only one of what is returned; `None`
-/// where there are not so many clients.
+/// Returns the clients behind router `number`, as devices with a single router. Returns `None` if
+/// there are no clients for it.
 fn behind(devices: &Devices, number: u32) -> Option<Devices> {
     let before = number.checked_mul(devices.every)?;
     let count = devices.clients.count.checked_sub(before).filter(|count| *count > 0)?;
@@ -195,7 +196,7 @@ fn behind(devices: &Devices, number: u32) -> Option<Devices> {
     })
 }
 
-/// The clients of a template: those that it names, or the port itself.
+/// Returns the clients of a template: its addresses, or the first address of its port.
 pub(in crate::emulation) fn clients_of(
     plan: &EmulationPlan,
     client: &Client,
@@ -204,7 +205,7 @@ pub(in crate::emulation) fn clients_of(
     client.addresses.or(own.map(|own| AddressRange { first: own.address, count: 1 }))
 }
 
-/// Whether all clients of a template go by devices whose Ethernet addresses are known, or asked for.
+/// Whether each client of a template has a device with an Ethernet address or a next hop.
 pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange) -> bool {
     let knows = |it: &Devices| it.destination.is_some() || it.next_hop.is_some();
     if !devices.iter().all(knows) {
@@ -221,11 +222,11 @@ pub(in crate::emulation) fn all_go_by(devices: &[Devices], clients: AddressRange
     true
 }
 
-/// Which clients of a template these devices are told of: every so many of what is returned.
+/// Returns the clients of a template that use these devices: every [`Devices::every`]th address of
+/// the returned range.
 fn common(devices: &Devices, clients: AddressRange) -> Option<AddressRange> {
     let own = devices.clients;
-    // The first of the devices' clients that is not before those of the template, and its place
-    // among both.
+    // Index of the first common client in the devices' range and in the template's range.
     let (first, place) = match clients.place_of(own.first) {
         Some(place) => (0, place),
         None => {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn each_router_has_its_clients() {
+    fn clients_are_assigned_to_routers_round_robin() {
         let devices = Devices {
             clients: range("16.0.0.1", 5),
             every: 1,
@@ -261,7 +262,7 @@ mod tests {
         };
         let second = behind(&devices, 1).unwrap();
         assert_eq!((second.clients, second.every), (range("16.0.0.2", 4), 4));
-        // 16.0.0.2 alone, as 16.0.0.6 is in another group.
+        // Only 16.0.0.2: every fourth client belongs to this router, so the next is 16.0.0.6.
         assert_eq!(common(&second, range("16.0.0.0", 3)), Some(range("16.0.0.2", 1)));
         assert_eq!(common(&second, range("16.0.0.2", 1)), Some(range("16.0.0.2", 1)));
         assert_eq!(common(&second, range("16.0.0.3", 100)), None);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_all_go_by_devices_need_no_other_way() {
+    fn clients_with_known_devices_need_no_default_next_hop() {
         let devices = |first, count, every| Devices {
             clients: range(first, count),
             every,

@@ -1,4 +1,4 @@
-//! Tunnels of ports: what they are made of, and what became of frames.
+//! Tunnels of a port: encapsulation table, endpoints and report.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use wirestorm_plan::traffic::Port;
 
 use crate::result::TunnelsReport;
 
-/// What happened at both ends of a port: where frames leave and where they arrive.
+/// Sums the tunnel counters of a port's transmit and receive side; `None` without tunnels.
 pub(in crate::emulation) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<TunnelsReport> {
     let [Some(mut all), Some(arrived)] = ends else { return None };
     all.merge(&arrived);
@@ -31,18 +31,18 @@ pub(in crate::emulation) fn report(ends: [Option<TunnelCounters>; 2]) -> Option<
     })
 }
 
-/// The tunnels of a port, where it has any.
+/// Returns the encapsulation table of a port; `None` without tunnels.
 pub(in crate::emulation) fn table(port: &Port) -> Option<Arc<TunnelTable>> {
     port.tunnels.as_ref().map(|tunnels| Arc::new(tunnels.iter().collect()))
 }
 
-/// Whom frames of a port's clients go to, instead of their servers: the end of the first tunnel.
-/// Others are thought to be behind the same neighbour.
+/// Returns the destination of encapsulated frames: the far end of the first tunnel. The far ends of
+/// all tunnels are expected behind the same next hop.
 pub(in crate::emulation) fn far_end(port: &Port) -> Option<IpAddr> {
     port.tunnels.as_ref()?.first().map(|tunnels| tunnels.to)
 }
 
-/// The ends of tunnels that are at a port: at its clients, or at its servers.
+/// Returns the tunnel endpoints at a port: `from` if the port has clients, `to` otherwise.
 pub(in crate::emulation) fn own_ends(
     plan: &EmulationPlan,
     index: usize,

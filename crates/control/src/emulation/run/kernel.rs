@@ -1,4 +1,4 @@
-//! Addresses of ports that the kernel has as well.
+//! Addresses that a port shares with the kernel.
 
 use std::net::IpAddr;
 
@@ -7,16 +7,16 @@ use wirestorm_io::namespace::InterfaceName;
 use wirestorm_model::address_range::AddressRange;
 use wirestorm_plan::emulation::EmulationPlan;
 
-/// What is to be said of addresses of a port, its clients and its servers that the kernel has on
-/// its interface. Where packet sockets carry the frames, it hears them as well, and resets
-/// connections of which it knows nothing.
+/// Returns a warning if the kernel has an address of a port, its clients or its servers on the same
+/// interface. With packet sockets the kernel also receives the frames, and resets connections that
+/// it does not know.
 pub(in crate::emulation) fn warning(
     plan: &EmulationPlan,
     port: usize,
     interface: &InterfaceName,
     link: &Link,
 ) -> Option<String> {
-    // Where the kernel does not tell, there is nothing to be said.
+    // Without the kernel's addresses there is no warning.
     let addresses = link::addresses(&interface.namespace).unwrap_or_default();
     let on_it = addresses.iter().filter(|it| it.index == link.index);
     let shared: Vec<&LinkAddress> = on_it.filter(|it| lives_at(plan, port, it.address)).collect();
@@ -28,15 +28,15 @@ pub(in crate::emulation) fn warning(
         count => format!(", and {} more", count - 1),
     };
     Some(format!(
-        "{interface}: {}{more} is of port {:?} and of the kernel as well, which resets connections \
-         that it does not know, unless AF_XDP carries the frames; take it from the kernel: {}",
+        "{interface}: {}{more} belongs to port {:?} and to the kernel, which resets connections \
+         that it does not know, unless AF_XDP carries the frames; remove it from the kernel: {}",
         first.address,
         plan.ports[port].name,
         interface.namespace.command(&command)
     ))
 }
 
-/// Whether a port, its clients or its servers have an address.
+/// Whether a port, its clients or its servers have this address.
 fn lives_at(plan: &EmulationPlan, port: usize, address: IpAddr) -> bool {
     let clients = plan.templates.iter().filter_map(|it| it.client.as_ref());
     let clients = clients.filter(|it| it.transmit == port).filter_map(|it| it.addresses);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_has_its_addresses_and_no_others() {
+    fn range_contains_only_its_addresses() {
         let range = |first: &str| AddressRange { first: first.parse().unwrap(), count: 3 };
         let is_in = |first, address: &str| has(&range(first), address.parse().unwrap());
         assert!(is_in("10.0.0.1", "10.0.0.1") && is_in("10.0.0.1", "10.0.0.3"));

@@ -1,4 +1,4 @@
-//! A run: a thread for each port, from the first connection to the last.
+//! Emulation on interfaces: one worker thread per port, from the first connection to the last.
 
 mod kernel;
 mod moderation;
@@ -53,101 +53,105 @@ use crate::result::{PortReport, RunResult, Target};
 use crate::work::settled;
 use crate::workers::Workers;
 
-/// What a run is beside its plan.
+/// Options of an emulation.
 #[derive(Clone, Debug)]
 pub struct EmulationOptions {
-    /// The interface of each of the plan's ports, in their order, where it is not the plan's own.
+    /// Interface of each port of the plan, in order; `None` for the port's location in the plan.
     pub interfaces: Vec<Option<String>>,
-    /// Where the files are that the plan names by relative paths.
+    /// Directory of the plan, which relative paths in it start from.
     pub folder: PathBuf,
     /// Backend that sends and receives frames.
     pub backend: Backend,
-    /// No connection is made later, and servers end then.
+    /// Duration of the load. Afterwards no connection starts, and servers end.
     pub duration: Duration,
-    /// How long connections that are there then may take to end.
+    /// Time after the load in which open connections may end.
     pub drain_timeout: Duration,
-    /// What that time is called by whoever asks for it, for the note on those that did not end
-    /// within it; `None`: they are to be cut off, and nothing is said.
+    /// Name of the caller's option for `drain_timeout`, for the note on unfinished connections.
+    /// `None` for no such note.
     pub drain_timeout_flag: Option<String>,
-    /// How long an interface may be down until that ends the run. Usual: [`Self::LINK_DOWN_TIMEOUT`].
+    /// Maximum duration of an interface outage, which ends the run. The default is
+    /// [`Self::LINK_DOWN_TIMEOUT`].
     pub link_down_timeout: Duration,
-    /// What is looked at meanwhile.
+    /// Interval of the time series, and the flows to sample.
     pub watch: WatchOptions,
-    /// How long what arrives may wait until it is looked at, where many frames of many flows do;
-    /// times that are measured are as coarse then. None: a worker is woken by each frame.
+    /// Maximum time that received frames wait while many flows receive many frames. It limits the
+    /// precision of measured times. Zero wakes the worker for each frame.
     pub rx_coalesce: Duration,
-    /// The most connections at once on each port.
+    /// Maximum number of concurrent connections on each port.
     pub flows_max: usize,
-    /// Where numbers, delays and the clients' first ports that are drawn come from:
-    /// [`Self::drawn_seed`] unless a run is to draw the same again.
+    /// Seed of random numbers, delays and the clients' first ports. [`Self::drawn_seed`] returns a
+    /// new one; the seed of an earlier run repeats its choices.
     pub seed: u64,
-    /// Whether to send also on the interface that carries the default route.
+    /// Whether to allow an interface that carries the default route.
     pub force_interface: bool,
-    /// Whether the checksums of what arrives are looked at on virtual interfaces too where nobody
-    /// tells which are not filled in yet: with AF_XDP.
+    /// Whether to verify received checksums with AF_XDP on virtual interfaces too. AF_XDP does not
+    /// report which checksums the sending kernel has not filled in yet.
     pub verify_checksums: bool,
-    /// Whether packet sockets on this host see what leaves by packet sockets, which costs some speed.
+    /// Whether other packet sockets on this host see the frames that a packet socket sends. This
+    /// costs some speed.
     pub is_visible: bool,
 }
 
 impl EmulationOptions {
-    /// How long an interface may usually be down: longer than a device takes to fail over or a
-    /// machine to restart its network, and less than connections live without an answer.
+    /// Default maximum duration of an outage. It is longer than a device failover or a network
+    /// restart. Connections survive this time without an answer.
     pub const LINK_DOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// A seed that no run before had: each begins at other ports of its clients, where nothing is
-    /// left of the one before.
+    /// Returns a new random seed. With it, clients start at other ports than in earlier runs, whose
+    /// connections may still exist at the peers.
     pub fn drawn_seed() -> u64 {
         RandomState::new().hash_one(clock::now().as_nanos())
     }
 }
 
-/// How often a worker publishes what it did, and looks after its interface.
+/// Interval at which a worker publishes its counters and checks its interface.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What was due before the end is made so much later at most.
+/// Maximum time after the end of the load in which overdue flows still start.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// A wait is cut to this, so that requests to stop are noticed.
+/// Maximum length of a wait, so that a worker notices a stop.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
-/// The same while the last answers to probes are waited for.
+/// Maximum length of a wait for the last replies to probes.
 const PROBE_WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// So many open connections are reset in a [`RESET_INTERVAL`] at the end of a run: 256,000 a second,
-/// which a switch or a host takes.
+/// Number of open connections that are reset in each [`RESET_INTERVAL`] at the end of a run.
+/// Switches and hosts accept this rate of 256,000 resets per second.
 const RESETS_AT_ONCE: usize = 256;
 const RESET_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long a port whose connections are to be reset waits until the others of the run have ended:
-/// one that still counts would count the resets as its peers'.
+/// Maximum time that a port waits for the other ports of the run before it resets connections. A
+/// port that is still running would count these resets as its peer's.
 const OTHERS_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// Peers that ask once more before they believe a reset are answered until none has asked for so
-/// long, and no longer than the second.
+/// A peer may send a challenge ACK before it accepts a reset (RFC 5961 section 3.2). A port answers
+/// until no frame has arrived for [`ASKED_AGAIN_TIME`], for at most [`ASKED_AGAIN_TIME_MAX`].
 const ASKED_AGAIN_TIME: Duration = Duration::from_millis(20);
 const ASKED_AGAIN_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// How long a worker whose interface is down does nothing.
+/// Pause of a worker while its interface is down.
 const DOWN_PAUSE: Duration = Duration::from_millis(5);
 
-/// A plan's port that is used, on its interface.
+/// A used port of the plan, and the work on its interface.
 struct Lane<'a> {
+    /// Index of the port in the plan.
     port: usize,
     name: &'a str,
     interface: String,
-    /// Its own addresses, and those that it answers for beside them.
+    /// Own addresses of the port, and the addresses that it answers for besides them.
     addresses: Vec<Prefix>,
     duties: Duties,
     impairment: Option<Impairment>,
     tunnels: Option<Arc<TunnelTable>>,
-    /// Whether any port damages what it sends, which only checksums can tell.
+    /// Whether any port corrupts frames on purpose, which only checksums reveal.
     corrupts: bool,
 }
 
 impl Lane<'_> {
-    /// What is to be fetched of long frames: all, where somebody looks at data. Beside others too:
-    /// beginnings are fetched by a program at the ingress, where frames end that others wait for.
+    /// Returns the part of long frames to fetch: all of it if a template reads the data. Runs that
+    /// share an interface also need all of it. To fetch only the beginning, a BPF program at the
+    /// ingress consumes the frames, and other runs do not receive them.
     fn fetched(&self, is_beside_others: bool) -> Fetched {
         let is_looked_at = || self.duties.templates.iter().any(stack::Template::looks_at_data);
         match is_beside_others || self.corrupts || is_looked_at() {
@@ -161,10 +165,10 @@ impl Lane<'_> {
     }
 }
 
-/// Lets the clients and servers of a plan work, as a run's supervisor thread does.
+/// Runs the clients and servers of a plan. The supervisor thread of the run calls it.
 ///
 /// # Errors
-/// Where nothing could begin. Once it has, what goes wrong is in the result.
+/// Fails if the run does not start. The result lists later errors.
 pub(crate) fn run(
     plan: &EmulationPlan,
     options: &EmulationOptions,
@@ -216,7 +220,7 @@ pub(crate) fn run(
     let is_visible = options.is_visible;
     let usage = |lane: &Lane<'_>| {
         let fetched = lane.fetched(context.is_shared());
-        // What is in tunnels is neither cut nor put together.
+        // The kernel does not segment or merge the packets inside tunnels.
         let has_long_frames = has_long_frames && lane.tunnels.is_none();
         let hears_others = !interfaces.are_joined(&lane.interface);
         Usage::Endpoint { has_long_frames, fetched, is_visible, hears_others }
@@ -243,7 +247,7 @@ pub(crate) fn run(
     let latency = || probes.iter().filter_map(Probe::report).collect();
 
     let answering = controls.load.begin(lanes.len());
-    // Hosts answer until all is told.
+    // Keep the guests, so that the responders answer until the report is complete.
     let (start, mut ended, _guests) = std::thread::scope(|scope| {
         let openers = lanes.iter().zip(echoes).enumerate().map(|(index, (lane, echoes))| {
             let (interfaces, snapshot) = (&interfaces, &snapshots[index]);
@@ -270,7 +274,7 @@ pub(crate) fn run(
                 })?;
                 if backend != options.backend {
                     port.choice.why =
-                        "shared: several runs receive the same frames by packet sockets alone"
+                        "shared: only packet sockets let several runs receive the same frames"
                             .into();
                 }
                 Ok(move |start| worker.work(port, echoes, link, start))
@@ -303,7 +307,7 @@ pub(crate) fn run(
     context.draining();
 
     let elapsed = clock::now().saturating_since(start);
-    // Ports end one by one.
+    // Ports end at different times, but all series must have the same intervals.
     if let Some(end) = ended.iter().map(|ended| ended.watch.end()).max() {
         ended.iter_mut().for_each(|ended| ended.watch.extend(end));
     }
@@ -363,14 +367,14 @@ pub(crate) fn run(
     Ok(result)
 }
 
-/// The addresses at which a port is a host, clients and servers aside, in their networks.
+/// Returns the host addresses of a port, without those of its clients and servers.
 fn addresses(plan: &EmulationPlan, port: usize) -> Vec<Prefix> {
     let guests = plan.guests.iter().filter(|guest| guest.port == port);
     let own = plan.ports[port].addresses.iter().copied();
     own.chain(guests.map(|guest| Prefix::host(guest.address))).collect()
 }
 
-/// For each port that has addresses which the kernel has too, what is to be said of that.
+/// Returns a warning for each port that shares an address with the kernel, with the port's index.
 fn shared_with_kernel(
     plan: &EmulationPlan,
     backend: Backend,
@@ -387,7 +391,8 @@ fn shared_with_kernel(
     warnings.collect()
 }
 
-/// Until when connections were made: on the ports with clients, or where there are none, taken.
+/// Returns the time until which ports with clients started connections. Without such ports, it is
+/// the time until which servers accepted them.
 fn load_end(lanes: &[Lane<'_>], ended: &[Ended]) -> Instant {
     let all = || lanes.iter().zip(ended);
     let last = |connects: bool| {
@@ -397,10 +402,10 @@ fn load_end(lanes: &[Lane<'_>], ended: &[Ended]) -> Instant {
     last(true).or(last(false)).unwrap_or(Instant::ZERO)
 }
 
-/// Whether long frames are worth it: where anybody sends so much at once, or talks to others, of
-/// whom that is not known. With pages of 200 bytes, connections between two ports of a virtual cable
-/// cost half as much again with them, with pages of 8 KiB three quarters, with 32,000 bytes little more
-/// than half (`docs/design/ports.md`).
+/// Whether to use frames longer than the MTU. They pay off if a send has at least 8 KiB, and are
+/// assumed to pay off with peers outside the run. Between two ports of a veth pair, a connection
+/// with long frames costs 1.5 times the CPU time for pages of 200 bytes. For 8 KiB it costs three
+/// quarters, and for 32,000 bytes little more than half (`docs/design/ports.md`).
 fn has_long_frames(plan: &EmulationPlan, lanes: &[Lane<'_>]) -> bool {
     const LONG: u32 = 8 * 1024;
     let is_long = |lane: &Lane<'_>| lane.duties.buffers.size_max() >= LONG;
@@ -410,7 +415,7 @@ fn has_long_frames(plan: &EmulationPlan, lanes: &[Lane<'_>]) -> bool {
     lanes.iter().any(is_long) || plan.templates.iter().any(is_with_others)
 }
 
-/// The interface of every port of the plan that is used.
+/// Returns the interface of each port of the plan; `None` for ports that are not used.
 fn interface_names(
     plan: &EmulationPlan,
     bound: &[Option<String>],
@@ -425,37 +430,37 @@ fn interface_names(
     plan.ports.iter().enumerate().map(name).collect()
 }
 
-/// Client side.
+/// Progress of all ports, shared by the workers.
 struct Clients {
-    /// Ports with clients.
+    /// Number of ports with clients.
     ports: usize,
-    /// Those of them that are not done.
+    /// Number of ports with clients that still run.
     busy: AtomicUsize,
-    /// Ports, of all, that have not ended.
+    /// Number of ports, with or without clients, that still count.
     counting: AtomicUsize,
 }
 
-/// An interface that is open, both ways.
+/// An interface that is open for sending and receiving.
 struct OpenPort {
     transmit: Tunnelled<Impaired<Lasting<TransmitPort>>>,
     receive: Untunnelled<ProbedPort>,
     choice: Choice,
     outage: Outage,
-    /// When the run began.
+    /// Start of the run.
     start: Instant,
 }
 
 impl OpenPort {
-    /// Whether its interface is, as far as that is known.
+    /// Whether the interface is down, as far as either half of the port has noticed.
     fn is_down(&mut self) -> bool {
         let (transmit, receive) = self.bare();
         transmit.is_down() || receive.port_mut().is_down()
     }
 
-    /// Looks after the interface.
+    /// Checks the interface, and stops or resumes sending and receiving.
     ///
     /// # Errors
-    /// Where it is gone, or was down for too long.
+    /// Fails if the interface is gone, or down for too long.
     fn look_after(&mut self, now: Instant) -> Result<(), PortError> {
         let is_down = self.is_down();
         let is_out = self.outage.look(now, is_down)?;
@@ -471,7 +476,8 @@ impl OpenPort {
         Ok(())
     }
 
-    /// What it and its endpoint have counted by now, on the calling thread.
+    /// Returns the current counters of the port and its endpoint. Only the worker thread calls it,
+    /// because the CPU time is that of the calling thread.
     fn counted<'a>(&'a self, endpoint: &'a Endpoint, watch: &'a FlowWatch) -> Counted<'a> {
         Counted {
             endpoint,
@@ -491,8 +497,8 @@ impl OpenPort {
         }
     }
 
-    /// Waits until a time, or until its link has something to do: for a `pause` at most, whatever
-    /// arrives, or without one until something does.
+    /// Waits until `until`, or until the impaired link has a frame to send. With a `pause`, sleeps
+    /// for at most that time. Otherwise the wait also ends when a frame arrives.
     fn wait(&mut self, until: Instant, pause: Option<Duration>, is_down: bool) {
         let until = until.min(self.link().next().unwrap_or(Instant::MAX));
         let patience = until.saturating_since(clock::now());
@@ -501,7 +507,7 @@ impl OpenPort {
         };
         match pause {
             _ if patience == Duration::ZERO => {}
-            // A socket of it may say all the time that there is something to read.
+            // While the interface is down, its socket may stay readable, so waiting would spin.
             _ if is_down => sleep(DOWN_PAUSE),
             Some(pause) => sleep(pause),
             None => self.receive.port_mut().wait(patience),
@@ -512,19 +518,20 @@ impl OpenPort {
         self.transmit.port()
     }
 
-    /// The port that sends, past tunnels and links, and the one that receives, before the tunnels.
+    /// Returns the inner port halves, without tunnels and impairment.
     fn bare(&mut self) -> (&mut Lasting<TransmitPort>, &mut ProbedPort) {
         (self.transmit.port_mut().port_mut(), self.receive.port_mut())
     }
 }
 
-/// What a worker's thread needs.
+/// Context of a worker thread.
 struct WorkerContext<'a> {
     options: &'a EmulationOptions,
     controls: &'a Controls,
     /// Whether other runs use the same interfaces.
     is_shared: bool,
     interfaces: &'a Interfaces,
+    /// Index of the port among the used ports.
     index: usize,
     lane: &'a Lane<'a>,
     clients: &'a Clients,
@@ -537,12 +544,12 @@ struct WorkerContext<'a> {
 impl WorkerContext<'_> {
     fn work(&self, port: BothWays, echoes: Echoes, link: &Link, start: Instant) -> Ended {
         let BothWays { transmit, receive, choice } = port;
-        // Ports draw numbers of their own.
+        // Each port has its own sequence of random numbers.
         let seed = self.options.seed.wrapping_add(self.lane.port as u64);
         let transmit = Impaired::new(Lasting::new(transmit), self.lane.impairment, seed);
         let transmit = Tunnelled::new(transmit, self.lane.tunnels.clone());
-        // What comes over a virtual cable from a kernel often has no checksum yet, of which packet
-        // sockets tell, and AF_XDP does not.
+        // Frames from a kernel over a veth often have no checksum yet. Packet sockets report this,
+        // AF_XDP does not.
         let is_told = choice.backend.knows_partial_checksums || link.kind == LinkKind::Physical;
         let verifies = is_told || self.lane.corrupts || self.options.verify_checksums;
         let receive = ProbedPort::new(receive, echoes, verifies);
@@ -587,7 +594,7 @@ impl WorkerContext<'_> {
         if is_busy {
             self.clients.busy.fetch_sub(1, Ordering::Relaxed);
         }
-        // What arrives from here on is no part of the run.
+        // Frames that arrive later are not part of the run.
         let received = open.receive.received();
         self.reset_connections(&mut endpoint, &mut open);
         self.publish(&endpoint, &open, &watch);
@@ -615,7 +622,8 @@ impl WorkerContext<'_> {
         ended
     }
 
-    /// Ends all probes, whose answers cross the port as long as it is open.
+    /// Stops all probes. The port stays open for outstanding replies, for at most
+    /// [`ProbeTimes::END_PATIENCE`].
     fn end_probes(&self, open: &mut OpenPort) {
         self.probe_times.stop();
         let until = clock::now().saturating_add(ProbeTimes::END_PATIENCE);
@@ -629,8 +637,8 @@ impl WorkerContext<'_> {
         self.probe_times.end();
     }
 
-    /// Resets the connections that are still open: peers would keep them for hours, and take segments
-    /// of the next run on the same ports for theirs.
+    /// Resets the connections that are still open. Otherwise peers keep them for hours, and may
+    /// match segments of the next run to them.
     fn reset_connections(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
         self.clients.counting.fetch_sub(1, Ordering::Relaxed);
         if endpoint.flows_now() == 0 {
@@ -663,8 +671,8 @@ impl WorkerContext<'_> {
         self.answer_for_reset(endpoint, open);
     }
 
-    /// Answers peers that ask once more before they believe a reset, and lets an imperfect link send
-    /// what it holds back.
+    /// Answers peers that send a challenge ACK after a reset, and sends the frames that an impaired
+    /// link still holds.
     fn answer_for_reset(&self, endpoint: &mut Endpoint, open: &mut OpenPort) {
         let begin = clock::now();
         let (mut now, mut asked_at) = (begin, begin);
@@ -682,8 +690,8 @@ impl WorkerContext<'_> {
         }
     }
 
-    /// Works until there is nothing more to do, or no more time. `is_busy`: whether its clients
-    /// are. `watched` is shown the endpoint before each breath.
+    /// Runs the worker loop until all flows are over, or the time is. `is_busy` is true while the
+    /// port's clients run. Calls `watched` with the endpoint before each breath.
     fn serve(
         &self,
         endpoint: &mut Endpoint,
@@ -694,18 +702,18 @@ impl WorkerContext<'_> {
         (follower, moved): (&mut LoadFollower<'_>, &mut Moved),
     ) -> Result<(), PortError> {
         let mut publish_at = start;
-        // Probes time what the port takes to answer, and so do those who ask here.
+        // A pause would add to the round-trip times that probes measure.
         let rx_coalesce = match open.receive.port().has_probes() {
             true => Duration::ZERO,
             false => self.options.rx_coalesce,
         };
         let mut moderation = Moderation::new(rx_coalesce, start);
-        // Until when connections that are still there may end.
+        // Deadline for open connections, once the load has ended.
         let mut until = None;
         loop {
             let now = clock::now();
             if let Some((numerator, denominator)) = follower.scale() {
-                // What cannot be told stays as it is.
+                // If the scale is not applicable, the load stays as it is.
                 let _ = endpoint.set_load_scale(numerator, denominator, now);
             }
             if let Some(off) = follower.clients_off(self.controls.is_paused()) {
@@ -714,7 +722,7 @@ impl WorkerContext<'_> {
             if let Some(tunnels) = follower.tunnels() {
                 open.transmit.change(tunnels);
             }
-            // Before it breathes: what it made now would be dropped before an answer came.
+            // Stop before the breath: it must not start flows that end without an answer.
             let is_interrupted = self.controls.is_stopped();
             if (is_interrupted || follower.has_ended()) && until.is_none() {
                 endpoint.stop();
@@ -748,14 +756,14 @@ impl WorkerContext<'_> {
                 *is_busy = false;
                 self.clients.busy.fetch_sub(1, Ordering::Relaxed);
             }
-            // Servers without clients in this run wait for those of others.
+            // A run without clients waits for clients of other hosts.
             let are_clients_done = self.clients.busy.load(Ordering::Relaxed) == 0;
             if self.clients.ports > 0 && are_clients_done && until.is_none() {
                 until = Some(now.saturating_add(self.options.drain_timeout));
             }
             let has_time = !is_interrupted && until.is_none_or(|until| now < until);
-            // Without flows of its own a server may still be asked, by a packet that is under way;
-            // and the last acknowledgements may be.
+            // A server without flows waits for busy clients, whose packets may be in flight. An
+            // impaired link may still hold the last acknowledgements.
             let is_silent = is_done && are_clients_done && open.link().next().is_none();
             if !has_time || is_silent && until.is_some() {
                 return Ok(());

@@ -1,33 +1,35 @@
-//! How often a worker looks for frames while many arrive: network cards moderate their interrupts
-//! for the same reason. To be woken for each frame costs more than all that is done with it.
+//! Receive coalescing: a worker with many arriving frames sleeps for a fixed time between batches.
+//! Network cards moderate their interrupts for the same reason. A wake-up for each frame costs more
+//! than the work on the frame.
 
 use wirestorm_base::time::{Duration, Instant};
 
-/// So many frames in a window are many: 20,000 a second.
+/// Frames per [`WINDOW`] from which coalescing starts: 20,000 per second.
 const FRAMES: u128 = 200;
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// With fewer flows each waits for answers by itself, and a pause would be all of its time.
+/// Minimum number of flows. With fewer, each flow waits for its answer, so a pause delays all work.
 const FLOWS: usize = 32;
 
-/// When a worker waits for the next frame, and when for a time, whatever arrives.
+/// Decides whether a worker waits for the next frame, or sleeps for a fixed time.
 #[derive(Debug)]
 pub(in crate::emulation) struct Moderation {
-    /// How long what arrives may wait.
+    /// Length of the pause.
     rx_coalesce: Duration,
+    /// Start of the current window.
     since: Instant,
-    /// That have arrived since then.
+    /// Number of frames in the current window.
     frames: usize,
     is_busy: bool,
 }
 
 impl Moderation {
-    /// `rx_coalesce`: how long what arrives may wait; none: not at all.
+    /// Starts at `now`. `rx_coalesce` is the length of a pause; zero disables pauses.
     pub(in crate::emulation) fn new(rx_coalesce: Duration, now: Instant) -> Self {
         Self { rx_coalesce, since: now, frames: 0, is_busy: false }
     }
 
-    /// So many frames have arrived.
+    /// Records the number of frames of one batch.
     pub(in crate::emulation) fn note(&mut self, frames: usize, now: Instant) {
         self.frames += frames;
         let elapsed = now.saturating_since(self.since);
@@ -38,8 +40,8 @@ impl Moderation {
         }
     }
 
-    /// For how long nothing is looked at, with so many flows at present; `None`: until the next
-    /// frame arrives.
+    /// Returns the length of the pause with this number of current flows. `None` means to wait for
+    /// the next frame.
     pub(in crate::emulation) fn pause(&self, flows: usize) -> Option<Duration> {
         (self.is_busy && flows >= FLOWS && self.rx_coalesce > Duration::ZERO)
             .then_some(self.rx_coalesce)
@@ -52,7 +54,7 @@ mod tests {
 
     const COALESCE: Duration = Duration::from_micros(50);
 
-    /// A second in which so many frames arrive, with so many flows.
+    /// Returns the pause after one second at this frame rate.
     fn pause(frames_per_second: u64, flows: usize, rx_coalesce: Duration) -> Option<Duration> {
         let start = Instant::from_nanos(1);
         let mut moderation = Moderation::new(rx_coalesce, start);
@@ -64,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn many_frames_of_many_flows_are_waited_for_together() {
+    fn many_frames_of_many_flows_are_coalesced() {
         assert_eq!(pause(25_000, 32, COALESCE), Some(COALESCE));
         assert_eq!(pause(15_000, 32, COALESCE), None);
         assert_eq!(pause(25_000, 31, COALESCE), None);
@@ -72,12 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_it() {
+    fn coalescing_ends_when_the_rate_drops() {
         let start = Instant::from_nanos(1);
         let mut moderation = Moderation::new(COALESCE, start);
         moderation.note(1_000, start.saturating_add(WINDOW));
         assert_eq!(moderation.pause(100), Some(COALESCE));
-        // What came in a long time is judged by that time.
+        // 300 frames in 40 ms are below the rate.
         moderation.note(300, start.saturating_add(Duration::from_millis(40)));
         assert_eq!(moderation.pause(100), None);
     }

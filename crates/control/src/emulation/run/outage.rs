@@ -1,4 +1,4 @@
-//! An interface that goes down during a run, and comes up again.
+//! Outages of an interface during a run.
 
 use wirestorm_base::count::counted;
 use wirestorm_base::port::PortError;
@@ -7,23 +7,23 @@ use wirestorm_base::time::{Duration, Instant};
 use crate::port::Watch;
 use crate::result::PortReport;
 
-/// How long a port's interface was down, and whether that is still to be borne.
+/// Counts the outages of a port's interface, and ends the run if one lasts too long.
 pub(in crate::emulation) struct Outage {
     watch: Option<Watch>,
-    /// How long it may last.
+    /// Maximum duration of an outage.
     patience: Duration,
-    /// Since when it lasts.
+    /// Start of the current outage; `None` if the interface is up.
     since: Option<Instant>,
-    /// How long earlier ones took.
+    /// Total time of earlier outages.
     earlier: Duration,
-    /// How many there were, this one among them.
+    /// Number of outages, including the current one.
     count: u64,
-    /// When it was found down last.
+    /// Last time that the interface was found down.
     found: Option<Instant>,
 }
 
-/// Ports know of an outage before the kernel tells of it, or behind: what they find within this time
-/// of each other is one.
+/// Maximum time between two reports of the same outage. A port may notice an outage before or after
+/// the kernel reports it.
 const SAME_WITHIN: Duration = Duration::from_millis(100);
 
 impl Outage {
@@ -31,11 +31,11 @@ impl Outage {
         Self { watch, patience, since: None, earlier: Duration::ZERO, count: 0, found: None }
     }
 
-    /// Looks whether the interface is down. `is_told`: whether its port has found it so, which may
-    /// be known a moment before the kernel tells of it, or be over by now.
+    /// Returns whether the interface is down. `is_told` is true if the port has found it down. The
+    /// port may notice this before the kernel reports it, or after the outage has ended.
     ///
     /// # Errors
-    /// Where it is gone, or down for longer than is borne.
+    /// Fails if the interface is gone, or down for too long.
     pub(in crate::emulation) fn look(
         &mut self,
         now: Instant,
@@ -45,7 +45,7 @@ impl Outage {
         let is_down = match watch.check() {
             Err(PortError::Down { .. }) => true,
             Ok(()) if watch.knows() || !is_told => false,
-            // Nobody would tell that it is up again.
+            // Without the kernel's reports, nothing would show that it is up again.
             Ok(()) => return Err(watch.went_down()),
             Err(error) => return Err(error),
         };
@@ -66,18 +66,18 @@ impl Outage {
         }
     }
 
-    /// How long the interface was down by now.
+    /// Returns the total time that the interface was down until `now`.
     pub(in crate::emulation) fn time(&self, now: Instant) -> Duration {
         let lasts = self.since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         self.earlier.saturating_add(lasts)
     }
 
-    /// How often the interface was down, for however short a time.
+    /// Returns the number of outages, however short.
     pub(in crate::emulation) fn count(&self) -> u64 {
         self.count
     }
 
-    /// What ended a run.
+    /// Returns the message of the error that ended a run.
     pub(in crate::emulation) fn explain(&self, error: &PortError) -> String {
         match error {
             PortError::Down { .. } if self.since.is_some() && self.patience > Duration::ZERO => {
@@ -89,9 +89,9 @@ impl Outage {
     }
 }
 
-/// What is to be said of ports whose interfaces were down and came up again, or not.
+/// Returns a note about the outages of each port.
 pub(in crate::emulation) fn notes(ports: &[PortReport]) -> impl Iterator<Item = String> {
-    /// What is shorter is told as a moment: of some it is known only that they were.
+    /// Shorter outages are reported without a time, because some have no known duration.
     const MOMENT_S: f64 = 0.05;
     let ports = ports.iter().filter(|port| port.outages > 0);
     ports.map(|port| {
@@ -119,7 +119,7 @@ mod tests {
     use wirestorm_testkit::require::require_root;
 
     #[test]
-    fn outages_are_counted_even_if_they_are_over_when_it_looks() {
+    fn outages_that_end_before_the_check_are_counted() {
         if !require_root() {
             return;
         }
@@ -132,13 +132,13 @@ mod tests {
         let at = |ms| Instant::ZERO.saturating_add(Duration::from_millis(ms));
         assert_eq!(outage.look(at(0), false), Ok(false));
         assert_eq!(outage.count(), 0);
-        // The port has found it down, and it is up.
+        // The port has found the interface down, but it is up again.
         assert_eq!(outage.look(at(10), true), Ok(false));
         assert_eq!((outage.count(), outage.time(at(10))), (1, Duration::ZERO));
         assert_eq!(outage.look(at(30), true), Ok(false));
         lab.a.set_up(false).unwrap();
         assert_eq!(outage.look(at(50), false), Ok(true));
-        assert_eq!(outage.count(), 1, "it is the same one");
+        assert_eq!(outage.count(), 1, "still the same outage");
         assert_eq!(outage.look(at(900), true), Ok(true));
         lab.a.set_up(true).unwrap();
         assert_eq!(outage.look(at(950), true), Ok(false));

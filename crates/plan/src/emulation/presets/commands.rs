@@ -1,5 +1,5 @@
-//! Protocols of commands and replies, written as plans have them: FTP and SMTP, one line after the
-//! other, and RTSP.
+//! Builder of programs for protocols of commands and replies: FTP, SMTP and RTSP. It writes the
+//! steps in the JSON form of plans.
 
 use serde_json::{Value, json};
 
@@ -9,31 +9,31 @@ use crate::document::error::PlanError;
 use crate::document::place::Place;
 use crate::emulation::program;
 
-/// Steps as plans have them.
+/// Parses steps in the JSON form of plans; `place` locates errors.
 pub(super) fn steps(steps: Vec<Value>, place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     program::read(&place.below("program", &Value::Array(steps)))
 }
 
-/// Says a line.
+/// Appends a step that sends a line.
 pub(super) fn say(steps: &mut Vec<Value>, line: &str) {
     steps.push(json!({"send": format!("{line}\r\n")}));
 }
 
-/// Takes a reply, which is to be so.
+/// Appends steps that receive a reply and require that it matches a pattern.
 pub(super) fn hear(steps: &mut Vec<Value>, pattern: &str) {
     steps.push(json!({"receive": {"message": "reply"}}));
     steps.push(json!({"expect": {"pattern": pattern}}));
 }
 
-/// A text in which nothing stands for a value.
+/// Escapes `${`, so that the text inserts no values.
 pub(super) fn in_text(text: String) -> String {
     text.replace("${", "$${")
 }
 
-/// What a server does for each command that comes at a label: one table entry and some steps each.
+/// Command loop of a server: a table with a jump for each command, and the steps of each command.
 pub(super) struct Commands {
     label: &'static str,
-    /// What a command ends with.
+    /// Delimiter at the end of each command.
     end: &'static str,
     table: Vec<Value>,
     answers: Vec<Value>,
@@ -41,17 +41,17 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Commands of a line.
+    /// Creates a command loop at a label, with one command per line.
     pub(super) const fn at(label: &'static str) -> Self {
         Self::up_to(label, "\n")
     }
 
-    /// Commands that end so.
+    /// Creates a command loop at a label, with commands that end in `end`.
     pub(super) const fn up_to(label: &'static str, end: &'static str) -> Self {
         Self { label, end, table: Vec::new(), answers: Vec::new(), count: 0 }
     }
 
-    /// Does some steps, which lead on.
+    /// Adds a command with steps that end in a jump of their own. Case does not matter.
     pub(super) fn does(&mut self, pattern: &str, mut steps: Vec<Value>) {
         let label = format!("{} {}", self.label, self.count);
         self.count += 1;
@@ -61,15 +61,15 @@ impl Commands {
         self.answers.append(&mut steps);
     }
 
-    /// Does some steps, answers, and waits for the next command.
+    /// Adds a command with steps, a reply, and a jump to the next command.
     pub(super) fn answers(&mut self, pattern: &str, mut steps: Vec<Value>, reply: &str) {
         say(&mut steps, reply);
         steps.push(json!({"jump": self.label}));
         self.does(pattern, steps);
     }
 
-    /// Takes a command, does what comes first, which may be a wait, and then what is to be done;
-    /// `unknown` answers all others.
+    /// Returns the steps of the loop: receive a command, run `first`, such as a delay, and jump to
+    /// its steps. `unknown` is the reply to other commands.
     pub(super) fn finish(
         mut self,
         first: impl IntoIterator<Item = Value>,

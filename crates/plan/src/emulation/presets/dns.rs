@@ -16,11 +16,11 @@ use crate::document::place::Place;
 
 pub(in crate::emulation) const DNS: [&str; 5] = ["name", "type", "answers", "queries", "delay"];
 
-/// Labels and names are no longer (section 2.3.4).
+/// Maximum lengths of labels and names in bytes (section 2.3.4).
 const LABEL_MAX: usize = 63;
 const NAME_MAX: usize = 253;
 
-/// What is asked for, and answered.
+/// Settings of the preset.
 struct Asked {
     labels: Vec<String>,
     is_ipv6: bool,
@@ -44,14 +44,14 @@ fn read_asked(place: &Place<'_>) -> Result<Asked, PlanError> {
             _ => return Err(place.wrong("A or AAAA")),
         },
     };
-    // So many fit a datagram of Ethernet.
+    // 40 AAAA records, the question and the headers fit an Ethernet frame.
     let answers = fields.get("answers").map_or(Ok(1), |it| it.integer(0, 40))? as u16;
     let queries = fields.get("queries").map_or(Ok(1), |it| it.integer(1, 10_000))? as u16;
     let wait = wait(fields.get("delay"), Side::Server)?;
     Ok(Asked { labels, is_ipv6, answers, queries, wait })
 }
 
-/// What our clients and our servers say to each other.
+/// Returns the dialogue of Wirestorm's own clients and servers.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let Asked { labels, is_ipv6, answers, queries, wait } = read_asked(place)?;
     let mut lines = Vec::new();
@@ -63,8 +63,8 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     Ok(lines)
 }
 
-/// A client of others' servers: an answer with another number is not its own, and one that is no good
-/// is a failure.
+/// Returns the program of a client for other hosts' servers. It ignores answers with another ID and
+/// fails at a response code other than NOERROR.
 pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let Asked { labels, is_ipv6, queries, wait, .. } = read_asked(place)?;
     let mut steps: Vec<_> = stay_through(&steps_of(wait)).into_iter().collect();
@@ -85,11 +85,13 @@ pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     Ok(steps)
 }
 
-/// A server of others' clients: whatever name a query asks for has the plan's records of the plan's
-/// type, and none of others. A flow has as many as the plan says, and the next one begins another:
-/// nobody knows which is a client's last one.
+/// Returns the program of a server for other hosts' clients. It answers queries for any name: with
+/// the plan's records if the type is the plan's, else with none.
+///
+/// A flow answers `queries` queries. The next query starts a new flow, since a client does not
+/// announce its last query.
 pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    /// The query's number and its question, and the flags of what answers it.
+    /// ID and question of the query, and the flags of the answer.
     const ID: TextVariable = TextVariable::named(0);
     const QUESTION: TextVariable = TextVariable::named(1);
     const FLAGS: Variable = Variable::named(0);
@@ -98,8 +100,8 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     const END: Label = Label(2);
     let Asked { is_ipv6, answers, queries, wait, .. } = read_asked(place)?;
     let pattern = |text: &str| Pattern::new(text).map_err(|error| place.says(error));
-    // A query (section 4.1.1) with one question, whose name ends with the first byte of 0, as far
-    // as names are of letters.
+    // A query (section 4.1.1) with one question. Its name ends at the first zero byte, which holds
+    // for names without zero bytes in their labels.
     let question = pattern(r"(?s)\A..[\x00\x01].\x00\x01.{6}([^\x00]{0,254}\x00....)")?;
     let kind = record_type(is_ipv6);
     let is_ours = pattern(&format!(r"(?s)\A.{{12}}[^\x00]*\x00\x00\x{kind:02x}\x00\x01"))?;
@@ -150,24 +152,25 @@ fn steps_of(wait: Option<Line>) -> Vec<Step> {
     }
 }
 
-/// What keeps a flow while its server waits so.
+/// Returns the step that keeps a flow open during the server's delay, if it needs one.
 fn stay_through(wait: &[Step]) -> Option<Step> {
     stay(longest_wait(wait), Duration::ZERO)
 }
 
-/// Flags: recursion is desired; that, an answer, and recursion available (section 4.1.1).
+/// Flag RD, recursion desired (section 4.1.1).
 const RECURSION_DESIRED: u16 = 0x0100;
+/// Flags of an answer: QR, RD, and RA, recursion available.
 const ANSWERS: u16 = 0x8080 | RECURSION_DESIRED;
 
-/// A or AAAA.
+/// Returns the record type: A (1) or AAAA (28).
 const fn record_type(is_ipv6: bool) -> u16 {
     if is_ipv6 { 28 } else { 1 }
 }
 
-/// Appends so many records of the name that is at byte 12.
+/// Appends `count` records for the name at offset 12, the name of the question.
 fn push_records(message: &mut Vec<u8>, is_ipv6: bool, count: u16) {
     for number in 1..=count {
-        // The name is that of the question; an hour.
+        // Compression pointer to offset 12 (section 4.1.4), type, class IN, TTL of 3,600 s.
         let kind = record_type(is_ipv6);
         message.extend([0xc00c, kind, 1, 0, 3_600].into_iter().flat_map(u16::to_be_bytes));
         let address: &[u8] = match is_ipv6 {
@@ -186,7 +189,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The header, with these flags and so many answers, and the question behind it.
+    /// Returns a header with these flags and answer count, followed by the question.
     fn message(&self, flags: u16, answers: u16) -> Vec<u8> {
         let header = [self.number, flags, 1, answers, 0, 0];
         let mut message: Vec<u8> = header.into_iter().flat_map(u16::to_be_bytes).collect();

@@ -1,9 +1,9 @@
-//! FTP: RFC 959, with data connections of RFC 2428 (EPSV), or of RFC 959 (PASV) where a server
-//! knows no other.
+//! FTP: RFC 959, with data connections by EPSV (RFC 2428), or by PASV (RFC 959) if the server does
+//! not support EPSV.
 //!
-//! Both sides follow what the other one says: the client reads the port of a data connection from
-//! the server's reply, the server does what it is asked for, in any order. What is said on a data
-//! connection are programs of their own, of templates that the control connection's programs name.
+//! The client reads the port of a data connection from the server's reply. The server executes
+//! commands in any order. Each kind of data connection has a template and programs of its own. The
+//! programs of the control connection select these templates by group.
 
 use serde_json::{Value, json};
 
@@ -23,14 +23,14 @@ pub(in crate::emulation) const FTP: [&str; 9] =
     ["host", "user", "password", "files", "upload", "list", "rounds", "data_ports", "delay"];
 pub(in crate::emulation) const FILE: [&str; 2] = ["name", "size"];
 pub(in crate::emulation) const LISTINGS: [&str; 2] = ["LIST", "NLST"];
-/// Files in one list.
+/// Maximum number of files in one list.
 const FILES_MAX: usize = 100;
-/// Bytes of a file of which nothing is said.
+/// Default size of a file in bytes.
 const SIZE: u32 = 1_024;
 
 struct File {
     name: String,
-    /// `None`: as the server has it.
+    /// Size in bytes. `None`: [`SIZE`], or any size from other hosts' servers.
     size: Option<u32>,
 }
 
@@ -40,36 +40,36 @@ impl File {
     }
 }
 
-/// What is asked for.
+/// Settings of the preset.
 struct Asked<'a> {
     host: String,
     user: String,
     password: String,
     files: Vec<File>,
-    /// Whether clients fetch these, and not only see them in lists.
+    /// Whether clients fetch `files`. If not, `files` only appear in listings.
     fetches: bool,
     upload: Vec<File>,
     listings: Vec<&'static str>,
     rounds: u64,
     data_ports: String,
-    /// Before each of the server's replies.
+    /// Delay before each of the server's replies.
     delay: Option<&'a Value>,
-    /// Whether both protect what they say (RFC 4217).
+    /// Whether control and data connections use TLS (RFC 4217).
     has_tls: bool,
 }
 
-/// What is transferred by a command.
+/// A transfer over a data connection.
 struct Transfer {
-    /// With what it names.
+    /// Command with its argument, such as `RETR readme.txt`.
     command: String,
-    /// Of the template of its data connections, behind that of the control connection's.
+    /// Suffix of the template name of its data connections, such as `retr.readme.txt`.
     part: String,
     client: Vec<Value>,
     server: Vec<Value>,
 }
 
-/// The programs of the control connection, and those of each kind of data connections. `name`:
-/// of the template; `has_tls`: whether it has TLS.
+/// Returns the programs of the control connection, then those of each kind of data connection.
+/// `name` is the template's name; `has_tls` is whether the template has TLS.
 pub(super) fn read(
     place: &Place<'_>,
     name: &str,
@@ -120,7 +120,7 @@ fn read_asked<'a>(place: &Place<'a>, has_tls: bool) -> Result<Asked<'a>, PlanErr
         user: in_text(word(fields.get("user"), "anonymous")?),
         password: in_text(word(fields.get("password"), "guest@example.net")?),
         files,
-        // Where nothing else is asked for.
+        // Without `files`, clients fetch the default file unless they have another transfer.
         fetches: ["upload", "list"].iter().all(|name| fields.get(name).is_none())
             || fields.get("files").is_some(),
         upload: fields.get("upload").map_or(Ok(Vec::new()), |it| read_files(&it))?,
@@ -136,7 +136,7 @@ fn read_rounds(fields: &Fields<'_>) -> Result<u64, PlanError> {
     fields.get("rounds").map_or(Ok(1), |it| it.integer(1, 1 << 30))
 }
 
-/// Files with names of their own.
+/// Reads a list of files with unique names.
 fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
     let items = place.items("files")?;
     if items.len() > FILES_MAX {
@@ -162,13 +162,13 @@ fn read_files(place: &Place<'_>) -> Result<Vec<File>, PlanError> {
 
 fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
     let mut transfers = Vec::new();
-    // The end of the data comes with the last of it, and not with its acknowledgement.
+    // Without blocking, FIN leaves with the last data instead of after its acknowledgement.
     let say = |said: Value| vec![json!({"blocking": false}), json!({"send": said})];
     let send = |size: u32| match size {
         0 => vec![json!("connect")],
         size => say(json!({"size": size})),
     };
-    // All that comes, which is to be no less than is known of it.
+    // Receives up to the close, and fails if the file is shorter than its known size.
     let take = |size: Option<u32>| {
         let needed = size.filter(|size| *size > 0).map(|it| json!({"receive": {"bytes": it}}));
         needed.into_iter().chain([json!("wait_for_close")]).collect()
@@ -223,10 +223,10 @@ fn transfers(asked: &Asked<'_>, who: Who) -> Vec<Transfer> {
     transfers
 }
 
-/// What clients of others' store that is not known.
+/// Command of transfers for files that other hosts' clients store under any name.
 const STORE_ANY: &str = "STOR";
 
-/// What a client says on its control connection.
+/// Returns the client's program for the control connection.
 fn client(
     asked: &Asked<'_>,
     transfers: &[Transfer],
@@ -249,8 +249,8 @@ fn client(
     hear(&mut steps, "^2");
     steps.push(json!({"label": "in"}));
     if asked.has_tls {
-        // RFC 4217 section 9: "the PROT command MUST be preceded by a PBSZ command". TLS, which
-        // needs no size of protected blocks, is given 0.
+        // RFC 4217 section 9: "the PROT command MUST be preceded by a PBSZ command". TLS needs no
+        // size of protected blocks, so the size is 0.
         for command in ["PBSZ 0", "PROT P"] {
             say(&mut steps, command);
             hear(&mut steps, "^200");
@@ -261,7 +261,8 @@ fn client(
     let mut round = Vec::new();
     for (number, transfer) in transfers.iter().enumerate() {
         if let Some(name) = transfer.command.strip_prefix("RETR ") {
-            // RFC 3659: what a client asks before it fetches, of what not every server knows.
+            // RFC 3659: clients send these before RETR. Any reply will do, since servers may not
+            // support them.
             for question in ["SIZE", "MDTM"] {
                 say(&mut round, &format!("{question} {}", in_text(name.to_owned())));
                 round.push(json!({"receive": {"message": "reply"}}));
@@ -304,7 +305,7 @@ fn client(
     steps
 }
 
-/// What a server says on a control connection: it does one command after the other.
+/// Returns the server's program for the control connection: a command loop.
 fn server(
     asked: &Asked<'_>,
     transfers: &[Transfer],
@@ -316,7 +317,7 @@ fn server(
         let pattern = match transfer.command.split_once(' ') {
             Some((command, name)) => format!(r"^{command} (?:.*/)?{}\r", literal(name)),
             None if transfer.command == STORE_ANY => "^STOR ".to_owned(),
-            // With options, and names of folders.
+            // Arguments may be options and directories.
             None => format!("^{}", transfer.command),
         };
         let mut steps: Vec<_> = asked.has_tls.then(|| unprotected.clone()).into_iter().collect();
@@ -359,7 +360,7 @@ fn server(
     commands.does(r"^QUIT\r", vec![json!({"jump": "quit"})]);
 
     let wait = asked.delay.map(|delay| json!({"delay": delay}));
-    // A reply is not acknowledged by itself where its transfer follows.
+    // A client may delay the acknowledgement of a reply until its transfer, so do not wait for it.
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
     say(&mut steps, &format!("220 {} ready", asked.host));
@@ -390,7 +391,7 @@ fn server(
     steps
 }
 
-/// What a server can do beside the rest (RFC 2389).
+/// Returns the reply to FEAT (RFC 2389).
 const fn features(has_tls: bool) -> &'static str {
     match has_tls {
         false => "211-Features:\r\n EPSV\r\n MDTM\r\n PASV\r\n SIZE\r\n211 End",
@@ -401,12 +402,13 @@ const fn features(has_tls: bool) -> &'static str {
     }
 }
 
-/// What a server does before TLS: it logs nobody in, so that no password comes in clear. RFC 4217
-/// section 4.2: "'234' is the server response to an 'AUTH TLS' command that it will honour."
+/// Returns the server's command loop before TLS. It accepts no login, so that no client sends a
+/// password in clear text. RFC 4217 section 4.2: "'234' is the server response to an 'AUTH TLS'
+/// command that it will honour."
 fn before_tls(wait: Option<Value>) -> Vec<Value> {
     let mut commands = Commands::at("clear");
     let begin = [json!({"send": "234 TLS may begin\r\n"}), json!("start_tls")];
-    // Some clients say SSL, and mean the same.
+    // Some clients send SSL for TLS.
     commands.does(r"^AUTH (?:TLS|TLS-C|SSL)\r", [&begin[..], &[json!({"jump": "next"})]].concat());
     commands.answers("^AUTH ", vec![], "504 TLS alone is known");
     commands.answers("^FEAT", vec![], features(true));
@@ -415,12 +417,16 @@ fn before_tls(wait: Option<Value>) -> Vec<Value> {
     commands.finish(wait, "530 First AUTH TLS")
 }
 
-/// How data are protected: by TLS, or they are not transferred. RFC 4217 section 10.2 has this
-/// server "Insist on data protection (in which case the PROT command must be issued prior to the
-/// first attempted data transfer)". RFC 2228 section 3: "The PROT command will be rejected and the
-/// server should reply 503 if no previous PBSZ command was issued." Section 5.1: "534 Request denied
-/// for policy reasons", "536 Requested PROT level not supported by mechanism". RFC 4217 section 5: a
-/// server that "does not wish to allow the control connection to be cleared" answers CCC with 534.
+/// Adds the commands of data protection. The server requires TLS for all transfers.
+///
+/// - RFC 4217 section 10.2: the server may "Insist on data protection (in which case the PROT
+///   command must be issued prior to the first attempted data transfer)".
+/// - RFC 2228 section 3: "The PROT command will be rejected and the server should reply 503 if no
+///   previous PBSZ command was issued."
+/// - RFC 2228 section 5.1: "534 Request denied for policy reasons", "536 Requested PROT level not
+///   supported by mechanism".
+/// - RFC 4217 section 5: a server that "does not wish to allow the control connection to be
+///   cleared" answers CCC with 534.
 fn protect(commands: &mut Commands) {
     commands.answers("^PBSZ ", vec![json!({"set": {"sized": 1}})], "200 PBSZ=0");
     let mut accept = vec![
@@ -437,7 +443,7 @@ fn protect(commands: &mut Commands) {
     commands.answers("^AUTH ", vec![], "503 TLS has begun");
 }
 
-/// A pattern that matches this text alone.
+/// Returns a pattern that matches exactly this text.
 fn literal(text: &str) -> String {
     let escaped = text.chars().flat_map(|it| {
         let is_special = it.is_ascii_punctuation();

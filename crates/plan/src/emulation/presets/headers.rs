@@ -1,16 +1,17 @@
-//! Fields of headers, as HTTP and RTSP have them (RFC 9110 section 5).
+//! Header fields of HTTP messages (RFC 9110 section 5).
 
 use super::words::Texts;
 use crate::document::error::PlanError;
 use crate::document::place::Place;
 
-/// Fields in order.
+/// Header fields in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// The usual fields, with what is given in place of those of the same name and behind
-    /// them; `made`: those that follow from other words of the plan.
+    /// Merges the plan's fields `given` into the default fields `usual`: they replace fields of the
+    /// same name, or follow the others. A field in `made` is an error, since other keys of the plan
+    /// determine it.
     pub(super) fn read(
         given: Option<Place<'_>>,
         usual: &[(&str, &str)],
@@ -25,7 +26,7 @@ impl Headers {
                 return Err(place.error("a name with other characters", "letters, digits and -"));
             }
             if made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
-                return Err(place.says(format!("{name} follows from the rest of the plan")));
+                return Err(place.says(format!("{name} is set by other keys of the plan")));
             }
             let value = match place.number_text() {
                 Some(value) => texts.read(&value, &place)?,
@@ -39,7 +40,7 @@ impl Headers {
         Ok(headers)
     }
 
-    /// Makes one this, or adds it.
+    /// Sets the field of this name, or adds it.
     pub(super) fn set(&mut self, name: &str, value: String) {
         match self.0.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
             Some((_, known)) => *known = value,
@@ -47,12 +48,12 @@ impl Headers {
         }
     }
 
-    /// Adds one behind the others.
+    /// Adds a field behind the others.
     pub(super) fn push(&mut self, name: &str, value: impl ToString) {
         self.0.push((name.to_owned(), value.to_string()));
     }
 
-    /// A message's first line, these fields and the empty line.
+    /// Returns the head of a message: its first line, the fields and the empty line.
     pub(super) fn behind(&self, first: &str) -> String {
         let mut text = format!("{first}\r\n");
         for (name, value) in &self.0 {
@@ -63,7 +64,7 @@ impl Headers {
     }
 }
 
-/// RFC 9110 section 5.6.2.
+/// Returns whether the text is a token (RFC 9110 section 5.6.2).
 pub(super) fn is_token(text: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_tchar)

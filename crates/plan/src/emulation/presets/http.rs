@@ -32,16 +32,16 @@ pub(in crate::emulation) const HTTP: [&str; 13] = [
 pub(in crate::emulation) const RESPONSE: [&str; 5] =
     ["status", "headers", "body", "chunk", "delay"];
 
-/// From when requests are sent until their responses are there.
+/// Transaction from the first request of a pipeline until its last response.
 const TRANSACTION: &str = "http";
 
-/// Requests of a connection, and bytes of a response, at most.
+/// Maximum number of requests of a connection, and of bytes of a response.
 const COUNT_MAX: u64 = 1 << 30;
 
-/// What follows from the words of the plan, on either side.
+/// Header fields of both sides that other keys of the plan determine.
 const MADE: [&str; 3] = ["Content-Length", "Transfer-Encoding", "Connection"];
 
-/// Whether it is HTTP/2.
+/// Returns whether the version is HTTP/2.
 pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
     let Some(version) = place.fields(&HTTP)?.get("version") else { return Ok(false) };
     match version.number_text().as_deref() {
@@ -51,10 +51,11 @@ pub(super) fn is_version_2(place: &Place<'_>) -> Result<bool, PlanError> {
     }
 }
 
-/// Whether steps follow messages, where they end: whether others' responses of HTTP/1.1 came whole is
-/// known so, and so are others' requests, however long they are; those of HTTP/2 are told from each
-/// other so. `is_told_apart`: whether the server is told from others at its port by first bytes, and
-/// cannot look at what comes.
+/// Returns whether the programs parse messages, instead of counting bytes of known length.
+///
+/// HTTP/2 and other hosts' messages need parsing, and so do requests with values.
+/// `is_told_apart` is whether `first_bytes` selects the server among several at its port. Such a
+/// server cannot parse messages.
 pub(super) fn follows_messages(
     place: &Place<'_>,
     who: Who,
@@ -64,14 +65,14 @@ pub(super) fn follows_messages(
     let is_told = fields.get("response_bytes").is_some();
     Ok(match who {
         _ if is_version_2(place)? => true,
-        // How long a request is that has values, nobody knows before.
+        // The length of a request with values is not known in advance.
         Who::Both => may_differ(&fields) && !is_told_apart && !is_told,
         Who::Client => !is_told,
         Who::Server => !is_told_apart,
     })
 }
 
-/// Whether requests have values, or mean to.
+/// Returns whether requests may contain values.
 fn may_differ(fields: &Fields<'_>) -> bool {
     let values = ["path", "host"].into_iter().filter_map(|name| fields.get(name)?.number_text());
     let headers = fields.get("headers");
@@ -80,7 +81,7 @@ fn may_differ(fields: &Fields<'_>) -> bool {
     fields.get("set").is_some() || texts.any(|it| may_have_values(&it))
 }
 
-/// Both sides of HTTP/1.1.
+/// Returns the dialogue of HTTP/1.1 without parsing of messages.
 pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> {
     let Said { exchange, request, response, think, .. } = read_said(place, who, false)?;
     let count = exchange.pipeline;
@@ -98,7 +99,8 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     }
     let mut lines = Line::timed(TRANSACTION, lines);
     if exchange.closes() {
-        // Others' servers may pass over what they were asked for, and all has come.
+        // Other hosts' servers may ignore `Connection: close`. The response is complete, so the
+        // client closes.
         let is_whole = exchange.response_bytes.is_some();
         lines.push(Line::Closes(if is_whole { Side::Client } else { Side::Server }));
         return Ok(lines);
@@ -118,21 +120,19 @@ pub(super) fn read(place: &Place<'_>, who: Who) -> Result<Vec<Line>, PlanError> 
     Ok(lines)
 }
 
-/// Why requests have no values where messages do not tell where they end.
+/// Returns the error for requests with values in programs that do not parse messages.
 fn no_values(place: &Place<'_>) -> PlanError {
     let told = place.fields(&HTTP).ok().and_then(|it| it.get("response_bytes"));
     match told {
-        Some(told) => told.says("is not known where requests have values: leave it out"),
-        None => place.error(
-            "requests with values",
-            "the same for all flows where servers are told apart by first_bytes",
-        ),
+        Some(told) => told.says("cannot be set if requests have values; remove it"),
+        None => place.error("requests with values", "none, since `first_bytes` selects the server"),
     }
 }
 
-/// The programs of client and server that say and hear messages of HTTP/1: where those end the
-/// messages themselves tell. Servers answer until the client closes, clients need all that they ask
-/// for. `streams`: how many there are at once, at most, of HTTP/2; `None` of HTTP/1.1.
+/// Returns the programs of client and server that parse HTTP/1 messages. Servers answer until the
+/// client closes. Clients fail if a response is missing.
+///
+/// `streams` is the maximum number of concurrent HTTP/2 streams; `None`: HTTP/1.1.
 pub(super) fn read_messages(
     place: &Place<'_>,
     who: Who,
@@ -141,7 +141,8 @@ pub(super) fn read_messages(
     let Said { exchange, request, response, think, is_head } =
         read_said(place, who, streams.is_some())?;
     let count = exchange.pipeline;
-    // Responses would pile up before a program that has not said all of its requests.
+    // The program sends all pipelined requests before it reads a response. With fewer streams,
+    // responses would pile up before all requests are sent.
     if let Some(streams) = streams
         && count > streams.into()
         && let Some(pipeline) = place.fields(&HTTP)?.get("pipeline")
@@ -174,7 +175,7 @@ pub(super) fn read_messages(
         Request::Same(content) => (vec![send(content)?], None),
         Request::Own { mut set, head, counter } => {
             set.push(Step::SendOwn(head));
-            // Nor does a request wait until the one before is acknowledged.
+            // Pipelined requests do not wait for acknowledgements.
             let pipelined = (count > 1).then_some(Step::Blocking(false));
             (pipelined.into_iter().chain(several(count, set)).collect(), Some(counter))
         }
@@ -189,12 +190,12 @@ pub(super) fn read_messages(
         }
     }
     ask.push(Step::EndTransaction(TRANSACTION.to_owned()));
-    // A new connection is made when there is something to ask for, and not before.
+    // A client that reconnects does so only when it has another request.
     let keeps = keeps.filter(|_| !exchange.reconnects);
     let last = exchange.look_for_close(streams.is_none());
     let between = keeps.into_iter().chain(wait(think)).chain([last]).collect();
-    // The last response has a length, or the server ends it. A client that sends `Connection: close`
-    // to a server that ignores it would wait for ever.
+    // The client does not wait for the server's close after the last response, since a server may
+    // ignore `Connection: close`.
     let client = rounds(exchange.requests / count, ask, between, counter);
     if streams.is_none() {
         return Ok([client, server(place, &exchange, response)?]);
@@ -202,12 +203,14 @@ pub(super) fn read_messages(
     let mut answers = several(count, vec![Step::ReceiveWhole(Rule::Http)]);
     answers.extend(since_received(response.wait));
     answers.push(send(response.content)?);
-    // Nor does a response wait until the one before is acknowledged.
+    // Pipelined responses do not wait for acknowledgements.
     Ok([client, vec![Step::Blocking(false), Step::Repeat { times: None, steps: answers }]])
 }
 
-/// So many rounds of the same, with something between them. `counter`: a variable that counts them
-/// where each step is to be there once, as those that set what is counted over all flows.
+/// Returns `times` rounds with the steps `between` them.
+///
+/// With `counter`, a loop over this variable contains each step once. Steps that set a counter of
+/// all flows need that, since each copy would be a separate counter.
 fn rounds(
     times: u64,
     round: Vec<Step>,
@@ -237,8 +240,8 @@ fn rounds(
     steps
 }
 
-/// What a server answers others: to each request, however long that is and whatever comes behind it,
-/// one response.
+/// Returns the server's program for HTTP/1.1: one response to each request. Requests may be of any
+/// length and pipelined.
 fn server(
     place: &Place<'_>,
     exchange: &Exchange,
@@ -251,8 +254,8 @@ fn server(
     let Response { head, content, whole, wait } = response;
     let is_head = Pattern::new(r"\AHEAD ").map_err(|error| place.says(error))?;
     let received = |to, it| Step::Jump { to, when: When::Received(it) };
-    // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate closure
-    // of the connection [...] after it sends the final response".
+    // RFC 9112 section 9.6: "A server that receives a "close" connection option MUST initiate
+    // closure of the connection [...] after it sends the final response".
     let next = (!exchange.closes()).then(|| received(NEXT, Expected::KeepsConnection));
     let mut steps = vec![Step::Blocking(false), Step::Label(NEXT), Step::ReceiveWhole(Rule::Http)];
     steps.extend(since_received(wait));
@@ -276,8 +279,9 @@ fn server(
     Ok(steps)
 }
 
-/// The step by which a server waits. Requests that come at once are answered at once, each so long
-/// after it came; where the time is of another distribution, so long after the response before.
+/// Returns the server's delay step. A constant or uniform delay counts from the arrival of the
+/// request, so pipelined requests are delayed in parallel. Other distributions count from the
+/// previous response.
 fn since_received(wait: Option<Line>) -> Option<Step> {
     match wait {
         Some(Line::Waits { step: Step::Delay { min, max }, .. }) => {
@@ -288,13 +292,13 @@ fn since_received(wait: Option<Line>) -> Option<Step> {
     }
 }
 
-/// What both sides say.
+/// Messages and timing of both sides.
 struct Said {
     exchange: Exchange,
     request: Request,
     response: Response,
     think: Option<Line>,
-    /// Whether it is HEAD that is asked.
+    /// Whether the method is HEAD.
     is_head: bool,
 }
 
@@ -314,30 +318,30 @@ fn read_said(place: &Place<'_>, who: Who, is_version_2: bool) -> Result<Said, Pl
     })
 }
 
-/// What goes over one connection.
+/// Settings of one connection.
 struct Exchange {
     is_version_2: bool,
     requests: u64,
-    /// Requests that are sent before the first of their responses is waited for.
+    /// Number of requests that are sent before their first response is read.
     pipeline: u64,
-    /// Bytes of a response of others'.
+    /// Size in bytes of a response from other hosts' servers.
     response_bytes: Option<u64>,
-    /// Whether a client whose server closes between two requests goes on over another connection.
+    /// Whether a client opens a new connection if the server closes between two requests.
     reconnects: bool,
 }
 
 impl Exchange {
-    /// Whether the server closes behind its response, and both say so.
+    /// Returns whether the server closes after its response, and both send `Connection: close`.
     const fn closes(&self) -> bool {
         self.requests == 1 && !self.is_version_2
     }
 
-    /// What a client does before it asks again: its server may have closed meanwhile, as servers do
-    /// with connections that are idle, or that have carried many requests.
+    /// Returns the client's step before its next request. The server may have closed meanwhile, as
+    /// servers do with connections that are idle or have carried many requests.
     ///
     /// RFC 9112 section 9.5: "A client, server, or proxy MAY close the transport connection at any
-    /// time", and "Implementations SHOULD constantly monitor open connections for a received closure
-    /// signal and respond to it as appropriate".
+    /// time", and "Implementations SHOULD constantly monitor open connections for a received
+    /// closure signal and respond to it as appropriate".
     const fn look_for_close(&self, follows_http: bool) -> Step {
         match self.reconnects {
             true => Step::Reconnect { follows_http },
@@ -357,23 +361,23 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
     if let Some((place, _)) = &response_bytes
         && is_version_2
     {
-        return Err(place.says("is for HTTP/1.1: what is said over HTTP/2 tells its length"));
+        return Err(place.says("is for HTTP/1.1: HTTP/2 messages carry their length"));
     }
     if let Some((place, _)) = &response_bytes
         && who != Who::Client
     {
-        return Err(place.says("is of servers of others: this template has one of its own"));
+        return Err(place.says("is for other hosts' servers: this template has one"));
     }
     let reconnect = fields.get("reconnect");
     if let Some(place) = reconnect.as_ref().filter(|_| who == Who::Server) {
-        return Err(place.says("is up to the clients, who are others'"));
+        return Err(place.says("is for clients: this template has none"));
     }
     if let Some((place, pipeline)) = &pipeline {
         if who == Who::Server && *pipeline > 1 {
-            return Err(place.says("is up to the clients, who are others'"));
+            return Err(place.says("is for clients: this template has none"));
         }
         if !count.is_multiple_of(*pipeline) {
-            return Err(place.wrong(format!("a number that divides the {count} requests")));
+            return Err(place.wrong(format!("a divisor of the {count} requests")));
         }
     }
     Ok(Exchange {
@@ -385,16 +389,16 @@ fn read_exchange(fields: &Fields<'_>, who: Who, is_version_2: bool) -> Result<Ex
     })
 }
 
-/// What a client asks for.
+/// Request of a client.
 enum Request {
-    /// The same by all flows.
+    /// The same for all flows.
     Same(Content),
-    /// With values of each, which are set before each request.
+    /// With values, which are set before each request.
     Own {
         set: Vec<Step>,
-        /// All that is said.
+        /// The request, with its body.
         head: Composition,
-        /// A variable that nothing sets.
+        /// Variable for the loop over requests; no other step uses it.
         counter: Variable,
     },
 }
@@ -411,7 +415,7 @@ fn read_request(
         for (name, value) in place.entries("values, such as {n: {counter: 1}}")? {
             set.push(control::read_setting(name, &value, &mut names)?);
         }
-        // Of requests that are pipelined, or their responses.
+        // The loop over pipelined requests, or over their responses.
         names.note_loop(1);
     }
     let texts = Texts::WithValues(&names);
@@ -437,8 +441,7 @@ fn read_request(
     }
     if let (Some(body), Some(place)) = (body, fields.get("body")) {
         if u64::from(body.size) > Composition::LENGTH_MAX as u64 {
-            let expected =
-                format!("at most {} bytes beside values", Composition::LENGTH_MAX as u64);
+            let expected = format!("at most {} bytes with values", Composition::LENGTH_MAX as u64);
             return Err(place.wrong(expected));
         }
         head.pieces.push(Piece::Bytes(body.written(&place)?));
@@ -446,13 +449,14 @@ fn read_request(
     Ok(Request::Own { set, head, counter })
 }
 
-/// A response, and the time that it takes.
+/// Response of a server, and its delay.
 struct Response {
-    /// It without its body.
+    /// Head without the body, for HEAD.
     head: Vec<u8>,
     content: Content,
-    /// The same without chunks, where it has some. RFC 9112 section 6.1: "A server MUST NOT send a
-    /// response containing Transfer-Encoding unless the corresponding request indicates HTTP/1.1".
+    /// Response without chunks, for clients of HTTP/1.0; `None`: `content` has no chunks either.
+    /// RFC 9112 section 6.1: "A server MUST NOT send a response containing Transfer-Encoding unless
+    /// the corresponding request indicates HTTP/1.1".
     whole: Option<Content>,
     wait: Option<Line>,
 }
@@ -466,7 +470,7 @@ fn read_response(
     let get = |name: &str| given.as_ref().and_then(|given| given.get(name));
     let status = get("status").map_or(Ok(200), |it| it.integer(200, 599))?;
     let (body, chunk) = (get("body"), get("chunk"));
-    // RFC 9110 sections 15.3.5 and 15.4.5.
+    // RFC 9110 sections 15.3.5 and 15.4.5: these responses have no content.
     let is_empty = matches!(status, 204 | 304);
     if is_empty && let Some(part) = body.as_ref().or(chunk.as_ref()) {
         return Err(part.says(format!("a response of status {status} has no body")));
@@ -498,7 +502,7 @@ fn read_response(
         None if is_empty => {}
         None => headers.push("Content-Length", content.size),
     }
-    // RFC 9110 section 9.3.2: all but the content.
+    // RFC 9110 section 9.3.2: a response to HEAD has the same header fields, but no content.
     if method == "HEAD" {
         content = Content::default();
     }
@@ -507,7 +511,7 @@ fn read_response(
     Ok(Response { content: behind(head.clone(), content), head, whole, wait })
 }
 
-/// RFC 9112 section 7.1.
+/// Encodes a body in chunks of `chunk` bytes (RFC 9112 section 7.1).
 fn chunked(body: &[u8], chunk: usize) -> Content {
     let mut text = Vec::with_capacity(body.len() + body.len() / chunk * 8 + 16);
     for chunk in body.chunks(chunk) {
@@ -519,19 +523,19 @@ fn chunked(body: &[u8], chunk: usize) -> Content {
     Content { size: text.len() as u32, text, fill: Vec::new() }
 }
 
-/// A head with its body behind it.
+/// Joins a head and a body.
 fn behind(head: Vec<u8>, body: Content) -> Content {
     let size = (head.len() as u32).saturating_add(body.size);
     Content { text: [head, body.text].concat(), size, fill: body.fill }
 }
 
-/// A side says the same so many times at once.
+/// Returns a line in which a side sends the content `count` times at once.
 fn times(place: &Place<'_>, side: Side, content: Content, count: u64) -> Result<Line, PlanError> {
     let Content { text, size, fill } = several(place, content, count)?;
     Ok(Line::Says { side, text, size, fill })
 }
 
-/// The same so many times.
+/// Repeats the content `count` times, up to [`WRITTEN_MAX`] bytes.
 fn several(place: &Place<'_>, content: Content, count: u64) -> Result<Content, PlanError> {
     if count == 1 {
         return Ok(content);
@@ -546,7 +550,7 @@ fn several(place: &Place<'_>, content: Content, count: u64) -> Result<Content, P
     Ok(Content { text, size, fill: Vec::new() })
 }
 
-/// RFC 9110 section 15; nothing for others.
+/// Returns the reason phrase of a status (RFC 9110 section 15), or an empty text.
 const fn reason(status: u64) -> &'static str {
     match status {
         200 => "OK",

@@ -1,5 +1,4 @@
-//! Ready-made programs: protocols that both sides of a template speak. Each becomes steps that
-//! anybody could have written.
+//! Presets: protocols whose programs are built in. Each compiles to ordinary steps of programs.
 
 mod commands;
 mod dns;
@@ -29,19 +28,23 @@ use super::{Tcp, http2};
 use crate::document::error::PlanError;
 use crate::document::place::Fields;
 
-/// The protocols, by their fields of a template.
+/// Template keys of the presets.
 const PROTOCOLS: [&str; 7] = ["http", "smtp", "ftp", "rtsp", "sip", "rtp", "dns"];
 
-/// How TCP of these protocols behaves where nothing else is said. They say at once what belongs
-/// together; with Nagle's algorithm the end of a message, and what follows it unasked, would wait for
-/// acknowledgements, which peers delay. Browsers, curl and nginx turn it off as well.
+/// Returns the default TCP settings of presets: no Nagle algorithm.
+///
+/// Presets send each message at once. With the Nagle algorithm the end of a message, and a message
+/// without a request, would wait for acknowledgements, which peers delay. Browsers, curl and nginx
+/// disable it as well.
 pub(super) fn usual_tcp() -> Tcp {
     Tcp { no_delay: Some(true), ..Tcp::default() }
 }
 
-/// Reads what a template says of a protocol, if it does: what is said on its connections, then on
-/// those that their programs ask for. `who`: whose programs are needed; `is_told_apart`: whether the
-/// server is told from others at its port by first bytes.
+/// Reads the preset of a template, if it has one. Returns the programs of its connections, then
+/// those of connections that these programs open.
+///
+/// `who` is the sides that Wirestorm plays. `is_told_apart` is whether `first_bytes` selects the
+/// server among several at its port.
 pub(super) fn read(
     fields: &Fields<'_>,
     who: Who,
@@ -65,7 +68,7 @@ pub(super) fn read(
             let [client, server] = smtp::read_with_tls(&place)?;
             return Ok(vec![Speech { client, server, ..Speech::of(Transport::Tcp, 25) }]);
         }
-        // What others say is looked at, whichever side they are.
+        // Programs for other hosts parse the data of the peer.
         let alone = match (protocol, who) {
             ("smtp", Who::Server) => Some(smtp::read_server(&place)?),
             ("smtp", Who::Client) => Some(smtp::read_client(&place)?),
@@ -108,7 +111,7 @@ pub(super) fn read(
     Ok(Vec::new())
 }
 
-/// Whether a template's clients have addresses of IPv6, as their servers have.
+/// Returns whether a template's clients use IPv6, by the addresses of their servers.
 fn has_ipv6_clients(fields: &Fields<'_>) -> bool {
     let client = fields.get("client");
     client.is_some_and(|it| it.value()["servers"].as_str().is_some_and(|it| it.contains(':')))

@@ -1,4 +1,4 @@
-//! RTP: RFC 3550, G.711 (RFC 3551).
+//! RTP (RFC 3550) with G.711 (RFC 3551): one packet each 20 ms.
 
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
@@ -10,18 +10,18 @@ use crate::document::place::Place;
 
 pub(in crate::emulation) const RTP: [&str; 1] = ["packets"];
 
-/// Ten minutes.
+/// Maximum number of packets: ten minutes.
 pub(super) const PACKETS_MAX: u64 = 30_000;
-/// Where it usually is. RFC 3551 section 8: "port numbers 5004 and 5005 have been registered for use with
+/// Default port. RFC 3551 section 8: "port numbers 5004 and 5005 have been registered for use with
 /// this profile".
 pub(super) const PORT: u16 = 5004;
-/// Bytes of a packet's 20 ms.
+/// Payload of a packet in bytes: 20 ms of G.711.
 const FRAME: usize = 160;
-/// Of the packet.
+/// Length of a packet in bytes.
 pub(super) const PACKET: usize = HEADER + FRAME;
 const HEADER: usize = 12;
 
-/// The programs of client and server.
+/// Returns the programs of client and server.
 pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let fields = place.fields(&RTP)?;
     let packets = fields.get("packets").map_or(Ok(50), |it| it.integer(1, PACKETS_MAX))?;
@@ -29,9 +29,9 @@ pub(super) fn read(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     Ok([steps(source(packets), place)?, server])
 }
 
-/// The same of a call: so many packets each way.
+/// Returns the programs of client and server for a call: `packets` packets each way.
 pub(super) fn both_ways(packets: u64, place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
-    /// What is so much later than the last packet of a side's own belongs to it no more.
+    /// Time that a side still receives after its last packet.
     const LATE: &str = "200ms";
     let mut client = source(packets);
     client.push(json!({"delay": LATE}));
@@ -40,7 +40,7 @@ pub(super) fn both_ways(packets: u64, place: &Place<'_>) -> Result<[Vec<Step>; 2
     Ok([steps(client, place)?, steps(server, place)?])
 }
 
-/// So many packets.
+/// Returns the steps that send `packets` packets.
 fn source(packets: u64) -> Vec<Value> {
     let mut said = begin();
     if packets > 1 {
@@ -53,17 +53,17 @@ fn source(packets: u64) -> Vec<Value> {
     said
 }
 
-/// What a source of packets begins with; RTSP tells of the first two.
+/// Returns the steps that set sequence number, timestamp and source. RTSP announces the first two.
 pub(super) fn begin() -> Vec<Value> {
     vec![
         json!({"set": {"sequence": 0}}),
         json!({"set": {"timestamp": 0}}),
-        // RFC 3550 section 5.1: it is drawn, so that no two sources of a session are the same.
+        // RFC 3550 section 5.1: random, so that the sources of a session differ.
         json!({"set": {"source": {"random": {"max": u32::MAX}}}}),
     ]
 }
 
-/// Sends a packet of silence by this step, behind these bytes.
+/// Returns a step of kind `step` that sends `before` and a packet of silence.
 pub(super) fn packet(step: &str, before: &[u8]) -> Value {
     // Version 2, type 0 (PCMU).
     let header = [&[0x80, 0][..], &[0; HEADER - 2]].concat();
@@ -77,11 +77,11 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes of what says that a source is gone.
+/// Length in bytes of the RTCP packet of [`bye`].
 pub(super) const BYE: usize = 16;
 
-/// Says by this step, behind these bytes, that the source of packets is gone: a report of nothing, and
-/// BYE (RFC 3550 sections 6.1 and 6.6).
+/// Returns a step of kind `step` that sends `before` and the end of the source: an empty RTCP
+/// receiver report, and BYE (RFC 3550 sections 6.1 and 6.6).
 pub(super) fn bye(step: &str, before: &[u8]) -> Value {
     const REPORT_AND_BYE: [u8; BYE] = [0x80, 201, 0, 1, 0, 0, 0, 0, 0x81, 203, 0, 1, 0, 0, 0, 0];
     let bytes = [before, &REPORT_AND_BYE].concat();
@@ -89,18 +89,18 @@ pub(super) fn bye(step: &str, before: &[u8]) -> Value {
     json!({step: {"hex": hex(&bytes), "fields": [field(4), field(12)]}})
 }
 
-/// The next packet's numbers.
+/// Returns the steps that advance sequence number and timestamp to the next packet.
 pub(super) fn go_on() -> [Value; 2] {
     [json!({"add": {"sequence": 1}}), json!({"add": {"timestamp": FRAME}})]
 }
 
-/// How long so many packets take.
+/// Returns the duration of `packets` packets.
 pub(super) const fn lasts(packets: u64) -> Duration {
     Duration::from_millis(20 * packets)
 }
 
-/// The time between two packets. Steps wait until the millisecond behind their time, and begin a
-/// little behind one: so it is 20 ms.
+/// Returns the delay between two packets. A delay ends at the next full millisecond and starts
+/// shortly after one, so 19.5 ms become 20 ms.
 pub(super) fn pause() -> Value {
     json!({"delay": "19500us"})
 }

@@ -1,5 +1,5 @@
-//! RTSP 1.0: RFC 2326. Media come interleaved on the connection (section 10.12), as RTP (RFC 3550) of
-//! G.711.
+//! RTSP 1.0: RFC 2326. Media are RTP (RFC 3550) with G.711, interleaved on the connection (section
+//! 10.12).
 
 use serde_json::{Value, json};
 use wirestorm_model::program::Step;
@@ -15,18 +15,19 @@ use crate::emulation::delay::read_delay;
 
 pub(in crate::emulation) const RTSP: [&str; 4] = ["host", "path", "packets", "delay"];
 
-/// What is played (RFC 4566).
+/// Session description (RFC 4566).
 const DESCRIPTION: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=Test\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                            m=audio 0 RTP/AVP 0\r\na=control:track1\r\n";
 const SESSION: &str = "Session: 12345678\r\n";
-/// That of others, as their servers have told.
+/// Session header with the identifier that another host's server assigned.
 const HEARD_SESSION: &str = "Session: ${session}\r\n";
-/// Of each request.
+/// Transaction of each request.
 const TRANSACTION: &str = "rtsp";
 const TRANSPORT: &str = "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
 const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN";
 
-/// What a client says to a server of ours, and how much is answered.
+/// Returns the dialogue of Wirestorm's own client and server. The server's lines only give the
+/// lengths of what its program sends.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     let fields = place.fields(&RTSP)?;
     let host = word(fields.get("host"), "media.example.net")?;
@@ -39,7 +40,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
         let request = format!(
             "{method} {at} RTSP/1.0\r\nCSeq: {number}\r\nUser-Agent: wirestorm\r\n{asked}\r\n"
         );
-        // As servers take it from the request.
+        // The server's program extracts the URL without its last slash, too.
         let reply = answered(&number.to_string(), at.strip_suffix('/').unwrap_or(at));
         let asks = [Line::client(request)].into_iter().chain(wait.clone());
         Line::timed(TRANSACTION, asks.chain([Line::server(reply)]))
@@ -60,10 +61,11 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     Ok(lines)
 }
 
-/// A client of others' servers: each response is to be of status 200, what is set up is what the
-/// description has first, and the session is as SETUP's says.
+/// Returns the program of a client for other hosts' servers. It requires status 200, sets up the
+/// first media of the description, and uses the session of the response to SETUP.
 pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
-    /// So long, in packets, nothing is asked while media come: 1 MiB of what comes is kept meanwhile.
+    /// Interval of OPTIONS requests in packets (5 s). Between two requests up to 1 MiB of media is
+    /// buffered.
     const QUIET: u64 = 250;
     let fields = place.fields(&RTSP)?;
     let host = in_text(word(fields.get("host"), "media.example.net")?);
@@ -77,7 +79,7 @@ pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     said.extend(asks("DESCRIBE", &url, "Accept: application/sdp\r\n"));
     said.extend(finds_track(url.trim_end_matches('/')));
     said.extend(asks("SETUP", "${track}", TRANSPORT));
-    // RFC 2326 section 12.37: what follows the identifier is for how long it holds.
+    // RFC 2326 section 12.37: the session timeout may follow the identifier.
     let session = r"(?im)^Session[ \t]*:[ \t]*([^;\s]+)";
     said.push(json!({"extract": {"session": {"pattern": session}}}));
     said.extend(asks("PLAY", &url, &play));
@@ -94,7 +96,7 @@ pub(super) fn client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     steps(said, place)
 }
 
-/// A request, and its response.
+/// Returns the steps that send a request and require a response of status 200.
 fn asks(method: &str, url: &str, fields: &str) -> Vec<Value> {
     let request = format!(
         "{method} {url} RTSP/1.0\r\nCSeq: ${{number}}\r\nUser-Agent: wirestorm\r\n{fields}\r\n"
@@ -109,11 +111,13 @@ fn asks(method: &str, url: &str, fields: &str) -> Vec<Value> {
     ]
 }
 
-/// Makes `track` the address of the first media that a description has, which was received last: its
-/// attribute `control`, below the base that the response says (RFC 2326 section C.1.1), else `url`.
+/// Returns the steps that set `track` to the URL of the first media of the last description.
+///
+/// The URL is the attribute `control`, relative to `Content-Base` (RFC 2326 section C.1.1), else to
+/// `url`. Without the attribute it is the base itself.
 fn finds_track(url: &str) -> Vec<Value> {
     const BASE: &str = r"(?im)^Content-Base[ \t]*:[ \t]*(\S+?)/?[ \t]*\r?$";
-    // Lines of one media, which the next one's ends.
+    // Lines of one media section, which ends at the next `m=` line.
     const CONTROL: &str = r"\nm=[^\n]*\n(?:[^m\n][^\n]*\n)*?a=control:[ \t]*";
     let absolute = format!(r"{CONTROL}(rtsps?://\S+)");
     let relative = format!(r"{CONTROL}([^\s*]\S*)");
@@ -146,7 +150,7 @@ fn read_packets(place: &Place<'_>) -> Result<u64, PlanError> {
     packets.map_or(Ok(50), |it| it.integer(0, PACKETS_MAX))
 }
 
-/// What is answered to a request with this number and address.
+/// Function that returns the response to a request, by its CSeq number and URL.
 type Answer = fn(&str, &str) -> String;
 
 fn answer(number: &str, fields: &str, content: &str) -> String {
@@ -178,8 +182,8 @@ fn teardown(number: &str, _: &str) -> String {
     answer(number, SESSION, "")
 }
 
-/// A server, of our clients or of others': it answers one request after the other by its method,
-/// with the number and the address that it has.
+/// Returns the server's program, for Wirestorm's and other hosts' clients. It answers each request
+/// by its method, with the CSeq number and URL of the request.
 pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let delay = place.fields(&RTSP)?.get("delay");
     delay.as_ref().map(read_delay).transpose()?;
@@ -187,7 +191,7 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     let mut commands = Commands::up_to("next", "\r\n\r\n");
     let next = || json!({"jump": "next"});
     let say = |answer: Answer| json!({"send": answer("${number}", "${url}")});
-    // What clients say on the channels of media stands before their requests.
+    // Interleaved data of the client may precede the request, so the pattern has no anchor.
     let method = |name: &str| format!(r"{name} \S+ RTSP/1\.\d\r");
     for (name, answer) in
         [("OPTIONS", options as Answer), ("DESCRIBE", describe), ("TEARDOWN", teardown)]
@@ -205,7 +209,7 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     ];
     commands.does(&method("SETUP"), set_up);
     commands.does(&method("PLAY"), [vec![say(play)], media(packets), vec![next()]].concat());
-    // By these clients see whether anybody is there, and stop.
+    // Clients use GET_PARAMETER as keepalive, and PAUSE to stop.
     let other = method("(?:GET_PARAMETER|PAUSE)");
     commands.does(&other, vec![say(teardown), next()]);
 
@@ -221,19 +225,19 @@ pub(super) fn server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     first.extend(delay.map(|delay| json!({"delay": delay.value()})));
     let unknown =
         format!("RTSP/1.0 405 Method Not Allowed\r\nCSeq: ${{number}}\r\nAllow: {METHODS}\r\n");
-    // Media keep their time, whenever they are acknowledged.
+    // Media keep their timing, whether or not they are acknowledged.
     let mut said = vec![json!({"blocking": false})];
     said.append(&mut commands.finish(first, &unknown));
     steps(said, place)
 }
 
-/// What stands before a packet on channel 0.
+/// Interleaving header of an RTP packet, channel 0.
 const PREFIX: [u8; 4] = [b'$', 0, 0, rtp::PACKET as u8];
 
-/// What stands before their control, on channel 1.
+/// Interleaving header of an RTCP packet, channel 1.
 const BYE_PREFIX: [u8; 4] = [b'$', 1, 0, rtp::BYE as u8];
 
-/// So many packets, and their end.
+/// Returns the steps that send `packets` packets and BYE.
 fn media(packets: u64) -> Vec<Value> {
     if packets == 0 {
         return Vec::new();
@@ -242,7 +246,7 @@ fn media(packets: u64) -> Vec<Value> {
     steps.extend(rtp::go_on());
     let mut media = rtp::begin();
     media.push(json!({"repeat": {"times": packets, "steps": steps}}));
-    // By which players know that nothing more comes.
+    // Players detect the end of the media by BYE.
     media.push(rtp::bye("send", &BYE_PREFIX));
     media
 }

@@ -1,4 +1,4 @@
-//! What both sides of a protocol say, line by line, and the programs that follow from it.
+//! Dialogue of both sides of a protocol, line by line, and its compilation into their programs.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
@@ -7,37 +7,37 @@ use wirestorm_wire::conversation::Side;
 use super::waits::{longest_wait, stay};
 use crate::emulation::types::Transport;
 
-/// What one side does.
+/// Action of one side or both.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    /// Says these bytes, and behind them `fill` again and again until there are `size`.
+    /// Sends `text`, then repeats `fill` up to `size` bytes.
     Says { side: Side, text: Vec<u8>, size: u32, fill: Vec<u8> },
-    /// Waits for so many bytes, which nobody of ours says; fewer are a failure.
+    /// Receives this many bytes from another host; fewer are a failure.
     Hears { side: Side, bytes: u64 },
-    /// Waits before it goes on, by this step.
+    /// Waits by this delay step.
     Waits { side: Side, step: Step },
-    /// Closes a connection; the other side waits for that.
+    /// Closes the connection; the other side waits for that.
     Closes(Side),
-    /// A transaction of the client's begins.
+    /// Starts a transaction of the client.
     Begins(&'static str),
-    /// It ends, with all that the server has said by then.
+    /// Ends a transaction of the client, after all earlier data of the server has arrived.
     Ends(&'static str),
-    /// Both do so again and again; `None`: until the client closes.
+    /// Repeats lines of both sides; `None`: until the client closes.
     Repeat { times: Option<u64>, lines: Vec<Self> },
 }
 
 impl Line {
-    /// Lines that are a transaction of this name.
+    /// Returns the lines within a transaction of this name.
     pub(super) fn timed(name: &'static str, lines: impl IntoIterator<Item = Self>) -> Vec<Self> {
         [Self::Begins(name)].into_iter().chain(lines).chain([Self::Ends(name)]).collect()
     }
 
-    /// A text of the client's.
+    /// Creates a line in which the client sends a text.
     pub(super) fn client(text: impl Into<Vec<u8>>) -> Self {
         Self::says(Side::Client, text)
     }
 
-    /// A text of the server's.
+    /// Creates a line in which the server sends a text.
     pub(super) fn server(text: impl Into<Vec<u8>>) -> Self {
         Self::says(Side::Server, text)
     }
@@ -49,18 +49,18 @@ impl Line {
     }
 }
 
-/// Whose programs are needed: where one side is somebody else, what it says is not known.
+/// Sides that Wirestorm plays. The data of another host is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::emulation) enum Who {
-    /// Both sides are ours.
+    /// Client and server.
     Both,
-    /// The client alone is.
+    /// Only the client.
     Client,
-    /// The server alone is.
+    /// Only the server.
     Server,
 }
 
-/// The programs of client and server.
+/// Compiles a dialogue into the programs of client and server.
 pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<Step>; 2] {
     let mut programs = [Side::Client, Side::Server].map(|side| {
         let mut own = Own::new(side, who, transport);
@@ -76,13 +76,13 @@ pub(super) fn programs(lines: &[Line], who: Who, transport: Transport) -> [Vec<S
     programs
 }
 
-/// The steps of one side, while the lines of both go by.
+/// Compiler of one side's steps from the lines of both sides.
 struct Own {
     side: Side,
     who: Who,
     transport: Transport,
     steps: Vec<Step>,
-    /// Bytes or datagrams of the other side that were not waited for yet.
+    /// Bytes (TCP) or datagrams (UDP) of the other side that no step has received yet.
     awaited: u64,
 }
 
@@ -143,8 +143,8 @@ impl Own {
         }
     }
 
-    /// Behind its last step a program closes. Where it says something before that, it does not wait
-    /// until all of it is acknowledged, which the other side may delay: FIN is in the last segment.
+    /// Makes the last send non-blocking, since the program closes after its last step. So FIN
+    /// leaves with the last segment instead of after its acknowledgement, which the peer may delay.
     fn close(&mut self) {
         if let Some(last @ Step::Send { .. }) =
             self.steps.pop_if(|it| matches!(it, Step::Send { .. }))
@@ -153,8 +153,8 @@ impl Own {
         }
     }
 
-    /// Waits for what the other side says: all of it, or, where nobody knows how much that is, the
-    /// beginning.
+    /// Appends a step that receives the pending data of the other side. If its length is unknown,
+    /// the step waits for the first byte only.
     fn listen(&mut self) {
         if self.awaited > 0 {
             self.steps.push(match (self.transport, self.who) {
@@ -166,7 +166,7 @@ impl Own {
         }
     }
 
-    /// Whether it is not known how much the other side says.
+    /// Returns whether the length of the other side's data is unknown.
     fn hears_beginnings(&self) -> bool {
         self.transport == Transport::Tcp && self.who != Who::Both
     }

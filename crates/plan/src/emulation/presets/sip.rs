@@ -1,5 +1,5 @@
-//! SIP over UDP: RFC 3261, a call that is taken and ended by the caller. Both sides follow what the
-//! other one says, and each call has names of its own.
+//! SIP (RFC 3261) over UDP: the callee answers a call, and the caller ends it. Both sides parse the
+//! messages of the peer. Each call has its own identifiers.
 
 use serde_json::{Value, json};
 use wirestorm_base::time::Duration;
@@ -19,27 +19,29 @@ use crate::emulation::types::Transport;
 pub(in crate::emulation) const SIP: [&str; 7] =
     ["from", "to", "ring", "talk", "packets", "media_port", "delay"];
 
-/// What is asked for.
+/// Settings of the preset.
 struct Asked<'a> {
     from: String,
     to: String,
-    /// Steps that wait, where there is anything to wait for.
+    /// Delay step before the call is answered.
     ring: Option<Value>,
+    /// Delay step before the caller hangs up.
     talk: Option<Value>,
+    /// Delay step before each of the server's answers.
     wait: Option<Value>,
     media: Option<Media>,
-    /// How long flows go on without datagrams, where that is not as usual.
+    /// Step that sets the idle timeout; `None`: the default timeout.
     stay: Option<Step>,
     place: &'a Place<'a>,
 }
 
-/// What both say while they talk.
+/// Media of a call.
 struct Media {
-    /// Of RTP, each way.
+    /// Number of RTP packets each way.
     packets: u64,
-    /// Where our servers take it.
+    /// UDP port of the server's media.
     port: u16,
-    /// The group of its flows.
+    /// Group of the media templates.
     group: String,
 }
 
@@ -75,30 +77,30 @@ fn read_asked<'a>(
 fn read_media(fields: &Fields<'_>, name: &str) -> Result<Option<Media>, PlanError> {
     let port = fields.get("media_port");
     let Some(packets) = fields.get("packets") else {
-        return port.map_or(Ok(None), |it| Err(it.says("needs `packets`: how many are sent")));
+        return port.map_or(Ok(None), |it| Err(it.says("needs `packets`, their number")));
     };
     if let Some(talk) = fields.get("talk") {
-        return Err(talk.says("follows from `packets`, of 20 ms each: leave one out"));
+        return Err(talk.says("follows from `packets` (20 ms each): remove one"));
     }
     let packets = packets.integer(1, rtp::PACKETS_MAX)?;
     let port = port.map_or(Ok(rtp::PORT.into()), |it| it.integer(1, u16::MAX.into()))? as u16;
     Ok(Some(Media { packets, port, group: format!("{name}.{MEDIA}") }))
 }
 
-/// What the media's flows are called, behind the name of the calls.
+/// Suffix of the media template's name, behind the name of the calls' template.
 const MEDIA: &str = "media";
 
-/// What is said about calls, and in them; `is_ipv6`: whether clients have such addresses.
+/// Returns the programs of calls, then those of their media. `is_ipv6` is whether clients use IPv6.
 pub(super) fn read(
     place: &Place<'_>,
     name: &str,
     who: Who,
     is_ipv6: bool,
 ) -> Result<Vec<Speech>, PlanError> {
-    /// Others ring as long as they like, but answer before that at all: section 17.1.1.2 has "64*T1
-    /// seconds" for it, and T1 is 500 ms.
+    /// Time without datagrams after which a client drops a call to another host. Section
+    /// 17.1.1.2 sets "64*T1 seconds" for the first answer, and T1 is 500 ms.
     const ANSWERED: Duration = Duration::from_secs(32);
-    /// Others talk as long as they like.
+    /// Time without datagrams after which a server drops another host's call.
     const TALK: Duration = Duration::from_secs(300);
     let least = match who {
         Who::Both => Duration::ZERO,
@@ -127,17 +129,17 @@ impl Asked<'_> {
     }
 }
 
-/// A part of lines that a message has, by their names.
+/// Returns a pattern for the first header line with one of these names, without its line end.
 fn line(names: &str) -> String {
     format!(r"(?im)^((?:{names})[ \t]*:[^\r\n]*)")
 }
 
-/// All lines of one kind, which stand together, with their ends.
+/// Returns a pattern for the first run of header lines with one of these names, line ends included.
 fn lines(names: &str) -> String {
     format!(r"(?i)\n((?:(?:{names})[ \t]*:[^\r\n]*\r\n)+)")
 }
 
-/// What a side offers to talk by (RFC 4566): G.711, at this port.
+/// Returns the step that sets the session description (RFC 4566): G.711 at this port.
 fn description(family: &str, address: &str, port: &str) -> Value {
     let text = format!(
         "v=0\r\no=- ${{media}} 1 IN {family} {address}\r\ns=-\r\nc=IN {family} {address}\r\n\
@@ -146,18 +148,18 @@ fn description(family: &str, address: &str, port: &str) -> Value {
     json!({"set": {"description": {"text": text}}})
 }
 
-/// What says that a description follows, and it.
+/// End of a message with a session description.
 const DESCRIBED: &str = "Content-Type: application/sdp\r\nContent-Length: ${description.length}\r\n\
                          \r\n${description}";
 const BARE: &str = "Content-Length: 0\r\n\r\n";
 
-/// A port of a call's own, from this one on. RFC 3550 section 11: "RTP SHOULD use an even destination
-/// port number".
+/// Returns the step that assigns a media port to each call, counting from `first`. RFC 3550 section
+/// 11: "RTP SHOULD use an even destination port number".
 fn media(first: u16) -> Value {
     json!({"set": {"media": {"counter": {"start": first, "step": 2, "max": u16::MAX}}}})
 }
 
-/// Clients and servers begin elsewhere, so that captures tell whose port it is.
+/// First media ports of clients and servers. They differ, so that captures show whose port it is.
 const CLIENTS_MEDIA: u16 = 10_000;
 const SERVERS_MEDIA: u16 = 30_000;
 
@@ -165,7 +167,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     let Asked { from, to, .. } = asked;
     let (family, host) = if is_ipv6 { ("IP6", "[${client}]") } else { ("IP4", "${client}") };
     let user = from.split('@').next().unwrap_or_default();
-    // Each request has a branch of its own (section 8.1.1.7), that of 200 OK's ACK too.
+    // Each request has its own branch (section 8.1.1.7), also the ACK of 200 OK.
     let request = |method: &str, uri: &str, branch: u32, to: &str, number: u32| {
         format!(
             "{method} {uri} SIP/2.0\r\n\
@@ -177,7 +179,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     let invite = request("INVITE", &format!("sip:{to}"), 1, &format!("To: <sip:{to}>"), 1);
     let contact = format!("Contact: <sip:{user}@{host}:${{client_port}}>\r\n");
     let ack = request("ACK", "${target}", 2, "${to}", 1);
-    // Section 17.1.1.3: of another response than that "The ACK request constructed by the client
+    // Section 17.1.1.3, for responses other than 2xx: "The ACK request constructed by the client
     // transaction MUST contain values for the Call-ID, From, and Request-URI that are equal to the
     // values of those header fields in the request", with the same branch, and "The To header field
     // in the ACK MUST equal the To header field in the response being acknowledged".
@@ -199,7 +201,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
         json!({"jump": {"to": "invited", "received": {"pattern": r"^SIP/2\.0 1"}}}),
         json!({"expect": {"pattern": r"^SIP/2\.0 2", "otherwise": "refused"}}),
         json!({"transaction": {"end": "sip.invite"}}),
-        // With the callee's tag, and where it is itself.
+        // To carries the callee's tag, and Contact its own address.
         json!({"extract": {"to": {"pattern": line("To|t")}}}),
     ]);
     let contact = r"(?im)^(?:Contact|m)[ \t]*:[^\r\n]*<([^>\r\n]+)>";
@@ -221,7 +223,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     steps.extend([
         json!({"transaction": {"start": "sip.bye"}}),
         json!({"send_datagram": format!("{bye}{BARE}")}),
-        // What took the call may come again.
+        // The 200 OK of INVITE may arrive again, so wait for the answer to BYE.
         json!({"label": "ended"}),
         json!({"receive_datagrams": 1}),
         json!({"jump": {"to": "answered", "received": {"pattern": r"(?im)^CSeq[ \t]*:[ \t]*2\b"}}}),
@@ -239,7 +241,7 @@ fn client(asked: &Asked<'_>, is_ipv6: bool) -> Vec<Value> {
     steps
 }
 
-/// Flows of a group, from the port that the client has offered to the one that the server has.
+/// Returns the steps that run a media flow, from the client's media port to the server's.
 fn talk(group: &str) -> [Value; 3] {
     [
         json!({"select_group": group}),
@@ -248,7 +250,8 @@ fn talk(group: &str) -> [Value; 3] {
     ]
 }
 
-/// A server, of our clients or of others': each request is answered with what it has itself.
+/// Returns the steps of a server, for Wirestorm's and other hosts' clients. It answers each request
+/// with the request's own headers.
 fn server(asked: &Asked<'_>) -> Vec<Value> {
     const METHODS: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS";
     let is =
@@ -260,7 +263,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         media(SERVERS_MEDIA),
         json!({"label": "next"}),
         json!({"receive_datagrams": 1}),
-        // What keeps a NAT's way open, answers, and ACK are not answered.
+        // NAT keepalives, responses and ACK get no answer.
         is(r"\A(?:[\r\n\x00]*\z|SIP/|ACK )", "done"),
         extract("via", lines("Via|v")),
         extract("from", line("From|f")),
@@ -283,7 +286,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         json!({"jump": "done"}),
         json!({"label": "known"}),
         answer("200 OK", &format!("Allow: {METHODS}\r\n{BARE}")),
-        // Behind a request by itself the flow is over, in a call it goes on.
+        // A request outside a call ends the flow; a call continues.
         json!({"label": "done"}),
         json!({"jump": {"to": "next", "variable": "called", "equal": 1}}),
         json!({"jump": "over"}),
@@ -292,7 +295,7 @@ fn server(asked: &Asked<'_>) -> Vec<Value> {
         json!({"set": {"route": {"text": ""}}}),
     ]);
     // Section 12.1.1: "the UAS MUST copy all Record-Route header field values from the request into
-    // the response". The address at which it was asked is where it can be reached.
+    // the response". Contact is the address of the request.
     let route = r"(?i)\nRecord-Route[ \t]*:";
     steps.extend([
         is(route, "routed"),

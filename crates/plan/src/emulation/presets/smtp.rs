@@ -1,4 +1,4 @@
-//! SMTP: RFC 5321, a client that submits messages.
+//! SMTP (RFC 5321): a client submits messages to a server.
 
 use serde_json::{Value, json};
 use wirestorm_model::program::{Expected, Label, Rule, Step};
@@ -15,19 +15,19 @@ use crate::emulation::delay::read_delay;
 pub(in crate::emulation) const SMTP: [&str; 8] =
     ["host", "client_host", "from", "to", "message", "messages", "delay", "start_tls"];
 
-/// A message, from MAIL until the server has it.
+/// Transaction of a message, from MAIL until the server accepts it.
 const TRANSACTION: &str = "smtp";
 
-/// What is asked for.
+/// Settings of the preset.
 struct Asked<'a> {
     host: String,
     client_host: String,
     from: String,
     to: String,
-    /// As it is on the wire, its end included.
+    /// Message as on the wire, with its end marker.
     message: Vec<u8>,
     messages: u64,
-    /// Before each of the server's replies.
+    /// Delay before each of the server's replies.
     delay: Option<Place<'a>>,
 }
 
@@ -37,7 +37,7 @@ fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
     let to = word(fields.get("to"), "reader@example.net")?;
     let message = match fields.get("message") {
         None => letter(&from, &to, &text_of(500)),
-        // So many bytes of text.
+        // A number is a size in bytes of text.
         Some(size) if size.value().is_number() => {
             letter(&from, &to, &text_of(size.integer(0, 64 << 20)? as usize))
         }
@@ -54,14 +54,13 @@ fn read_asked<'a>(place: &Place<'a>) -> Result<Asked<'a>, PlanError> {
     })
 }
 
-/// Whether TLS begins by STARTTLS. `has_tls`: whether the template has any.
+/// Returns whether TLS starts with STARTTLS. `has_tls` is whether the template has TLS.
 pub(super) fn starts_tls(place: &Place<'_>, has_tls: bool) -> Result<bool, PlanError> {
     let Some(start) = place.fields(&SMTP)?.get("start_tls") else { return Ok(false) };
     match start.boolean()? {
-        true if !has_tls => Err(start.error(
-            "no `tls` of the template",
-            "it as well, such as `tls: true`: it says what TLS is",
-        )),
+        true if !has_tls => {
+            Err(start.error("no `tls` in the template", "it as well, such as `tls: true`"))
+        }
         starts => Ok(starts),
     }
 }
@@ -94,26 +93,27 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Line>, PlanError> {
     Ok(lines)
 }
 
-/// The programs of client and server that begin TLS by STARTTLS: RFC 3207. What the other side says
-/// is looked at, whoever it is: replies may be of any length, and what is left of one would be TLS's.
+/// Returns the programs of client and server with STARTTLS (RFC 3207). Both parse the data of the
+/// peer even if Wirestorm plays both sides: bytes that no step receives would belong to TLS.
 pub(super) fn read_with_tls(place: &Place<'_>) -> Result<[Vec<Step>; 2], PlanError> {
     let asked = read_asked(place)?;
     let server = steps(server(&asked, true)?, place)?;
     Ok([client(asked, place, true)?, server])
 }
 
-/// A client of others' servers, whose replies may be anything.
+/// Returns the program of a client for other hosts' servers, with replies of any length.
 pub(super) fn read_client(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     client(read_asked(place)?, place, false)
 }
 
-/// A server of others' clients, who say what they like: several recipients, long messages.
+/// Returns the program of a server for other hosts' clients. It accepts several recipients and
+/// messages of any length.
 pub(super) fn read_server(place: &Place<'_>) -> Result<Vec<Step>, PlanError> {
     steps(server(&read_asked(place)?, false)?, place)
 }
 
-/// A client that looks at each reply: another one than it needs is a failure, behind which it takes
-/// its leave. `starts_tls`: whether it begins TLS.
+/// Returns the program of a client that parses each reply. On an unexpected reply it fails and
+/// sends QUIT. `starts_tls` is whether it uses STARTTLS.
 fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<Step>, PlanError> {
     const LEAVE: Label = Label(0);
     let send = |text: Vec<u8>| Step::Send { size: text.len() as u32, text, fill: Vec::new() };
@@ -155,13 +155,14 @@ fn client(asked: Asked<'_>, place: &Place<'_>, starts_tls: bool) -> Result<Vec<S
         messages => steps.push(Step::Repeat { times: Some(messages), steps: submitted }),
     }
     steps.extend([Step::Label(LEAVE), say("QUIT")]);
-    // RFC 5321 section 4.1.1.10: the client waits for the reply to QUIT, and closes then, whatever
-    // its server does.
+    // RFC 5321 section 4.1.1.10: the client waits for the reply to QUIT, then closes. It does not
+    // wait for the server's close.
     steps.extend(hear("^221", None)?);
     Ok(steps)
 }
 
-/// A server that follows what it is told; `starts_tls`: that takes messages within TLS alone.
+/// Returns the steps of a server that executes commands. With `starts_tls` it accepts messages only
+/// within TLS.
 fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> {
     asked.delay.as_ref().map(read_delay).transpose()?;
     let wait = asked.delay.as_ref().map(|delay| json!({"delay": delay.value()}));
@@ -193,9 +194,9 @@ fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> 
     let mut steps = vec![json!({"blocking": false})];
     steps.extend(wait.clone());
     say(&mut steps, &format!("220 {host} ESMTP ready"));
-    // A server may insist on TLS. RFC 3207 section 4: "530 Must issue a STARTTLS command first"
-    // then answers "every command other than NOOP, EHLO, STARTTLS, or QUIT"; HELO and RSET are
-    // answered, too.
+    // A server may require TLS. RFC 3207 section 4: it then answers "every command other than NOOP,
+    // EHLO, STARTTLS, or QUIT" with "530 Must issue a STARTTLS command first". This server answers
+    // HELO and RSET as well.
     if starts_tls {
         steps.append(&mut clear.finish(wait.clone(), "530 Must issue a STARTTLS command first"));
     }
@@ -216,7 +217,7 @@ fn server(asked: &Asked<'_>, starts_tls: bool) -> Result<Vec<Value>, PlanError> 
     Ok(steps)
 }
 
-/// A message of RFC 5322 with this text.
+/// Returns a message (RFC 5322) with this text.
 fn letter(from: &str, to: &str, text: &[u8]) -> Vec<u8> {
     let header = format!(
         "Date: Mon, 1 Jan 2024 12:00:00 +0000\r\nFrom: <{from}>\r\nTo: <{to}>\r\n\
@@ -225,21 +226,22 @@ fn letter(from: &str, to: &str, text: &[u8]) -> Vec<u8> {
     [header.as_bytes(), text].concat()
 }
 
-/// So many bytes of text, in lines.
+/// Returns `size` bytes of text, in lines.
 fn text_of(size: usize) -> Vec<u8> {
     const LINE: &[u8] =
         b"This is a line of a message that was made for a test, and means nothing.\r\n";
     LINE.iter().cycle().take(size).copied().collect()
 }
 
-/// What stands for a message on the wire, its end included: RFC 5321 section 4.5.2.
+/// Encodes a message for the wire: CRLF line ends, doubled leading dots (RFC 5321 section 4.5.2),
+/// and the end marker.
 fn transparent(message: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(message.len() + 8);
     for line in message.split_inclusive(|byte| *byte == b'\n') {
         if line.first() == Some(&b'.') {
             text.push(b'.');
         }
-        // A line ends in both.
+        // Lines end in CRLF (section 2.3.8).
         match line.strip_suffix(b"\n") {
             Some(rest) if !rest.ends_with(b"\r") => {
                 text.extend_from_slice(rest);

@@ -1,13 +1,14 @@
-//! How long a program waits, and the idle timeout that follows from it.
+//! Longest delay of a program, and the idle timeout that it requires.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
 
-/// The longest that steps wait at once; where that has no bound, one that is hardly ever exceeded.
+/// Returns the longest single delay of the steps. For an unbounded distribution it returns a time
+/// that is hardly ever exceeded.
 pub(super) fn longest_wait(steps: &[Step]) -> Duration {
     let longest = |step: &Step| match *step {
         Step::Delay { max, .. } => max,
-        // Once in 10^8 times.
+        // An exponential delay exceeds 20 times its mean with a probability of 2 in 10^9.
         Step::DelayAbout { mean, deviation: None } => multiplied(mean, 20),
         Step::DelayAbout { mean, deviation: Some(deviation) } => {
             mean.saturating_add(multiplied(deviation, 6))
@@ -22,10 +23,12 @@ fn multiplied(time: Duration, times: u64) -> Duration {
     Duration::from_nanos(time.as_nanos().saturating_mul(times))
 }
 
-/// A flow of datagrams is not given up while either side waits, so long at most: what says so to
-/// both sides' programs, where what is usual would not do. `least`: so long it goes on anyway.
+/// Returns the step that sets the idle timeout of both sides' programs, so that a UDP flow outlasts
+/// their delays. `None`: the default timeout suffices.
+///
+/// The timeout is twice the `longest` delay if that is 500 ms or more, and at least `least`.
 pub(super) fn stay(longest: Duration, least: Duration) -> Option<Step> {
-    /// Half of what is usual.
+    /// Half of the default timeout of 1 s.
     const LONG: Duration = Duration::from_millis(500);
     let time = if longest < LONG { Duration::ZERO } else { multiplied(longest, 2) };
     let millis = time.max(least).as_nanos().div_ceil(1_000_000);

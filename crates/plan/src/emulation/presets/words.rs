@@ -1,4 +1,4 @@
-//! What protocols of text have in common: values that fit into their lines, and contents.
+//! Values and contents of text protocols: words that fit into their lines, bodies and delays.
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::program::Step;
@@ -12,20 +12,20 @@ use crate::emulation::delay::read_delay;
 use crate::emulation::names::Names;
 use crate::emulation::program::read_send;
 
-/// Bytes that are written out, at most.
+/// Maximum number of bytes that a preset writes out in full.
 pub(super) const WRITTEN_MAX: u64 = 64 << 20;
 
-/// What texts are.
+/// Kind of the texts of a preset.
 #[derive(Clone, Copy)]
 pub(super) enum Texts<'a> {
     /// The same for all flows.
     Same,
-    /// With values of these names, which are left as they are written.
+    /// With references to values of these names, which stay as written (`${name}`).
     WithValues(&'a Names),
 }
 
 impl Texts<'_> {
-    /// One that stands here.
+    /// Reads a text; `place` locates errors.
     pub(super) fn read(self, text: &str, place: &Place<'_>) -> Result<String, PlanError> {
         match self {
             Self::Same => read_literal(text, place),
@@ -34,12 +34,13 @@ impl Texts<'_> {
     }
 }
 
-/// A text without spaces and control characters, the same for all flows, or a usual one.
+/// Reads a text without spaces and control characters that is the same for all flows. The default
+/// is `usual`.
 pub(super) fn word(place: Option<Place<'_>>, usual: &str) -> Result<String, PlanError> {
     word_of(place, usual, Texts::Same)
 }
 
-/// The same of any texts.
+/// Reads a text without spaces and control characters, of any kind. The default is `usual`.
 pub(super) fn word_of(
     place: Option<Place<'_>>,
     usual: &str,
@@ -52,7 +53,7 @@ pub(super) fn word_of(
     if is_word { texts.read(text, &place) } else { Err(place.wrong(EXPECTED)) }
 }
 
-/// Bytes with what fills them up.
+/// Bytes and a fill that extends them to a size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     pub(super) text: Vec<u8>,
@@ -61,9 +62,9 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Of so many bytes, a text, or as `send` has it.
+    /// Reads a number of bytes, a text, or an object as in `send`.
     pub(super) fn read(place: &Place<'_>) -> Result<Self, PlanError> {
-        /// As `send` has it.
+        /// Maximum size, as in `send`.
         const SIZE_MAX: u64 = 1 << 30;
         if place.value().is_number() {
             let size = place.integer(0, SIZE_MAX)? as u32;
@@ -73,7 +74,7 @@ impl Content {
         Ok(Self { text, size, fill })
     }
 
-    /// All of its bytes, where they are not too many.
+    /// Returns all bytes, at most [`WRITTEN_MAX`].
     pub(super) fn written(&self, place: &Place<'_>) -> Result<Vec<u8>, PlanError> {
         if u64::from(self.size) > WRITTEN_MAX {
             return Err(place.wrong(format!("at most {WRITTEN_MAX} bytes here")));
@@ -86,8 +87,7 @@ impl Content {
     }
 }
 
-/// The step by which a side waits, for any time that `delay` of a program has; nothing where it is
-/// not said.
+/// Reads a delay in the forms of the step `delay`. Returns `None` if it is absent or zero.
 pub(super) fn wait(place: Option<Place<'_>>, side: Side) -> Result<Option<Line>, PlanError> {
     let Some(place) = place else { return Ok(None) };
     Ok(match read_delay(&place)? {

@@ -1,4 +1,4 @@
-//! The steps of programs, and what they send, receive and compare.
+//! JSON Schema of the steps of programs, and of their data and conditions.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use crate::emulation::program::{
     IDLE, LONE_STEPS, RECEIVE_DATAGRAMS, REPEAT, SEND, STEPS, TRANSACTION,
 };
 
-/// What is sent.
+/// Returns the schema of fixed data: a text, or text, size and fill.
 pub(super) fn content() -> Value {
     let fields = object(&SEND, &[], |name| match name {
         "text" => described("Text at the start.", text()),
@@ -32,7 +32,7 @@ pub(super) fn content() -> Value {
     any_of([text(), fields])
 }
 
-/// What a step sends, with values of the flow.
+/// Returns the schema of the data of a send step, with values of the flow.
 pub(super) fn sending() -> Value {
     let field = object(&FIELD, &FIELD, |name| match name {
         "offset" => described(
@@ -47,13 +47,15 @@ pub(super) fn sending() -> Value {
     });
     let fields = object(&SENDING, &[], |name| match name {
         "text" => described(
-            "Text at the start. `${name}` inserts a value, `$${` is a literal `${`.",
+            "Text at the start. `${NAME}` inserts a value; `$${` is a literal `${`.",
             text(),
         ),
         "hex" => described("Bytes at the start, in hexadecimal.", hex()),
         "size" => described("Size in bytes, filled up with `fill`.", integer(0, SENT_MAX)),
         "fill" => described("Text that repeats up to `size`. Default: the bytes 0 to 255.", text()),
-        "fields" => described("Binary values written over the bytes.", list(field.clone())),
+        "fields" => {
+            described("Binary values that overwrite bytes of the payload.", list(field.clone()))
+        }
         _ => unknown(),
     });
     any_of([text(), fields])
@@ -63,12 +65,12 @@ fn hex() -> Value {
     pattern(r"\s*([0-9a-fA-F]\s*[0-9a-fA-F]\s*)+")
 }
 
-/// What a name is set to.
+/// Returns the schema of the step `set`: one name with its value.
 fn set() -> Value {
     only(setting())
 }
 
-/// What names are set to.
+/// Returns the schema of several names with their values.
 pub(super) fn settings() -> Value {
     json!({"type": "object", "additionalProperties": setting()})
 }
@@ -76,30 +78,30 @@ pub(super) fn settings() -> Value {
 fn setting() -> Value {
     let counter = object(&COUNTER, &[], |name| match name {
         "start" => described("First value. Default: 1.", integer(0, u64::MAX)),
-        "step" => described("Difference between values. Default: 1.", integer(1, u64::MAX)),
-        "max" => described("Last value; the first one follows it.", integer(0, u64::MAX)),
+        "step" => described("Increment. Default: 1.", integer(1, u64::MAX)),
+        "max" => described("Maximum; `start` follows it. Default: 2^64 - 1.", integer(0, u64::MAX)),
         _ => unknown(),
     });
     let random = object(&RANDOM, &["max"], |name| match name {
-        "min" => described("Smallest value. Default: 0.", integer(0, u64::MAX)),
-        "max" => described("Greatest value.", integer(0, u64::MAX)),
+        "min" => described("Minimum. Default: 0.", integer(0, u64::MAX)),
+        "max" => described("Maximum.", integer(0, u64::MAX)),
         _ => unknown(),
     });
     let forms = choice(&SET, |name| match name {
         "counter" => {
             let forms = any_of([integer(0, u64::MAX), counter.clone()]);
             described(
-                "Next value of a counter that all flows of the template's side share; a number is \
+                "Next value of a counter that all flows of the template's side share. A number is \
                 its start.",
                 forms,
             )
         }
-        "random" => described("Random number, uniform, derived from `--seed`.", random.clone()),
-        "random_text" => {
-            described("Random letters and digits, of this length.", integer(1, RANDOM_MAX))
+        "random" => {
+            described("Uniformly distributed random number, derived from `--seed`.", random.clone())
         }
-        "random_bytes" => described("Random bytes, of this length.", integer(1, RANDOM_MAX)),
-        "text" => described("Text with values as in `send`, up to 16,384 bytes.", text()),
+        "random_text" => described("This many random letters and digits.", integer(1, RANDOM_MAX)),
+        "random_bytes" => described("This many random bytes.", integer(1, RANDOM_MAX)),
+        "text" => described("Text, with values as in `send`, up to 16,384 bytes.", text()),
         _ => unknown(),
     });
     any_of([integer(0, u64::MAX), forms])
@@ -107,16 +109,16 @@ fn setting() -> Value {
 
 fn receive() -> Value {
     let fields = choice(&RECEIVE, |name| match name {
-        "until" => described("Read up to this text, inclusive.", text()),
+        "until" => described("Read up to and including this text, up to 1,024 bytes long.", text()),
         "bytes" => described(
-            "Read this many bytes. If the peer closes before, the flow fails.",
+            "Read this many bytes. The flow fails if the peer closes before.",
             integer(1, u64::MAX),
         ),
         "message" => described(
-            "Read a message. `http`: a request or response of HTTP/1, ended by Content-Length, the \
-            last chunk or the close; chunked bodies are decoded and interim responses skipped. \
-            `http_head`: a response to HEAD. `reply`: a reply of FTP or SMTP, of one or several \
-            lines. `rtsp`: a response of RTSP; interleaved media before it are skipped.",
+            "Read a message. `http`: HTTP/1, up to Content-Length, the last chunk or the close; \
+            chunked bodies are decoded, interim responses skipped. `http_head`: a response to \
+            HEAD. `reply`: a reply of FTP or SMTP, of one or several lines. `rtsp`: an RTSP \
+            response; interleaved media before it is skipped.",
             json!({"enum": MESSAGES}),
         ),
         _ => unknown(),
@@ -126,8 +128,8 @@ fn receive() -> Value {
 
 fn expect() -> Value {
     let fields = choice(&EXPECT, |name| match name {
-        "text" => described("Equal to this text, with values as in `send`.", text()),
-        "hex" => described("Equal to these bytes, in hexadecimal.", hex()),
+        "text" => described("Equals this text, with values as in `send`.", text()),
+        "hex" => described("Equals these bytes, in hexadecimal.", hex()),
         "contains" => described("Contains this text, with values as in `send`.", text()),
         "pattern" => {
             described("Matches this regular expression (Rust syntax, over bytes).", text())
@@ -137,12 +139,12 @@ fn expect() -> Value {
     any_of([text(), fields])
 }
 
-/// The same in a step by itself.
+/// Returns the schema of the step `expect`: a condition with an optional `otherwise`.
 fn expecting() -> Value {
     let mut expected = expect();
     let fields = &mut expected["anyOf"][1];
     fields["properties"][OTHERWISE] = described(
-        "Label to continue at. The flow counts as failed, but its program goes on.",
+        "Label at which the program of the failed flow continues. Default: the program ends.",
         text(),
     );
     fields["maxProperties"] = 2.into();
@@ -151,11 +153,14 @@ fn expecting() -> Value {
 
 fn part() -> Value {
     object(&PART, &[], |name| match name {
-        "pattern" => {
-            described("Regular expression; the value is a group of its first match.", text())
-        }
+        "pattern" => described(
+            "Regular expression (Rust syntax, over bytes). The value is a group of its first \
+            match.",
+            text(),
+        ),
         "group" => described(
-            "Group of the match. Default: 1, or the whole match without groups.",
+            "Number of the group; 0 is the whole match. Default: 1, or 0 if the pattern has no \
+            groups.",
             integer(0, u16::MAX.into()),
         ),
         "between" => {
@@ -163,11 +168,12 @@ fn part() -> Value {
             texts["minItems"] = 2.into();
             texts["maxItems"] = 2.into();
             described(
-                "Text between the first occurrence of one text and the next of another.",
+                "Bytes between the first occurrence of one text and the next occurrence of \
+                another.",
                 texts,
             )
         }
-        "offset" => described("Offset of the bytes.", integer(0, LOOKED_AT_MAX - 1)),
+        "offset" => described("Offset of the bytes in the message.", integer(0, LOOKED_AT_MAX - 1)),
         "length" => described("Number of bytes.", integer(1, TEXT_MAX)),
         _ => unknown(),
     })
@@ -175,13 +181,13 @@ fn part() -> Value {
 
 fn transaction() -> Value {
     choice(&TRANSACTION, |name| match name {
-        "start" => described("Start of the transaction of this name.", text()),
-        "end" => described("End of the transaction of this name.", text()),
+        "start" => described("Start the transaction with this name.", text()),
+        "end" => described("End the transaction with this name.", text()),
         _ => unknown(),
     })
 }
 
-/// So many bytes, or as what is sent.
+/// Returns the schema of a body: a size in bytes, or fixed data.
 pub(super) fn body() -> Value {
     let size = json!({"type": "integer", "minimum": 0, "maximum": SIZE_MAX});
     any_of([size, defined("content")])
@@ -189,14 +195,14 @@ pub(super) fn body() -> Value {
 
 pub(super) fn delay() -> Value {
     let between = object(&DELAY[..2], &DELAY[..2], |name| match name {
-        "min" => described("Shortest time.", time()),
-        "max" => described("Longest time.", time()),
+        "min" => described("Minimum of a uniform distribution, at most 4294 s.", time()),
+        "max" => described("Maximum of a uniform distribution, at most 4294 s.", time()),
         _ => unknown(),
     });
     let about = object(&DELAY[2..], &DELAY[2..3], |name| match name {
-        "mean" => described("Mean time.", time()),
+        "mean" => described("Mean, at most 4294 s.", time()),
         "deviation" => described(
-            "Standard deviation of a normal distribution. Default: an exponential distribution.",
+            "Standard deviation of a normal distribution. Default: exponential distribution.",
             time(),
         ),
         _ => unknown(),
@@ -206,94 +212,107 @@ pub(super) fn delay() -> Value {
 
 pub(super) fn steps() -> Value {
     let step = choice(&STEPS, |name| match name {
-        "send" => described("Send, and wait until it is acknowledged.", defined("sending")),
+        "send" => described(
+            "Send, and wait for the acknowledgement, unless `blocking` is false.",
+            defined("sending"),
+        ),
         "receive" => described(
-            "Wait for this many bytes since the last `receive`. Surplus bytes do not count for the \
-            next one. If the peer closes before, the program ends. In a program with `expect`, \
-            `extract` or messages it takes exactly these bytes and leaves the rest. Or read a \
-            message, a text or bytes. The first 65,536 bytes are available to `expect` and \
-            `extract`; up to 1 MiB is buffered.",
+            "Wait for this many bytes since the last `receive`, or read a message, a text or \
+            bytes. If the peer closes before, the program ends. Surplus bytes do not count for the \
+            next `receive`; with `expect`, `extract` or messages in the program they do. `expect` \
+            and `extract` see the first 65,536 bytes. Up to 1 MiB is buffered.",
             receive(),
         ),
         "receive_total" => described(
-            "Wait for this many bytes since the last `receive`, or the start.",
+            "Wait for this many bytes since the last `receive`, or since the start of the flow.",
             integer(1, u64::MAX),
         ),
         "send_datagram" => described(
-            "Send a datagram: up to 65,507 bytes over IPv4, 65,527 over IPv6.",
+            "Send a datagram of up to 65,507 bytes over IPv4, 65,527 over IPv6.",
             defined("sending"),
         ),
         "expect" => described(
-            "Compare what the last `receive` took, or the last datagram. If it differs, the \
-            program ends and the flow fails.",
+            "Check the data of the last `receive`, or the last datagram. If it does not match, the \
+            flow fails and its program ends.",
             expecting(),
         ),
         "extract" => described(
-            "Store a part of what the last `receive` took, or of the last datagram, as a text.",
+            "Store a part of the data of the last `receive`, or of the last datagram, in a text. \
+            If it is absent, the flow fails.",
             only(part()),
         ),
         "transaction" => described(
-            "Time a transaction. The result has a histogram for each name.",
+            "Start or end a timed transaction. The result has a histogram for each of up to 32 \
+            names.",
             transaction(),
         ),
-        "receive_datagrams" => {
-            described("Wait for this many datagrams since the last such step.", receive_datagrams())
-        }
+        "receive_datagrams" => described(
+            "Wait for this many datagrams since the last `receive_datagrams`.",
+            receive_datagrams(),
+        ),
         "idle" => described(
-            "Time without datagrams after which the flow ends. Default: 1s; for built-in protocols \
-            twice the longest delay from 500 ms up.",
+            "Time without datagrams after which the flow ends, in whole milliseconds; `0ms`: none. \
+            Default: 1s; for built-in protocols twice the longest delay from 500 ms up.",
             idle(),
         ),
         "select_group" => described(
-            "Choose a random template of this group for `run_flow` and `start_flow`. Each path to \
-            these steps needs it.",
+            "Select the group for `run_flow`, `start_flow` and `accept_flow`; each flow uses a \
+            random template of it. Each path to `run_flow` and `start_flow` needs it.",
             text(),
         ),
         "start_flow" => described(
-            "Open a flow of the chosen template to the same server, at a port that a value holds \
-            (`50000`, or `195,80` as in FTP). The program continues beside it. If that flow fails, \
-            this one fails.",
+            "Open a flow of the selected group to another port of the same server, and continue \
+            beside it. If that flow fails, this one fails.",
             start_flow(),
         ),
         "listen" => described(
-            "Listen on a free port for one connection of the same client; the port becomes a \
+            "Listen on a free port for one connection of the same client, and store the port in a \
             variable.",
             listen(),
         ),
-        "delay" => described("Wait for a time: never shorter, and up to 1 ms longer.", delay()),
+        "delay" => {
+            described("Wait for a time of at most 4294 s; the pause is up to 1 ms longer.", delay())
+        }
         "blocking" => described(
-            "Whether later `send` steps wait for acknowledgement, or only until the data has left. \
-            Default: true.",
+            "Whether later `send` steps wait for the acknowledgement, or only until the data has \
+            left. Default: true.",
             boolean(),
         ),
         "tos" => described(
-            "Type of service or traffic class of later packets; it replaces that of `ip`.",
+            "Type of service (IPv4) or traffic class (IPv6) of later packets. Default: that of \
+            `ip`.",
             integer(0, 255),
         ),
-        "repeat" => described("Repeat steps.", repeat()),
-        "label" => described("Label for `jump`, `decrement_and_jump` and `otherwise`.", text()),
+        "repeat" => described("Repeat steps; up to 8 nested loops.", repeat()),
+        "label" => {
+            described("Define a label for `jump`, `decrement_and_jump` and `otherwise`.", text())
+        }
         "jump" => described(
-            "Continue at a label, always or under a condition. A loop without an end needs a step \
-            that waits.",
+            "Continue at a label, always or under a condition. An endless loop needs a step that \
+            waits.",
             any_of([text(), jump()]),
         ),
         "decrement_and_jump" => {
             let fields = object(&COUNT_DOWN, &COUNT_DOWN, |_| text());
-            described("Decrement a variable and continue at a label while it is above 0.", fields)
+            described(
+                "Decrement a variable that is above 0, and continue at a label if it is still \
+                above 0.",
+                fields,
+            )
         }
         "set" => described(
-            "Set a variable or a text. A flow has up to 10 of each; variables start at 0.",
+            "Set a variable (64 bits, initially 0) or a text. A flow has up to 10 variables, \
+            nested loops included, and 10 texts.",
             set(),
         ),
         "add" => {
             let number = any_of([json!({"type": "integer"}), text()]);
-            described("Add to a variable.", only(number))
+            described("Add to a variable, modulo 2^64. The number may be negative.", only(number))
         }
-        "remember" => described("Store the present time under a name.", text()),
-        "postpone" => described("Move a stored time forward.", only(time())),
+        "remember" => described("Store the current time under a name, up to 10 names.", text()),
+        "postpone" => described("Move a stored time forward, by whole milliseconds.", only(time())),
         "count" => described(
-            "Add to one of the counters A to D: a number, or the milliseconds since a stored \
-            time.",
+            "Add a number, or the milliseconds since a stored time, to one of the counters A to D.",
             count(),
         ),
         _ => unknown(),
@@ -302,30 +321,30 @@ pub(super) fn steps() -> Value {
     list(any_of(lone.into_iter().chain([step]).collect::<Vec<_>>()))
 }
 
-/// What a step without fields does.
+/// Returns the description of a step without fields.
 fn lone_step(name: &str) -> &'static str {
     match name {
         "connect" => "Wait until the connection is established.",
         "wait_for_close" => "Wait until the peer closes.",
         "reset" => {
-            "Reset the connection; the last step. It is no failure on either side. It does not \
-            wait for the connection: one that has no answer yet is dropped."
+            "Reset the connection, as the last step. It is no failure on either side. A connection \
+            without an answer to its SYN is dropped."
         }
-        "run_flow" => "Open a flow of the chosen template, and wait until it is over.",
+        "run_flow" => "Open a flow of the selected group, and wait until it is over.",
         "wait_flow" => "Wait until the flow of `start_flow` is over.",
         "accept_flow" => {
-            "Wait for the connection to the port of `listen`, give it to a template of the chosen \
-            group with `port: on_demand`, and wait until it is over."
+            "Accept the connection to the port of `listen` for a template of the selected group \
+            with `port: on_demand`, and wait until it is over."
         }
         "start_tls" => {
-            "Start TLS here, and wait for the handshake. Both programs have this step, or neither. \
-            Bytes that no step has received belong to TLS."
+            "Start TLS and wait for the handshake, in both programs or none. Bytes that no step \
+            has received belong to TLS."
         }
         _ => "",
     }
 }
 
-/// One field of any name.
+/// Returns the schema of an object with exactly one field, of any name.
 fn only(value: Value) -> Value {
     json!({
         "type": "object",
@@ -339,8 +358,8 @@ fn receive_datagrams() -> Value {
     let fields = object(&RECEIVE_DATAGRAMS, &["count"], |name| match name {
         "count" => described("Number of datagrams.", integer(1, u64::MAX)),
         "clear" => described(
-            "Whether counting restarts here; if false, surplus datagrams count for the next step. \
-            Default: true.",
+            "Whether the count restarts afterwards; if false, surplus datagrams count for the next \
+            step. Default: true.",
             boolean(),
         ),
         _ => unknown(),
@@ -350,9 +369,9 @@ fn receive_datagrams() -> Value {
 
 fn idle() -> Value {
     let fields = object(&IDLE, &["time"], |name| match name {
-        "time" => described("Idle time.", time()),
+        "time" => described("Idle timeout in whole milliseconds; `0ms`: none.", time()),
         "receive_only" => {
-            described("Whether only received datagrams count. Default: false.", boolean())
+            described("Whether only received datagrams reset the timer. Default: false.", boolean())
         }
         _ => unknown(),
     });
@@ -375,23 +394,25 @@ fn jump() -> Value {
     object(&JUMP, &["to"], |name| match name {
         "to" => described("Label to continue at.", text()),
         "variable" => described("Variable to compare.", text()),
-        "within" => {
-            described("Continue there while less time than this has passed since `since`.", time())
-        }
+        "within" => described(
+            "Jump if less than this time, in whole milliseconds, has passed since `since`.",
+            time(),
+        ),
         "since" => described("Name of a stored time.", text()),
         "received" => {
-            described("Continue there if the last received data matches, as in `expect`.", expect())
+            described("Jump if the last received data matches, as in `expect`.", expect())
         }
-        name if COMPARISONS.iter().any(|(known, _)| *known == name) => {
-            described("Compare the variable with this number.", integer(0, u64::MAX))
-        }
+        name if COMPARISONS.iter().any(|(known, _)| *known == name) => described(
+            "Jump if the comparison of `variable` with this number holds.",
+            integer(0, u64::MAX),
+        ),
         _ => unknown(),
     })
 }
 
 fn listen() -> Value {
     let fields = object(&LISTEN, &LISTEN[..1], |name| match name {
-        "variable" => described("Variable that receives the port.", text()),
+        "variable" => described("Variable for the port.", text()),
         "ports" => {
             described("Ports to choose from: one, or first-last. Default: 49152-65535.", ports())
         }
@@ -402,9 +423,12 @@ fn listen() -> Value {
 
 fn start_flow() -> Value {
     object(&START_NEXT, &START_NEXT[..1], |name| match name {
-        "port" => described("Value that holds the server's port.", text()),
+        "port" => described(
+            "Value with the server port: decimal, or two decimal bytes as in FTP (`195,80`).",
+            text(),
+        ),
         "client_port" => described(
-            "Value that holds the client's source port. Default: one of the template's.",
+            "Value with the client port. Default: any client port of the template.",
             text(),
         ),
         _ => unknown(),
@@ -414,6 +438,9 @@ fn start_flow() -> Value {
 fn count() -> Value {
     choice(&COUNTERS, |_| {
         let since = object(&SINCE, &SINCE, |_| described("Name of a stored time.", text()));
-        described("Number to add, or a stored time.", any_of([integer(0, u64::MAX), since]))
+        described(
+            "Number to add, or the stored time to count from.",
+            any_of([integer(0, u64::MAX), since]),
+        )
     })
 }

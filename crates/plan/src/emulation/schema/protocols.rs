@@ -1,4 +1,4 @@
-//! Protocols whose programs are built in, and conversations of captures.
+//! JSON Schema of the built-in protocols, and of conversations of captures.
 
 use serde_json::{Value, json};
 
@@ -15,42 +15,43 @@ pub(super) fn conversation() -> Value {
     flows["minItems"] = 1.into();
     let fields = object(&CONVERSATION, &["file"], |name| match name {
         "file" => described(
-            "Capture file (pcap or pcapng, compressed or not), relative to the plan.",
+            "Capture file (pcap or pcapng, may be compressed), relative to the plan.",
             text(),
         ),
         "flow" => described(
             "Flow number from 1, in the order of first packets, or a list. Flows to the same port \
-            use separate parts of `servers`, or differ by their first bytes: up to 8 bytes of the \
-            first 256, up to 256 conversations a port. Default: all flows with data.",
+            use separate parts of `servers`, or differ by up to 8 of their first 256 bytes, up to \
+            256 conversations a port. Default: all flows with data.",
             any_of([flow(), flows.clone()]),
         ),
         "timing" => described(
-            "`keep`: each side waits as long as in the capture; pauses shorter than 0.5 ms and \
-            those of the network are removed, others are whole milliseconds. `drop`: no waiting. \
-            Default: keep.",
+            "`keep`: each side pauses as in the capture, in whole milliseconds; pauses below 0.5 \
+            ms and those of the network are removed. `drop`: no pauses. Default: keep, or drop \
+            with `server_delay`.",
             json!({"enum": ["keep", "drop"]}),
         ),
-        "server_delay" => {
-            described("Delay before the server answers, with `timing: drop`.", delay())
-        }
+        "server_delay" => described(
+            "Delay before each of the server's answers, with `timing: drop`. Default: none.",
+            delay(),
+        ),
         _ => unknown(),
     });
     any_of([text(), fields])
 }
 
-/// A text without spaces.
+/// Returns the schema of a text without spaces and control characters.
 fn word() -> Value {
     pattern(r"[^\x00-\x20\x7f]+")
 }
 
 fn answers_after() -> Value {
-    described("Delay before the server answers.", delay())
+    described("Delay before each of the server's answers. Default: none.", delay())
 }
 
 fn headers() -> Value {
     let value = any_of([text(), json!({"type": "number"})]);
     let fields = json!({"type": "object", "additionalProperties": value});
-    described("Additional header fields.", fields)
+    described("Header fields to add or replace. Default: none.", fields)
 }
 
 pub(super) fn http() -> Value {
@@ -58,9 +59,10 @@ pub(super) fn http() -> Value {
         object(&RESPONSE, &[], |name| match name {
             "status" => described("Status code. Default: 200.", integer(200, 599)),
             "headers" => headers(),
-            "body" => described("Body: a size in bytes, or as in `send`.", body()),
+            "body" => described("Body: a size in bytes, or as in `send`. Default: none.", body()),
             "chunk" => described(
-                "Chunk size of the body. Clients of HTTP/1.0 get no chunks. Default: no chunks.",
+                "Chunk size of the body in bytes. Clients of HTTP/1.0 get no chunks. Default: no \
+                chunks.",
                 integer(1, 64 << 20),
             ),
             "delay" => answers_after(),
@@ -73,34 +75,40 @@ pub(super) fn http() -> Value {
             described("HTTP version. Default: 1.1.", version)
         }
         "set" => described(
-            "Values set before each request, for `path`, `host` and `headers`.",
+            "Values set before each request, for `path`, `host` and `headers`. Default: none.",
             settings(),
         ),
-        "method" => described("Method. Default: GET.", word()),
-        "path" => described("Path, with values as in `send`. Default: `/`.", word()),
-        "host" => described("Host, with values as in `send`. Default: www.example.net.", word()),
+        "method" => described("Request method. Default: GET.", word()),
+        "path" => described("Request target, with values as in `send`. Default: `/`.", word()),
+        "host" => {
+            described("Host field, with values as in `send`. Default: www.example.net.", word())
+        }
         "headers" => headers(),
-        "body" => described("Request body: a size in bytes, or as in `send`.", body()),
+        "body" => {
+            described("Request body: a size in bytes, or as in `send`. Default: none.", body())
+        }
         "requests" => described(
-            "Requests of a connection. With one, both sides close it; with more, the client does. \
-            Servers then answer until the client closes. Default: 1.",
+            "Requests of a connection. With one, both sides close the connection; with more, the \
+            client does. Default: 1.",
             integer(1, 1 << 30),
         ),
         "pipeline" => described(
-            "Requests sent at once; a divisor of `requests`. With HTTP/2: concurrent streams, up \
-            to 100. Default: 1.",
+            "Requests sent at once, a divisor of `requests`. With HTTP/2, concurrent streams, up \
+            to `http2.streams`. Default: 1.",
             integer(1, 1 << 30),
         ),
-        "think" => described("Time between a response and the next request.", delay()),
+        "think" => {
+            described("Time between a response and the next request. Default: none.", delay())
+        }
         "reconnect" => described(
-            "Whether a client opens a new connection if the server closes between two requests; if \
-            false it fails. `reconnected` counts them. Default: true.",
+            "Whether a client opens a new connection (counter `reconnected`) if the server closes \
+            between two requests; if false, it fails. Default: true.",
             boolean(),
         ),
         "response_bytes" => described(
-            "Size of a response with its header, from other hosts' servers. The client then does \
-            not parse responses, which is faster; fewer bytes are a failure. Not with values in \
-            requests, HTTP/2 or HEAD.",
+            "Size in bytes of a response from other hosts' servers, header included. The client \
+            then counts bytes instead of parsing, which is faster; fewer bytes are a failure. Not \
+            with values in requests, HTTP/2 or HEAD. Default: parse responses.",
             integer(1, 1 << 30),
         ),
         "response" => described("Response of the server.", response()),
@@ -110,17 +118,19 @@ pub(super) fn http() -> Value {
 
 pub(super) fn smtp() -> Value {
     object(&SMTP, &[], |name| match name {
-        "host" => described("Name of the server. Default: mail.example.net.", word()),
-        "client_host" => described("Name of the client. Default: client.example.net.", word()),
+        "host" => described("Host name of the server. Default: mail.example.net.", word()),
+        "client_host" => described("Host name of the client. Default: client.example.net.", word()),
         "from" => described("Sender address. Default: sender@example.net.", word()),
         "to" => described("Recipient address. Default: reader@example.net.", word()),
-        "message" => {
-            described("Message: a size in bytes of text, or as in `send`, header included.", body())
-        }
+        "message" => described(
+            "Message: a size of text in bytes, or as in `send`, header included. Default: 500 \
+            bytes of text.",
+            body(),
+        ),
         "messages" => described("Messages of a connection. Default: 1.", integer(1, 1 << 30)),
         "start_tls" => described(
-            "STARTTLS (RFC 3207): servers require it, and clients fail if it is not offered. Needs \
-            `tls`. Without it `tls` starts with the connection (port 465). Default: false.",
+            "STARTTLS (RFC 3207); needs `tls`. Servers require it, and clients fail if it is not \
+            offered. If false, `tls` starts with the connection (port 465). Default: false.",
             boolean(),
         ),
         "delay" => answers_after(),
@@ -132,8 +142,8 @@ fn file() -> Value {
     let fields = object(&FILE, &FILE[..1], |name| match name {
         "name" => described("File name.", word()),
         "size" => described(
-            "Size in bytes. Fewer bytes are a failure. Default: 1024 on our servers, any on \
-            others.",
+            "Size in bytes; fewer are a failure. Default: 1024, or any size from other hosts' \
+            servers.",
             integer(0, SIZE_MAX),
         ),
         _ => unknown(),
@@ -143,17 +153,20 @@ fn file() -> Value {
 
 pub(super) fn ftp() -> Value {
     object(&FTP, &[], |name| match name {
-        "host" => described("Name of the server. Default: ftp.example.net.", word()),
+        "host" => described("Host name of the server. Default: ftp.example.net.", word()),
         "user" => described("User name. Default: anonymous.", word()),
         "password" => described("Password. Default: guest@example.net.", word()),
         "files" => described(
-            "Files to fetch, 100 at most. Default: readme.txt, without `upload` and `list`.",
+            "Files to fetch, up to 100. Default: readme.txt, unless `upload` or `list` is set.",
             list(file()),
         ),
-        "upload" => described("Files to store, 100 at most.", list(file())),
-        "list" => described("Listings to request. Default: none.", list(json!({"enum": LISTINGS}))),
+        "upload" => described("Files to store, up to 100. Default: none.", list(file())),
+        "list" => described(
+            "Listings to request, LIST or NLST. Default: none.",
+            list(json!({"enum": LISTINGS})),
+        ),
         "data_ports" => {
-            described("Ports for data connections of the server. Default: 49152-65535.", ports())
+            described("Server ports of data connections. Default: 49152-65535.", ports())
         }
         "rounds" => described("Repetitions of all transfers. Default: 1.", integer(1, 1 << 30)),
         "delay" => answers_after(),
@@ -163,8 +176,8 @@ pub(super) fn ftp() -> Value {
 
 pub(super) fn rtsp() -> Value {
     object(&RTSP, &[], |name| match name {
-        "host" => described("Name of the server. Default: media.example.net.", word()),
-        "path" => described("Path of the stream. Default: `/stream`.", word()),
+        "host" => described("Host name of the server. Default: media.example.net.", word()),
+        "path" => described("Path of the stream in its URL. Default: `/stream`.", word()),
         "packets" => described("RTP packets of 20 ms. Default: 50.", integer(0, 30_000)),
         "delay" => answers_after(),
         _ => unknown(),
@@ -173,18 +186,21 @@ pub(super) fn rtsp() -> Value {
 
 pub(super) fn sip() -> Value {
     object(&SIP, &[], |name| match name {
-        "from" => described("Caller. Default: caller@example.net.", word()),
-        "to" => described("Callee. Default: callee@example.net.", word()),
-        "ring" => described("Time until the call is answered.", delay()),
-        "talk" => described("Time until the caller hangs up.", delay()),
+        "from" => described("Caller, without `sip:`. Default: caller@example.net.", word()),
+        "to" => described("Callee, without `sip:`. Default: callee@example.net.", word()),
+        "ring" => described("Time until the call is answered. Default: none.", delay()),
+        "talk" => {
+            described("Time until the caller hangs up; not with `packets`. Default: none.", delay())
+        }
         "packets" => described(
-            "RTP packets of 20 ms each way, in a template of their own (`NAME.media`). If media \
-            fail, the call fails. Without it no media are sent.",
+            "RTP packets each way, 20 ms each, in the template `NAME.media`. If the media flow \
+            fails, the call fails. Default: no media.",
             integer(1, 30_000),
         ),
-        "media_port" => {
-            described("Port of the server's media; needs `packets`. Default: 5004.", port_number())
-        }
+        "media_port" => described(
+            "UDP port of the server's media; needs `packets`. Default: 5004.",
+            port_number(),
+        ),
         "delay" => answers_after(),
         _ => unknown(),
     })
@@ -199,10 +215,10 @@ pub(super) fn rtp() -> Value {
 
 pub(super) fn dns() -> Value {
     object(&DNS, &[], |name| match name {
-        "name" => described("Name to query. Default: www.example.net.", word()),
+        "name" => described("Domain name to query. Default: www.example.net.", word()),
         "type" => described("Record type. Default: A.", json!({"enum": ["A", "AAAA"]})),
         "answers" => described(
-            "Records of an answer (192.0.2.1 and so on, 2001:db8::1). Default: 1.",
+            "Records of an answer, from 192.0.2.1 or 2001:db8::1 on. Default: 1.",
             integer(0, 40),
         ),
         "queries" => described("Queries of a flow. Default: 1.", integer(1, 10_000)),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_rate_may_grow_and_a_throughput_is_a_load() {
+fn ramp_is_allowed_for_rate_and_hold_but_not_throughput() {
     let client = |load: &str| {
         let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
         plan.map(|plan| plan.templates[0].client.clone().unwrap()).map_err(|it| it.to_string())
@@ -39,7 +39,7 @@ fn all_loads_are_multiplied() {
 }
 
 #[test]
-fn flows_that_make_flows_without_end_are_refused() {
+fn endless_cycles_of_started_flows_are_refused() {
     let client = |name: &str, group: &str, load: &str, program: &str| {
         format!(
             "\n  - {{name: {name}, group: {group}, client: {{tx: c, servers: 10.0.1.1, \
@@ -55,18 +55,18 @@ fn flows_that_make_flows_without_end_are_refused() {
     let on_demand =
         |name: &str, group: &str, program: &str| client(name, group, "on_demand", program);
     let first = client("a", "first", "{rate: 1}", "{select_group: second}, run_flow");
-    // Through another template, within a loop, and of its own group.
+    // The cycle goes through another template, a loop, and the template's own group.
     let ring =
         on_demand("b", "second", "{repeat: {times: 2, steps: [{select_group: third}, run_flow]}}");
     let back = on_demand("c", "third", "connect, {select_group: second}, run_flow");
     let error = plan(&[first.clone(), ring.clone(), back.clone()]).unwrap_err();
-    let expected = "templates[1]: each flow makes another one, without end and whatever `limit` \
-                    says: \"b\" makes \"c\" makes \"b\"; let a jump decide";
+    let expected = "templates[1]: each flow starts another one without end, whatever `limit` is: \
+                    \"b\" starts \"c\" starts \"b\"; make that depend on a jump";
     assert!(error.starts_with(expected), "{error}");
     let own = client("a", "first", "{rate: 1}", "{select_group: first}, run_flow");
     let error = plan(&[own]).unwrap_err();
-    assert!(error.contains("\"a\" makes \"a\""), "{error}");
-    // One that makes none may be drawn, or the program may go on without.
+    assert!(error.contains("\"a\" starts \"a\""), "{error}");
+    // A template that starts no flow may be selected, or a jump may skip the flow.
     let none = on_demand("d", "third", "connect");
     assert!(plan(&[first.clone(), ring.clone(), back, none]).is_ok());
     let jumps = "{set: {n: 3}}, {jump: {to: end, variable: n, equal: 3}}, {select_group: second}, run_flow, {label: end}";
@@ -75,7 +75,7 @@ fn flows_that_make_flows_without_end_are_refused() {
 }
 
 #[test]
-fn a_rate_may_have_so_many_at_once_at_most() {
+fn open_flows_of_a_rate_can_be_limited() {
     let load = |load: &str| {
         let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
         plan.map(|plan| plan.templates[0].client.clone().unwrap().load)
@@ -100,7 +100,7 @@ fn a_rate_may_have_so_many_at_once_at_most() {
 }
 
 #[test]
-fn users_think_as_delays_are_drawn() {
+fn think_time_uses_the_distributions_of_delays() {
     let load = |load: &str| {
         let plan = EmulationPlan::parse(&PAGE.replace("load: {rate: 5k}", load));
         plan.map(|plan| plan.templates[0].client.clone().unwrap().load)

@@ -53,7 +53,7 @@ templates:
 "#;
 
 #[test]
-fn a_template_has_two_ends() {
+fn template_has_a_client_and_a_server() {
     let plan = EmulationPlan::parse(PAGE).unwrap();
     let [template] = plan.templates.as_slice() else { panic!("{plan:?}") };
     let (client, server) = (template.client.as_ref().unwrap(), template.server.as_ref().unwrap());
@@ -86,7 +86,7 @@ fn a_template_has_two_ends() {
 }
 
 #[test]
-fn servers_whose_addresses_nobody_connects_to_are_told_of() {
+fn server_addresses_without_a_client_are_noted() {
     let with = |addresses: &str| {
         let server = format!("tx: s\n      addresses: \"{addresses}\"");
         EmulationPlan::parse(&PAGE.replace("tx: s", &server)).unwrap().notes
@@ -99,13 +99,13 @@ fn servers_whose_addresses_nobody_connects_to_are_told_of() {
     }
 }
 
-/// What is said where a part of the plan above is another one.
+/// Returns the error of [`PAGE`] with `part` replaced by `other`.
 fn error(part: &str, other: &str) -> String {
     assert!(PAGE.contains(part), "{part}");
     EmulationPlan::parse(&PAGE.replace(part, other)).unwrap_err().to_string()
 }
 
-/// The steps of a client's program, or what is wrong with them.
+/// Returns the steps of a client's program, or the error. Each line of `list` is a step.
 fn steps(list: &str) -> Result<Vec<Step>, String> {
     let lines = list.lines().map(|line| format!("        - {}\n", line.trim()));
     let plan = format!(

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn routers_of_a_port_are_in_its_networks() {
+fn gateways_must_be_in_the_networks_of_their_port() {
     let with = |addresses: &str, gateway: &str| {
         let port = format!("{{name: s, addresses: {addresses}, gateway: {gateway}}}");
         let plan = EmulationPlan::parse(&PAGE.replace("{name: s}", &port));
@@ -42,7 +42,7 @@ fn routers_of_a_port_are_in_its_networks() {
 }
 
 #[test]
-fn a_port_may_swallow_what_belongs_to_nobody() {
+fn blackhole_of_a_port_is_parsed() {
     for (word, expected) in
         [("none", Blackhole::Nothing), ("syn", Blackhole::Syn), ("all", Blackhole::All)]
     {
@@ -58,7 +58,7 @@ fn a_port_may_swallow_what_belongs_to_nobody() {
 }
 
 #[test]
-fn a_port_may_impair_what_it_sends() {
+fn impairment_of_a_port_is_parsed() {
     let text = PAGE
         .replace("{name: s}", "{name: s, impair: {loss: 1%, delay: 5ms, rate: 1G-l2, queue: 50}}");
     let plan = EmulationPlan::parse(&text).unwrap();
@@ -79,7 +79,7 @@ fn a_port_may_impair_what_it_sends() {
 }
 
 #[test]
-fn a_port_may_have_tunnels() {
+fn tunnels_of_a_port_are_parsed() {
     let own = "{name: s, addresses: [10.0.9.1/24, fd00::1/64], tunnels: [\
                {clients: 16.0.0.0-16.0.0.255, teid: 5, to: 10.0.9.2}, \
                {clients: 17.0.0.1, teid: 0, teid_step: 9, from: fd00::2, source_port: 2152}]}";
@@ -141,7 +141,7 @@ fn a_port_may_have_tunnels() {
 }
 
 #[test]
-fn devices_may_have_two_tags_and_labels() {
+fn vlan_tags_mpls_labels_and_next_hops_of_devices_are_parsed() {
     let devices = |words: &str| {
         let client = format!("tx: c\n      devices: [{{clients: 10.0.0.1, {words}}}]");
         let plan = EmulationPlan::parse(&PAGE.replace("tx: c", &client));
@@ -157,17 +157,17 @@ fn devices_may_have_two_tags_and_labels() {
     for (words, expected) in [
         (
             "every: 2",
-            ": found nothing that is said of the clients' frames, expected one of dst, src, vlan, \
-             mpls, next_hop or more",
+            ": found no field that changes frames, expected at least one of dst, src, vlan, mpls, \
+             next_hop",
         ),
         ("vlan: [5]", ".vlan: found 1 VLANs, expected two, the outer one first"),
         ("vlan: [5, 4096]", ".vlan[1]: found 4096, expected a whole number from 0 to 4094"),
         ("vlan: 4095", ".vlan: found 4095, expected a whole number from 0 to 4094"),
         (
             "dst: \"01:00:5e:00:00:01\"",
-            ".dst: found \"01:00:5e:00:00:01\", expected the Ethernet address of one station",
+            ".dst: found \"01:00:5e:00:00:01\", expected a unicast Ethernet address",
         ),
-        ("src: \"ff:ff:ff:ff:ff:ff\"", ".src: found \"ff:ff:ff:ff:ff:ff\", expected the Ethernet"),
+        ("src: \"ff:ff:ff:ff:ff:ff\"", ".src: found \"ff:ff:ff:ff:ff:ff\", expected a unicast"),
         ("mpls: 16", ".mpls: "),
         ("mpls: []", ".mpls: found 0 labels, expected 1 to 4"),
         ("mpls: [1, 2, 3, 4, 5]", ".mpls: found 5 labels, expected 1 to 4"),
@@ -176,30 +176,27 @@ fn devices_may_have_two_tags_and_labels() {
         ("mpls: [{tc: 1}]", ".mpls[0].label: "),
         ("mpls: [{label: 1, exp: 1}]", ".mpls[0].exp: found an unknown field"),
         ("next_hop: router", ".next_hop: found \"router\", expected an IP address"),
-        ("next_hop: 0.0.0.0", ".next_hop: found 0.0.0.0, expected the address of one station"),
-        ("next_hop: \"ff02::1\"", ".next_hop: found ff02::1, expected the address of one station"),
+        ("next_hop: 0.0.0.0", ".next_hop: found 0.0.0.0, expected a unicast address"),
+        ("next_hop: \"ff02::1\"", ".next_hop: found ff02::1, expected a unicast address"),
         (
             "count: 3, next_hop: 223.255.255.254",
-            ".next_hop: found 223.255.255.254 and the 2 behind it, the addresses of so many devices, \
-             expected such as stations may have, not 224.0.0.0",
+            ".next_hop: found 223.255.255.254 and the next 2, one address for each device, \
+             expected unicast addresses, not 224.0.0.0",
         ),
         (
             "count: 3, next_hop: 255.255.255.254",
-            ".next_hop: found 255.255.255.254 and the 2 behind it, the addresses of so many devices, \
-             expected such as stations may have, not 255.255.255.255",
+            ".next_hop: found 255.255.255.254 and the next 2, one address for each device, \
+             expected unicast addresses, not 255.255.255.255",
         ),
         (
             "next_hop: 10.0.9.1, next_hop_from: 255.255.255.255",
-            ".next_hop_from: found 255.255.255.255, expected the address of one station",
+            ".next_hop_from: found 255.255.255.255, expected a unicast address",
         ),
         (
             "next_hop: 10.0.9.1, dst: \"02:00:00:00:00:09\"",
             ".next_hop: found dst as well, expected one of them",
         ),
-        (
-            "vlan: 5, next_hop_from: 10.0.9.9",
-            ".next_hop_from: belongs to next_hop, which is not there",
-        ),
+        ("vlan: 5, next_hop_from: 10.0.9.9", ".next_hop_from: needs next_hop, which is missing"),
         (
             "next_hop: 10.0.9.1, next_hop_from: \"fd00::9\"",
             ".next_hop_from: found \"fd00::9\", expected an address of the family of 10.0.9.1",
@@ -212,7 +209,7 @@ fn devices_may_have_two_tags_and_labels() {
 }
 
 #[test]
-fn devices_are_those_of_clients_that_there_are() {
+fn devices_must_apply_to_clients_of_the_template() {
     let with = |addresses: &str, devices: &str| {
         let client = format!("tx: c\n      {addresses}\n      devices: [{devices}]");
         let plan = EmulationPlan::parse(&PAGE.replace("tx: c", &client));
@@ -220,7 +217,7 @@ fn devices_are_those_of_clients_that_there_are() {
     };
     let ten = "addresses: 10.0.0.11-10.0.0.20";
     let all = "{clients: 10.0.0.11-10.0.0.20, vlan: 5}";
-    // The first that names a client is its own, and some may be nobody's.
+    // The first item that has a client applies; items may also have other addresses.
     for (addresses, devices) in [
         (ten, all.to_owned()),
         (ten, format!("{{clients: 10.0.0.1-10.0.0.11, vlan: 7}}, {all}")),
@@ -234,7 +231,7 @@ fn devices_are_those_of_clients_that_there_are() {
             ten,
             "{clients: 10.0.0.21-10.0.0.30, vlan: 5}".to_owned(),
             "devices[0].clients: found \"10.0.0.21-10.0.0.30\", expected some of the template's \
-             clients, 10.0.0.11 and the 9 behind it",
+             clients, 10.0.0.11 and the next 9",
         ),
         (
             "",
@@ -244,7 +241,7 @@ fn devices_are_those_of_clients_that_there_are() {
         (
             ten,
             format!("{all}, {{clients: 10.0.0.12-10.0.0.20, vlan: 7}}"),
-            "devices[1].clients: all of these go by devices[0] already, which comes first",
+            "devices[1].clients: devices[0] comes first and has all of these clients",
         ),
     ] {
         let said = with(addresses, &devices).unwrap_err();
@@ -253,7 +250,7 @@ fn devices_are_those_of_clients_that_there_are() {
 }
 
 #[test]
-fn latency_is_asked_from_a_port_with_an_address() {
+fn latency_probes_are_sent_from_a_port_with_an_address() {
     let with = |latency: &str| {
         let text = PAGE.replace("{name: s}", "{name: s, addresses: 10.0.0.9/24}\n  - {name: e}");
         let plan = EmulationPlan::parse(&format!("{text}latency: [{latency}]\n"));
@@ -283,7 +280,10 @@ fn latency_is_asked_from_a_port_with_an_address() {
         ("{from: c, to: s, rate: 1M}", "latency[0].rate: found \"1M\", expected probes a second"),
         ("{from: c, to: s, every: 1s}", "latency[0].every: found an unknown field"),
         ("{from: c, to: s, protocol: tcp}", "latency[0].protocol: found \"tcp\", expected icmp or"),
-        ("{from: c, to: s, port: 7}", "latency[0].port: found a port, expected one with protocol"),
+        (
+            "{from: c, to: s, port: 7}",
+            "latency[0].port: found a port, expected one only with protocol",
+        ),
         ("{from: c, to: s, protocol: udp, port: 0}", "latency[0].port: found 0, expected"),
     ] {
         let error = with(wrong).unwrap_err();
@@ -292,12 +292,12 @@ fn latency_is_asked_from_a_port_with_an_address() {
     let text = PAGE.replace("{name: s}", "{name: s}\n  - {name: idle, addresses: 10.0.2.1/24}");
     let idle = EmulationPlan::parse(&format!("{text}latency: [{{from: idle, to: c}}]\n"));
     let error = idle.unwrap_err().to_string();
-    let expected = "latency[0].from: found port \"idle\", expected one that clients or servers";
+    let expected = "latency[0].from: found port \"idle\", expected one that clients or servers use";
     assert!(error.contains(expected), "{error}");
 }
 
 #[test]
-fn datagrams_are_sent_back_where_nobody_else_waits_for_them() {
+fn udp_probes_need_a_port_without_a_server() {
     let with = |server: &str, probe: &str| {
         let text = format!(
             "ports: [{{name: c, addresses: 10.0.0.1/24}}, {{name: s, addresses: 10.0.0.9/24}}, \
@@ -313,7 +313,7 @@ fn datagrams_are_sent_back_where_nobody_else_waits_for_them() {
     assert_eq!(with(at_53, "to: s, port: 54"), Ok(()));
     assert_eq!(with("port: 53, addresses: 10.0.0.8", "to: s, port: 53"), Ok(()));
     let error = with(at_53, "to: s, port: 53").unwrap_err();
-    let expected = "latency[0].port: template \"names\" has a server there, expected a port of UDP";
+    let expected = "latency[0].port: template \"names\" has a server there, expected a UDP port";
     assert!(error.contains(expected), "{error}");
     let error = with(at_53, "to: idle").unwrap_err();
     assert!(error.contains("latency[0].to: found port \"idle\", expected one that"), "{error}");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn loops_lie_within_each_other_up_to_a_depth() {
+fn loops_nest_up_to_a_maximum_depth() {
     let nested = |depth: usize| {
         let mut steps = "[{receive: 1}]".to_owned();
         for _ in 0..depth {
@@ -18,7 +18,7 @@ fn loops_lie_within_each_other_up_to_a_depth() {
     };
     assert!(nested(program::DEPTH_MAX).is_ok());
     let error = nested(program::DEPTH_MAX + 1).unwrap_err().to_string();
-    assert!(error.ends_with("repeat: loops within each other are at most 8"), "{error}");
+    assert!(error.ends_with("repeat: a program has at most 8 nested loops"), "{error}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn steps_jump_compute_and_count() {
 }
 
 #[test]
-fn names_of_a_program_have_to_be_there_once() {
+fn names_of_a_program_are_defined_once() {
     for (list, expected) in [
         (
             "label: a\njump: b",
@@ -87,34 +87,34 @@ fn names_of_a_program_have_to_be_there_once() {
         ("count: {E: 1}", "program[0].count.E: found an unknown field, expected one of A, B, C, D"),
         (
             "count: {A: {since: nix}}",
-            "program[0].count.A.since: found \"nix\", expected a time that a",
+            "program[0].count.A.since: found \"nix\", expected a time of a",
         ),
         (
             "remember: then\njump: {to: a, within: 1s, since: nix}\nlabel: a",
-            "program[1].jump.since: found \"nix\", expected a time that a step remembers: then",
+            "program[1].jump.since: found \"nix\", expected one of the remembered times: then",
         ),
         (
             "postpone: {nix: 1s}\ncount: {A: {since: nix}}",
-            "program[0].postpone.nix: found \"nix\", expected a time that a step `remember`",
+            "program[0].postpone.nix: found \"nix\", expected a time of a step `remember`",
         ),
         ("postpone: {t: 1us}", "program[0].postpone.t: found \"1us\", expected whole milliseconds"),
         ("delay: {mean: 1ms, max: 1ms}", "delay.max: found a bound beside mean"),
-        ("reset\nreceive: 1", "program[0]: found a step behind which nothing is done"),
+        ("reset\nreceive: 1", "program[0]: found a reset before other steps"),
     ] {
         let error = steps(list).unwrap_err();
         assert!(error.contains(expected), "{list}: {error}");
     }
     let many: Vec<_> = (0..11).map(|it| format!("set: {{v{it}: 1}}")).collect();
     let error = steps(&many.join("\n")).unwrap_err();
-    assert!(error.contains("variables of a program are at most 10"), "{error}");
+    assert!(error.contains("a program has at most 10 variables"), "{error}");
     let loops = "repeat: {steps: [repeat: {steps: [receive: 1]}]}";
     let error = steps(&format!("{}\n{loops}", many[..9].join("\n"))).unwrap_err();
-    assert!(error.contains("found 11 variables and loops within each other"), "{error}");
+    assert!(error.contains("found 11 variables and nested loops"), "{error}");
     assert!(steps("jump: b\nreset\nlabel: b\nreceive: 1").is_ok());
 }
 
 #[test]
-fn a_template_of_udp_talks_in_datagrams() {
+fn udp_template_is_parsed() {
     let text = r#"
 ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
 templates:
@@ -192,7 +192,7 @@ templates:
         (
             "{send_datagram: who}",
             "{send: who}",
-            "templates[0].client.program[1]: found a step of connections, where the template's",
+            "templates[0].client.program[1]: found a step for connections, but the template's",
         ),
         ("vlans: [100,", "vlans: [4095,", "server.vlans[0]: found 4095, expected a whole number"),
         ("vlans: [100, [5, 7]]", "vlans: [[5]]", "server.vlans[0]: found 1 VLANs, expected two"),
@@ -209,10 +209,10 @@ templates:
         (
             "value: 15",
             "value: 16",
-            "first_bytes[0].value: found 0x10, expected no bits beside those of the mask 0x0f",
+            "first_bytes[0].value: found 0x10, expected no bits outside the mask 0x0f",
         ),
         ("mask: 15", "mask: 0", "first_bytes[0].mask: found 0, expected a whole number from 1"),
-        // Nothing would ever come to the second one.
+        // The second server would never receive a flow.
         (
             "port: 53, first_bytes: [{offset: 4, value: 15, mask: 15}]",
             "port: 53, addresses: 10.0.1.0-10.0.1.9, first_bytes: [{offset: 1, value: 104}, {offset: 0, value: 119}]",
@@ -231,7 +231,7 @@ templates:
 }
 
 #[test]
-fn datagrams_are_no_longer_than_they_can_be() {
+fn datagram_length_is_bounded_by_ip_version() {
     let with = |ends: [&str; 2], size: &str| {
         let [client, server] = ends;
         let text = format!(
@@ -253,7 +253,7 @@ fn datagrams_are_no_longer_than_they_can_be() {
         ([ipv4, ""], 65_507),
         ([ipv6, ""], 65_527),
         ([ipv4, "addresses: \"2001:db8::9\", "], 65_527),
-        // As the port's own.
+        // The port has an IPv4 address.
         (["", ""], 65_507),
         (["", "addresses: \"2001:db8::9\", "], 65_527),
     ] {
@@ -270,7 +270,7 @@ fn datagrams_are_no_longer_than_they_can_be() {
 }
 
 #[test]
-fn values_are_written_and_parts_are_looked_at() {
+fn steps_with_values_and_checks_are_parsed() {
     let found = steps(
         "set: {n: {counter: {step: 2}}}
          set: {key: {random_text: 8}}
@@ -326,13 +326,13 @@ fn values_are_written_and_parts_are_looked_at() {
 }
 
 #[test]
-fn what_is_wrong_with_values_has_its_path() {
+fn errors_in_values_have_their_path() {
     let path = "templates[0].client.program";
     for (list, expected) in [
         (
             "send: 'a ${user}'",
-            "[0].send: found \"user\", expected a value that every flow has, or that a step before \
-             sets or extracts: flow, client, client_port, server, server_port; $${ stands for",
+            "[0].send: found \"user\", expected a predefined value, or one that an earlier step \
+             sets or extracts: flow, client, client_port, server, server_port; write $${ for",
         ),
         ("tos: 256", "[0].tos: found 256, expected"),
         ("send: '${flow'", "[0].send: found ${ without }, expected a value such as ${flow}"),
@@ -363,7 +363,7 @@ fn what_is_wrong_with_values_has_its_path() {
             "[0].set.n.random.max: found 4, expected at least as much as min",
         ),
         ("set: {n: {random_text: 0}}", "[0].set.n.random_text: found 0, expected a whole number"),
-        ("set: {client: 1}", "[0].set.client: \"client\" is a value of every flow already"),
+        ("set: {client: 1}", "[0].set.client: \"client\" is a predefined value already"),
         ("set: {a: 1}\nset: {a: {text: x}}", "[1].set.a: \"a\" is a number already"),
         ("set: {a: {text: x}}\nadd: {a: 1}", "[1].add.a: \"a\" is a text already"),
         (
@@ -374,7 +374,7 @@ fn what_is_wrong_with_values_has_its_path() {
             "receive: {message: ftp}",
             "[0].receive.message: found \"ftp\", expected http, http_head, reply, rtsp",
         ),
-        ("expect: ok", "[0].expect: no step before receives anything"),
+        ("expect: ok", "[0].expect: no earlier step receives data"),
         ("receive: 1\nexpect: ''", "[1].expect: found \"\", expected something to expect"),
         (
             "receive: 1\nexpect: {pattern: 'a('}",
@@ -384,15 +384,15 @@ fn what_is_wrong_with_values_has_its_path() {
         ("receive: 1\nexpect: {otherwise: x}", "[1].expect: found no field, expected one of"),
         (
             "receive: 1\nexpect: {text: a, otherwise: x}",
-            "[1].expect.otherwise: found \"x\", expected a label of the program, which has none",
+            "[1].expect.otherwise: found \"x\", expected a label of the program, but it has none",
         ),
         (
             "receive: 1\njump: {to: x, received: {text: a, otherwise: x}}",
             "[1].jump.received.otherwise: found an unknown field",
         ),
-        ("extract: {a: {offset: 0, length: 1}}", "[0].extract: no step before receives anything"),
+        ("extract: {a: {offset: 0, length: 1}}", "[0].extract: no earlier step receives data"),
         ("receive: 1\nextract: {}", "[1].extract: found no fields, expected a name and what it"),
-        ("receive: 1\nextract: {a: {offset: 0}}", "[1].extract.a: a part is told by `pattern`"),
+        ("receive: 1\nextract: {a: {offset: 0}}", "[1].extract.a: select a part by `pattern`"),
         (
             "receive: 1\nextract: {a: {pattern: 'b', group: 1}}",
             "[1].extract.a.group: found 1, expected a whole number from 0 to 0",
@@ -416,14 +416,14 @@ fn what_is_wrong_with_values_has_its_path() {
     assert!(found.contains("[1].expect: found 65537 bytes, expected at most 65536"), "{found}");
     let texts: String = (0..11).map(|n| format!("set: {{t{n}: {{random_text: 1}}}}\n")).collect();
     let found = steps(texts.trim()).unwrap_err();
-    assert!(found.contains("texts of a program are at most 10"), "{found}");
+    assert!(found.contains("a program has at most 10 texts"), "{found}");
     let names: String = (0..33).map(|n| format!("transaction: {{start: t{n}}}\n")).collect();
     let found = steps(names.trim()).unwrap_err();
-    assert!(found.contains("transactions of a program are at most 32"), "{found}");
+    assert!(found.contains("a program has at most 32 transactions"), "{found}");
 }
 
 #[test]
-fn steps_of_single_flows_are_of_their_transport() {
+fn payload_steps_are_bound_to_a_transport() {
     let plan = |transport: &str, step: &str| {
         EmulationPlan::parse(&format!(
             "ports: [{{name: s}}]\ntemplates: [{{name: t, transport: {transport}, server: {{tx: s, \
@@ -437,11 +437,11 @@ fn steps_of_single_flows_are_of_their_transport() {
     ] {
         assert!(plan(of, step).is_ok(), "{step}");
         let found = plan(other, step).unwrap_err().to_string();
-        assert!(found.starts_with("templates[0].server.program[0]: found a step of"), "{found}");
+        assert!(found.starts_with("templates[0].server.program[0]: found a step for"), "{found}");
     }
 }
 
-/// A control connection whose flows make those of another template, and accept them.
+/// A control connection whose programs start and accept flows of another template.
 const ACCEPTING: &str = r#"
 ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
 templates:
@@ -473,7 +473,7 @@ templates:
 "#;
 
 #[test]
-fn programs_listen_and_accept_what_others_make() {
+fn listen_start_flow_and_accept_flow_are_parsed() {
     let plan = EmulationPlan::parse(ACCEPTING).unwrap();
     let [control, file] = plan.templates.as_slice() else { panic!("{plan:?}") };
     let client = &control.client.as_ref().unwrap().program;
@@ -506,7 +506,7 @@ fn programs_listen_and_accept_what_others_make() {
 }
 
 #[test]
-fn what_is_wrong_with_accepting_has_its_path() {
+fn errors_in_accepted_flows_have_their_path() {
     let control = "templates[0].server.program";
     for (part, other, expected) in [
         (
@@ -532,7 +532,7 @@ fn what_is_wrong_with_accepting_has_its_path() {
         (
             "receive: {message: reply}",
             "send: \"HELP\\r\\n\"",
-            "templates[0].client.program[1].jump.received: no step before receives anything",
+            "templates[0].client.program[1].jump.received: no earlier step receives data",
         ),
         (
             "ports: 50000-50010",
@@ -559,12 +559,12 @@ fn what_is_wrong_with_accepting_has_its_path() {
         (
             "port: on_demand",
             "port: on_demand, addresses: 10.0.1.1",
-            "templates[1].server.addresses: who listens on demand does not say where: leave it out",
+            "templates[1].server.addresses: not allowed with `port: on_demand`: remove it",
         ),
         (
             "    group: data\n",
             "    group: data\n    http2: true\n",
-            "templates[1].http2: found HTTP/2, which a server on demand does not have",
+            "templates[1].http2: found HTTP/2, which an on-demand server does not support",
         ),
         (
             "[{send: {size: 7}}]",
@@ -582,11 +582,12 @@ fn what_is_wrong_with_accepting_has_its_path() {
         .replace("[{receive: {bytes: 7}}]", "[{receive_datagrams: 1}]")
         .replace("[{send: {size: 7}}]", "[{send_datagram: {size: 7}}]");
     let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
-    let expected = "templates[1].server.port: found on_demand, which connections alone have";
+    let expected = "templates[1].server.port: found on_demand, which only TCP supports";
     assert!(said.starts_with(expected), "{said}");
 }
 
-/// A client that does these steps, in a plan with a group `parts`; or what is wrong with it.
+/// Parses a plan with a client that has these steps, and a group `parts`. Returns the error, if
+/// any.
 fn following(steps: &str) -> Result<(), String> {
     let text = format!(
         "ports: [{{name: c, addresses: 10.0.0.1/24}}]\n\
@@ -599,8 +600,9 @@ fn following(steps: &str) -> Result<(), String> {
 }
 
 #[test]
-fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
-    let no_group = "found a flow of no group, expected a step `select_group` on every way to it";
+fn flows_need_a_group_on_every_path() {
+    let no_group =
+        "found a flow without a group, expected a step `select_group` on every path to it";
     let port = "{set: {p: 21}}";
     for (steps, expected) in [
         ("[run_flow]", format!("[0]: {no_group}")),
@@ -625,7 +627,7 @@ fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
         "[{select_group: parts}, run_flow]",
         "[{repeat: {times: 2, steps: [{select_group: parts}, run_flow]}}, run_flow]",
         &format!("[{port}, {{select_group: parts}}, {{start_flow: {{port: p}}}}, wait_flow]"),
-        // It stands before what leads there.
+        // The label precedes the jump to it.
         "[{select_group: parts}, {jump: b}, {label: a}, run_flow, reset, {label: b}, {jump: a}]",
     ] {
         assert_eq!(following(steps), Ok(()), "{steps}");
@@ -633,8 +635,8 @@ fn flows_that_programs_ask_for_are_of_a_group_whatever_way_leads_there() {
 }
 
 #[test]
-fn a_loop_without_an_end_has_a_step_that_waits() {
-    let error = "found a loop without an end in which nothing waits, expected a step in it";
+fn endless_loop_needs_a_step_that_waits() {
+    let error = "found an endless loop without a wait, expected a step in it";
     for (steps, place) in [
         ("[{label: x}, {add: {n: 1}}, {jump: x}]", "[2]"),
         ("[{label: x}, {jump: x}]", "[1]"),
@@ -643,9 +645,9 @@ fn a_loop_without_an_end_has_a_step_that_waits() {
             "[0].repeat.steps[0]"
         }),
         ("[{label: x}, {delay: 0ms}, {delay: {mean: 0us}}, {jump: x}]", "[3]"),
-        // One of two ways leads there.
+        // One of two paths leads to the loop.
         ("[{jump: {to: x, variable: n, less: 1}}, reset, {label: x}, {jump: x}]", "[3]"),
-        // The other end closes once, and the connection opens once.
+        // The peer closes once and the connection opens once, so these steps wait only once.
         ("[{label: x}, connect, wait_for_close, {jump: x}]", "[3]"),
         ("[{label: x}, {jump: y}, {label: y}, {count: {A: 1}}, {jump: x}]", "[1]"),
     ] {

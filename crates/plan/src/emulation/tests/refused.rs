@@ -16,12 +16,12 @@ fn every_error_has_its_path() {
         (
             "load: {rate: 5k}",
             "load: {rate: 5k, ramp: 5s}",
-            "templates[0].client.load.ramp: stands in the client, beside `load`: put ramp there",
+            "templates[0].client.load.ramp: belongs in the client, next to `load`: move ramp there",
         ),
         (
             "load: {rate: 5k}",
             "load: {users: 5, limit: 5}",
-            "templates[0].client.load.limit: stands in the client, beside `load`: put limit there",
+            "templates[0].client.load.limit: belongs in the client, next to `load`: move limit there",
         ),
         (
             "10.0.1.1-10.0.1.255",
@@ -54,7 +54,7 @@ fn every_error_has_its_path() {
             "{rate: 5k}",
             "{on_demand: true}",
             "templates[0].client.load.on_demand: found an unknown field, expected one of rate, \
-             poisson, hold, throughput, users, or on_demand alone",
+             poisson, hold, throughput, users, or the string on_demand",
         ),
         ("name: page", "name: ''", "templates[0].name: found \"\", expected a name"),
         (
@@ -72,7 +72,7 @@ fn every_error_has_its_path() {
         (
             "- receive: 18",
             "- reset",
-            "templates[0].server.program[0]: found a step behind which nothing is done",
+            "templates[0].server.program[0]: found a reset before other steps",
         ),
         (
             "size: 32000",
@@ -94,14 +94,14 @@ fn every_error_has_its_path() {
         (
             "10.0.1.1-10.0.1.255",
             "10.0.0.0-10.0.0.3",
-            "templates[0].client.servers: found \"10.0.0.0-10.0.0.3\", expected addresses of which \
-             none is a client's: those are 10.0.0.1",
+            "templates[0].client.servers: found \"10.0.0.0-10.0.0.3\", expected addresses other \
+             than the clients', which are 10.0.0.1",
         ),
         (
             "limit: 100",
             "addresses: 10.0.0.250-10.0.1.1",
-            "templates[0].client.servers: found \"10.0.1.1-10.0.1.255\", expected addresses of \
-             which none is a client's: those are 10.0.0.250 and the 7 behind it",
+            "templates[0].client.servers: found \"10.0.1.1-10.0.1.255\", expected addresses \
+             other than the clients', which are 10.0.0.250 and the next 7",
         ),
         ("{name: s}", "{name: c}", "ports[1]: found a second port \"c\", expected a unique name"),
         (
@@ -148,19 +148,19 @@ fn every_error_has_its_path() {
         (
             "limit: 100",
             "order: random\n      turn: 2",
-            "templates[0].client.turn: found 2, expected none beside order: random, which draws for \
-             each connection, or order: round_robin",
+            "templates[0].client.turn: found 2, expected none with order: random, which is random \
+             for each connection, or order: round_robin",
         ),
         (
             "limit: 100",
             "order: random\n      reuse_after: 9",
-            "templates[0].client.reuse_after: found 9, expected none beside order: random, which",
+            "templates[0].client.reuse_after: found 9, expected none with order: random, which",
         ),
         (
             "limit: 100",
             "pairing: random\n      reuse_after: 9",
-            "templates[0].client.reuse_after: found 9, expected none beside pairing: random, which \
-             draws for each connection, or pairing: round_robin or fixed",
+            "templates[0].client.reuse_after: found 9, expected none with pairing: random, which \
+             is random for each connection, or pairing: round_robin or fixed",
         ),
     ] {
         let found = error(part, other);
@@ -189,7 +189,7 @@ fn every_error_has_its_path() {
 }
 
 #[test]
-fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
+fn turn_is_allowed_with_random_servers() {
     let said = |words: &str| {
         let words = words.replace(", ", "\n      ");
         EmulationPlan::parse(&PAGE.replace("limit: 100", &words)).map(|plan| plan.templates.len())
@@ -204,7 +204,7 @@ fn what_is_in_turn_beside_what_is_drawn_may_have_turns() {
 }
 
 #[test]
-fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
+fn run_flow_needs_a_group_with_the_same_ip_version() {
     let plan = |asks: &str, port: &str, servers: &str| {
         let next = format!(
             "  - name: next\n    group: g\n    client: {{tx: {port}, addresses: {}, servers: {servers}, \
@@ -215,8 +215,8 @@ fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
         EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
     };
     let runs = "- select_group: g\n        - run_flow";
-    let expected = "templates[0].client.program[2].select_group: found \"g\", of which \"next\" connects \
-                    to fd00::1, expected a group that connects over IPv4, as the flow that asks for it";
+    let expected = "templates[0].client.program[2].select_group: found \"g\", in which \"next\" connects \
+                    to fd00::1, expected a group that connects over IPv4, like the flow that starts it";
     assert_eq!(plan(runs, "c", "\"fd00::1\""), Err(expected.to_owned()));
     let within = "- repeat: {times: 2, steps: [{select_group: g}, run_flow]}";
     let said = plan(within, "c", "\"fd00::1\"").unwrap_err();
@@ -225,16 +225,16 @@ fn flows_that_programs_ask_for_are_over_their_version_of_ip() {
         "{said}"
     );
     assert_eq!(plan(runs, "c", "10.0.2.1"), Ok(2));
-    // Those on another port are not drawn.
+    // Flows on another port are not candidates.
     assert_eq!(plan(runs, "s", "\"fd00::1\""), Ok(2));
-    // A port that is said is one of the same server.
+    // start_flow connects to the same server.
     let starts = "- set: {p: 80}\n        - select_group: g\n        - start_flow: {port: p}\n        - \
                   wait_flow";
     assert_eq!(plan(starts, "c", "\"fd00::1\""), Ok(2));
 }
 
 #[test]
-fn servers_that_are_told_apart_by_first_bytes_begin_connections_alike() {
+fn servers_selected_by_first_bytes_need_equal_handshake_settings() {
     let plan = |first: &str, second: &str| {
         let first = PAGE.replace("port: 80", &format!("port: 80\n      {first}"));
         let text = format!("{first}  - {{name: other, {second}, program: []}}}}\n");
@@ -242,10 +242,10 @@ fn servers_that_are_told_apart_by_first_bytes_begin_connections_alike() {
     };
     let get = "first_bytes: \"GET\"";
     let server = |words: &str| format!("server: {{tx: s, port: 80, {words}");
-    // As the first one is, apart from its congestion control and its delayed acknowledgements.
+    // Congestion control and delayed acknowledgements may differ from the first server's.
     let alike = "tcp: {mss: 900, sack: false}";
-    let reason = "as template \"page\" has at the same port: connections are told apart by \
-                  first_bytes, and have begun before these come";
+    let reason = "as template \"page\" has at the same port: first_bytes select the server only \
+                  after the handshake";
     for (words, expected) in [
         ("tcp: {mss: 900}", "server.tcp: found no sack, expected sack: false"),
         ("tcp: {mss: 901, sack: false}", "server.tcp: found mss: 901, expected mss: 900"),
@@ -288,7 +288,7 @@ fn servers_that_are_told_apart_by_first_bytes_begin_connections_alike() {
 }
 
 #[test]
-fn a_plan_has_so_many_templates_at_most() {
+fn number_of_templates_is_bounded() {
     let captured = |_: &str| {
         let found = |port: u16| {
             Ok(Conversation {
@@ -329,7 +329,7 @@ fn a_plan_has_so_many_templates_at_most() {
 }
 
 #[test]
-fn clients_and_servers_have_addresses_of_hosts() {
+fn client_and_server_addresses_must_be_valid_for_hosts() {
     let wrong = |place: &str, text: &str| {
         let plan = PAGE.replace("10.0.0.1/24", "[10.0.0.1/24, \"fd00::1/64\"]");
         let plan = match place {
@@ -351,8 +351,8 @@ fn clients_and_servers_have_addresses_of_hosts() {
             let said = wrong(place, text).unwrap_err();
             let text = text.trim_matches('"');
             let expected = format!(
-                "templates[0].{place}: found {text:?}, expected addresses that hosts may have, not \
-                 such as {first}"
+                "templates[0].{place}: found {text:?}, expected addresses that a host may have, not \
+                 {first}"
             );
             assert_eq!(said.lines().next(), Some(expected.as_str()));
         }
@@ -363,14 +363,14 @@ fn clients_and_servers_have_addresses_of_hosts() {
 }
 
 #[test]
-fn clients_of_flows_that_others_ask_for_are_not_the_templates() {
+fn on_demand_clients_may_overlap_with_servers() {
     let text = PAGE.replace("{rate: 5k}", "on_demand");
     let text = text.replace("10.0.1.1-10.0.1.255", "10.0.0.0-10.0.0.3");
     assert_eq!(EmulationPlan::parse(&text).map(|plan| plan.templates.len()), Ok(1));
 }
 
 #[test]
-fn servers_that_look_at_bytes_are_not_told_apart_by_them() {
+fn payload_steps_are_refused_where_first_bytes_select_the_server() {
     let server = |name: &str, first: &str, program: &str| {
         format!("  - name: {name}\n    server: {{tx: s, port: 80, {first}program: [{program}]}}\n")
     };
@@ -390,7 +390,7 @@ fn servers_that_look_at_bytes_are_not_told_apart_by_them() {
     };
     let found = EmulationPlan::parse(&plan("tcp", "first_bytes: GET, ")).unwrap_err().to_string();
     assert!(
-        found.starts_with("templates[1].server.program: found steps that write values or look at"),
+        found.starts_with("templates[1].server.program: found steps that write values or read"),
         "{found}"
     );
     assert!(EmulationPlan::parse(&plan("udp", "first_bytes: GET, ")).is_ok());

@@ -1,14 +1,14 @@
 use super::*;
 
 #[test]
-fn the_bounds_of_timeouts_agree_wherever_they_are_said() {
+fn timeout_bounds_are_checked_across_template_and_side() {
     let said = |both: &str, server: &str| {
         let text = PAGE.replace("{mss: 900}", server);
         let text = text.replace("congestion: new_reno", &format!("congestion: new_reno, {both}"));
         assert!(text.contains(both));
         EmulationPlan::parse(&text).map(|plan| plan.templates.len()).map_err(|it| it.to_string())
     };
-    // Where a side says less at most than both say at least, or both than one side.
+    // The maximum of one level conflicts with the minimum or initial value of the other.
     for (both, server, expected) in [
         (
             "rto_min: 1s",
@@ -41,13 +41,14 @@ fn the_bounds_of_timeouts_agree_wherever_they_are_said() {
     assert_eq!(said("rto_max: 2s", "{rto_initial: 2s}"), Ok(1));
 }
 
-/// All that can be set of TCP and IP, by its words.
+/// All TCP settings of a plan.
 const TCP_WORDS: &str = "{mss: 10, initial_window: 4, receive_buffer: 65536, send_buffer: 20000, \
     window_scaling: true, window_scale: 5, timestamps: true, sack: true, rack: false, \
     dupack_threshold: 4, reassembly_max: 0, ecn: permit, no_delay: true, congestion: bbr, \
     rto_initial: 2s, rto_min: 1s, rto_max: 60s, retries: 3, syn_retries: 2, connect_timeout: 9s, \
     delayed_ack: 1ms, ack_after_bytes: 3000, fast_open: true, time_wait: 1s, keepalive: 2s, \
     keepalive_interval: 3s, keepalive_probes: 4, push_all: true}";
+/// All IP settings of a plan.
 const IP_WORDS: &str =
     "{ttl: 9, tos: 4, dont_fragment: false, identification: random, flow_label: flow}";
 
@@ -90,7 +91,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
         push_all: Some(true),
     };
     assert_eq!(server.tcp, tcp);
-    // A side's own words come first, those of both sides fill in for none of these.
+    // The settings of a side override those of the template.
     assert_eq!(tcp.or(plan.templates[0].client.as_ref().unwrap().tcp), tcp);
     assert_eq!(Tcp::default().or(tcp), tcp);
     let ip = Ip {
@@ -104,7 +105,7 @@ fn all_of_tcp_and_ip_can_be_set_on_either_side() {
 }
 
 #[test]
-fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
+fn errors_in_tcp_and_ip_settings_have_their_path() {
     for (tcp, expected) in [
         ("mss: 9", "mss: found 9, expected a whole number from 10 to 65495"),
         ("receive_buffer: 1023", "receive_buffer: found 1023, expected a whole number from 1024"),
@@ -127,7 +128,7 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
         ),
         (
             "rto_max: 199ms",
-            "rto_max: found \"199ms\", expected at least rto_min, which is 200ms where nothing",
+            "rto_max: found \"199ms\", expected at least rto_min, which is 200ms by default",
         ),
         ("retries: 256", "retries: found 256, expected a whole number from 0 to 255"),
         ("syn_retries: -1", "syn_retries: found -1, expected"),
@@ -158,7 +159,7 @@ fn what_is_set_of_tcp_and_ip_has_bounds_with_paths() {
 }
 
 #[test]
-fn what_is_said_of_tcp_is_for_connections() {
+fn tcp_settings_are_refused_for_udp() {
     let plan = |said: [&str; 3]| {
         let [both, client, server] = said;
         let text = format!(

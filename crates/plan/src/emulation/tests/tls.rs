@@ -2,7 +2,7 @@ use super::*;
 use wirestorm_model::impairment::Share;
 
 #[test]
-fn a_template_may_have_tls() {
+fn tls_settings_are_parsed() {
     let with = |tls: &str| {
         let plan = EmulationPlan::parse(&format!("{PAGE}    tls: {tls}\n"));
         plan.map(|plan| plan.templates[0].tls.clone())
@@ -61,7 +61,7 @@ fn a_template_may_have_tls() {
 }
 
 #[test]
-fn a_template_may_have_http_2() {
+fn http2_settings_are_parsed() {
     let with = |fields: &str| {
         let plan = EmulationPlan::parse(&format!("{PAGE}{fields}"));
         plan.map(|plan| (plan.templates[0].http2, plan.templates[0].tls.clone()))
@@ -70,7 +70,7 @@ fn a_template_may_have_http_2() {
     assert_eq!(with("    http2: true\n").unwrap(), (Some(usual), None));
     assert_eq!(with("    http2: false\n").unwrap(), (None, None));
     assert_eq!(with("    tls: true\n").unwrap().1.unwrap().alpn, Vec::<String>::new());
-    // Over TLS it is agreed upon.
+    // ALPN negotiates it over TLS.
     let (http2, tls) = with("    http2: {streams: 8, window: 65535}\n    tls: true\n").unwrap();
     assert_eq!(http2, Some(Http2 { streams: 8, window: 65_535 }));
     assert_eq!(tls.unwrap().alpn, ["h2"]);
@@ -95,7 +95,7 @@ fn a_template_may_have_http_2() {
 }
 
 #[test]
-fn http_2_is_of_connections_that_nobody_looks_into() {
+fn http2_needs_tcp_and_no_first_bytes_at_its_port() {
     let plan = |templates: &str| {
         EmulationPlan::parse(&format!("ports: [{{name: s}}]\ntemplates: [{templates}]"))
     };
@@ -104,23 +104,23 @@ fn http_2_is_of_connections_that_nobody_looks_into() {
         |tls: &str| format!("{{name: h, server: {{tx: s, port: 80, program: []}}, {tls}}}");
     assert!(plan(&server("http2: true")).is_ok());
     let error = plan(&format!("{}, {looks}", server("http2: true"))).unwrap_err().to_string();
-    let expected = "templates[0]: found HTTP/2 at port 80, where servers are told apart by";
+    let expected = "templates[0]: found HTTP/2 at port 80, where first_bytes select the server";
     assert!(error.contains(expected), "{error}");
     let error = plan(&server("transport: udp, http2: true")).unwrap_err().to_string();
     let expected = "templates[0].http2: found http2, expected the template's transport to be tcp";
     assert!(error.contains(expected), "{error}");
     for speech in ["http: {}", "smtp: {}"] {
         let error = plan(&format!("{{name: h, server: {{tx: s}}, {speech}, http2: true}}"));
-        let expected = "templates[0].http2: is of http with version: 2, or of programs that are";
+        let expected = "templates[0].http2: is for http with version: 2, and for templates with";
         assert!(error.clone().unwrap_err().to_string().contains(expected), "{error:?}");
     }
     let error = plan("{name: h, server: {tx: s}, http: {version: 2}, http2: false}");
-    let expected = "templates[0].http2: http has version: 2: leave this out";
+    let expected = "templates[0].http2: http has version: 2: remove this field";
     assert!(error.clone().unwrap_err().to_string().contains(expected), "{error:?}");
 }
 
 #[test]
-fn tls_is_of_connections_that_nobody_looks_into() {
+fn tls_needs_tcp_and_no_first_bytes_at_its_port() {
     let server = |more: &str| {
         format!("{{name: a{}, server: {{tx: s, port: 443, program: []}}, {more}}}", more.len())
     };
@@ -130,7 +130,7 @@ fn tls_is_of_connections_that_nobody_looks_into() {
     let looks = "{name: b, server: {tx: s, port: 443, first_bytes: ab, program: []}}";
     assert!(plan(&server("tls: true")).is_ok());
     let error = plan(&format!("{}, {looks}", server("tls: true"))).unwrap_err().to_string();
-    let expected = "templates[0].tls: found tls at port 443, where servers are told apart by";
+    let expected = "templates[0].tls: found tls at port 443, where first_bytes select the server";
     assert!(error.contains(expected), "{error}");
     assert!(plan(&server("transport: udp, tls: false")).is_ok());
     let error = plan(&server("transport: udp, tls: true")).unwrap_err().to_string();
@@ -138,7 +138,7 @@ fn tls_is_of_connections_that_nobody_looks_into() {
     assert!(error.contains(expected), "{error}");
 }
 
-/// A client and a server that begin TLS when both have agreed to.
+/// A client and a server that start TLS during the connection.
 const STARTING_TLS: &str = r#"
 ports: [{name: c, addresses: 10.0.0.1/24}, {name: s}]
 templates:
@@ -149,16 +149,16 @@ templates:
 "#;
 
 #[test]
-fn tls_begins_by_a_step_where_that_makes_sense() {
+fn start_tls_is_checked_on_both_sides() {
     let plan = EmulationPlan::parse(STARTING_TLS).unwrap();
     let template = &plan.templates[0];
     assert_eq!(template.client.as_ref().unwrap().program[2], Step::StartTls);
     let path = "templates[0].client.program: start_tls: ";
     for (part, other, expected) in [
-        ("    tls: true\n", "", "found no `tls` of the template, expected it, such as"),
-        ("    tls: true\n", "    tls: true\n    http2: true\n", "found HTTP/2, which is there"),
+        ("    tls: true\n", "", "found no `tls` in the template, expected it, such as"),
+        ("    tls: true\n", "    tls: true\n    http2: true\n", "found HTTP/2, which starts"),
         ("{receive: 1}, start_tls, {send: a}", "{receive_total: 1}, start_tls", "found a step `r"),
-        ("{send: g}, start_tls", "{send: g}", "found none on the other side, where TLS is there"),
+        ("{send: g}, start_tls", "{send: g}", "found none on the other side, where TLS starts"),
     ] {
         assert!(STARTING_TLS.contains(part), "{part}");
         let said = EmulationPlan::parse(&STARTING_TLS.replace(part, other)).unwrap_err();
@@ -167,5 +167,5 @@ fn tls_begins_by_a_step_where_that_makes_sense() {
     }
     let udp = STARTING_TLS.replace("    tls: true\n", "    transport: udp\n");
     let said = EmulationPlan::parse(&udp).unwrap_err().to_string();
-    assert!(said.contains("found a step of connections, where the template's"), "{said}");
+    assert!(said.contains("found a step for connections, but the template's"), "{said}");
 }

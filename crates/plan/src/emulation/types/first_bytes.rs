@@ -1,10 +1,10 @@
-//! Bytes that tell servers at one port apart.
+//! First bytes of a flow, which select one of several servers at a port.
 
-/// Bytes of the first data of a flow: offset, mask of the bits that count, and their value.
+/// Bytes to match in the first data of a flow: offset from 0, bit mask, and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstBytes(pub Vec<(u8, u8, u8)>);
 
 impl FirstBytes {
-    /// Number of bytes, at most.
+    /// Maximum number of bytes.
     pub const COUNT_MAX: usize = 8;
 }

@@ -1,18 +1,19 @@
 //! HTTP/2 settings of a template.
 
-/// What is asked of HTTP/2, on both sides of a template.
+/// HTTP/2 settings of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2 {
-    /// Streams at once, at most: those that clients open, and servers allow.
+    /// Maximum number of concurrent streams, for clients to open and servers to allow; at most
+    /// [`STREAMS_MAX`]. Default 100.
     pub streams: u32,
-    /// Bytes that the peer may send on a stream before they are taken.
+    /// Flow-control window of a stream in bytes, at most [`WINDOW_MAX`]. Default 256 KiB.
     pub window: u32,
 }
 
-/// The most streams at once.
+/// Upper bound of [`Http2::streams`].
 pub const STREAMS_MAX: u32 = 1_000;
 
-/// The greatest window.
+/// Upper bound of [`Http2::window`].
 pub const WINDOW_MAX: u32 = 16 << 20;
 
 impl Default for Http2 {

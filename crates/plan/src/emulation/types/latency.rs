@@ -1,32 +1,34 @@
-//! Probes that measure latency beside the load.
+//! Latency probes, sent in addition to the load.
 
 use std::net::IpAddr;
 
 use wirestorm_base::rate::Rate;
 
-/// Questions from a port, beside what its clients and servers do: how long answers take.
+/// A latency probe: a port sends requests and measures the time to each response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyProbe {
-    /// The port whose own address asks, by its place in the plan.
+    /// Index of the sending port in [`EmulationPlan::ports`]. Requests come from its first address.
+    ///
+    /// [`EmulationPlan::ports`]: super::EmulationPlan::ports
     pub from: usize,
-    /// Who is asked.
+    /// Destination address.
     pub to: IpAddr,
-    /// By what.
+    /// Protocol of the requests.
     pub protocol: ProbeProtocol,
-    /// Weight.
+    /// Requests per second.
     pub rate: Rate,
-    /// Where it stands in the plan.
+    /// Path of the probe in the plan, for messages.
     pub path: String,
 }
 
-/// What a probe asks by.
+/// Protocol of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeProtocol {
-    /// Echo requests of ICMP or ICMPv6, which every host answers.
+    /// ICMP or ICMPv6 echo requests, which every host answers.
     Icmp,
-    /// Datagrams to a port, sent back by another port of the plan, or by a host's echo service.
+    /// UDP datagrams. Another port of the plan or a host's echo service sends them back.
     Udp {
-        /// The port, 7 where nothing is said (RFC 862).
+        /// Destination port. Default 7 (RFC 862).
         port: u16,
     },
 }

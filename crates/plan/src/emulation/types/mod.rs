@@ -1,4 +1,4 @@
-//! A plan of clients and servers.
+//! Types of a plan of clients and servers.
 
 mod first_bytes;
 mod http2;
@@ -24,69 +24,69 @@ use super::ip::Ip;
 use super::tcp::Tcp;
 use crate::document::port::Port;
 
-/// A plan of clients and servers, understood.
+/// A plan of clients and servers, after parsing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmulationPlan {
-    /// Where they live.
+    /// Ports of the plan.
     pub ports: Vec<Port>,
-    /// What they do; one or more.
+    /// Templates, at least one.
     pub templates: Vec<Template>,
-    /// Addresses that ports answer for beside their own and those of their next hops' askers.
+    /// Addresses that ports answer for, besides their own and those that resolve next hops.
     pub guests: Vec<Guest>,
-    /// What is asked beside them, to see how long answers take.
+    /// Latency probes.
     pub latency: Vec<LatencyProbe>,
-    /// What of it is not done as it was written, or not as it may seem, where that is no error.
+    /// Notes about parts that differ from the document or may surprise, without being errors.
     pub notes: Vec<String>,
 }
 
-/// Connections of one kind; with a client, a server, or both.
+/// A template of flows, with a client side, a server side, or both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
-    /// Its name, of no other template.
+    /// Unique name.
     pub name: String,
-    /// Group whose templates are summed in the result.
+    /// Group, which programs select and whose results are summed; `None`: no group.
     pub group: Option<String>,
-    /// What they are of.
+    /// Transport protocol of the flows.
     pub transport: Transport,
-    /// Who makes them.
+    /// Client side.
     pub client: Option<Client>,
     /// Server side.
     pub server: Option<Server>,
-    /// What TLS there is around programs, on both sides; `None`: none.
+    /// TLS settings of both sides; `None`: no TLS.
     pub tls: Option<Tls>,
-    /// What HTTP/2 carries the messages of HTTP/1 that programs say, on both sides; `None`: none.
+    /// HTTP/2 settings of both sides. HTTP/2 then carries the HTTP/1 messages of the programs.
+    /// `None`: no HTTP/2.
     pub http2: Option<Http2>,
-    /// Where it stands in the plan.
+    /// Path of the template in the plan, for messages.
     pub path: String,
 }
 
-/// What carries bytes.
+/// Transport protocol of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
-    /// Connections.
+    /// TCP connections.
     #[default]
     Tcp,
-    /// Datagrams.
+    /// UDP datagrams.
     Udp,
 }
 
-/// Who waits for connections.
+/// The server side of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
-    /// The port that it lives on, by its place in the plan.
+    /// Index of its port in [`EmulationPlan::ports`].
     pub transmit: usize,
-    /// The port that it listens at; `None`: its flows are those that come to where programs
-    /// listen, and that they accept.
+    /// Listening port; `None`: other programs listen and accept the flows.
     pub listen: Option<u16>,
-    /// At which addresses; `None`: at every one.
+    /// Listening addresses; `None`: all addresses.
     pub addresses: Option<AddressRange>,
-    /// In which VLANs its port answers for its addresses, beside those of its clients.
+    /// VLANs in which its port answers for its addresses, besides the VLANs of its clients.
     pub vlans: Vec<Vlans>,
-    /// What its flows begin with, where several templates listen at a port.
+    /// First bytes of its flows, if several templates listen at the same port.
     pub first_bytes: Option<FirstBytes>,
-    /// What it says.
+    /// Program of the server, one run per flow.
     pub program: Vec<Step>,
-    /// As [`Client::stamp`].
+    /// Source identifier of time-stamped datagrams, as [`Client::stamp`].
     pub stamp: Option<u32>,
     /// TCP settings of the server.
     pub tcp: Tcp,
@@ -94,41 +94,42 @@ pub struct Server {
     pub ip: Ip,
 }
 
-/// Client side.
+/// The client side of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
-    /// The port that they leave, by its place in the plan.
+    /// Index of their port in [`EmulationPlan::ports`].
     pub transmit: usize,
-    /// Clients' addresses; `None`: the port's own.
+    /// Addresses, one client each; `None`: one client with the port's first address.
     pub addresses: Option<AddressRange>,
     /// Order in which clients connect.
     pub order: Order,
-    /// How many a client makes, to one server, before it is the next one's turn; at least 1.
+    /// Flows that a client opens to one server before the next client continues; at least 1.
     pub turn: u32,
-    /// After so many the same ones are made again; `None`: once there are no others.
+    /// Number of flows after which the sequence of addresses and ports restarts; `None`: after all
+    /// combinations.
     pub reuse_after: Option<u64>,
-    /// Ports they connect from.
+    /// Source ports.
     pub ports: RangeInclusive<u16>,
-    /// Servers' addresses, of the same family as the clients'.
+    /// Destination addresses, of the same family as the clients' addresses.
     pub servers: AddressRange,
-    /// Which of them a client connects to.
+    /// Choice of the server of each flow.
     pub pairing: Pairing,
-    /// Server port.
+    /// Destination port.
     pub server_port: u16,
-    /// Where frames go; `None`: that is found out.
+    /// Destination MAC address; `None`: resolved before the run.
     pub destination: Option<MacAddress>,
-    /// By whom frames of some clients go.
+    /// Devices that clients are behind. The first one that has a client applies.
     pub devices: Vec<Devices>,
-    /// Load: when connections start.
+    /// When flows start.
     pub load: Load,
-    /// How long a rate, or a number of users, grows from nothing to what it is.
+    /// Time during which the load grows linearly from 0 to its full value; 0: no ramp.
     pub ramp: Duration,
-    /// How many in all; `None`: without end.
+    /// Total number of flows; `None`: no limit.
     pub limit: Option<u64>,
-    /// What they say.
+    /// Program of the client, one run per flow.
     pub program: Vec<Step>,
-    /// Of datagrams that have their time of departure before what they say, as TRex's add-on
-    /// `latency` has it: the number that is there of their server.
+    /// Source identifier in datagrams that carry a time stamp before their payload, as in TRex's
+    /// add-on `latency`; `None`: no time stamps.
     pub stamp: Option<u32>,
     /// TCP settings of the client.
     pub tcp: Tcp,
@@ -137,7 +138,7 @@ pub struct Client {
 }
 
 impl Template {
-    /// Whether the flows of a side are over IPv4, as far as the template says.
+    /// Returns whether the flows of a side use IPv4; `None` if the template does not define it.
     pub(super) fn is_ipv4(&self, side: &str) -> Option<bool> {
         let asked = self.client.as_ref().map(|it| it.servers);
         let listens = self.server.as_ref().and_then(|it| it.addresses);
@@ -147,7 +148,7 @@ impl Template {
 }
 
 impl Client {
-    /// The same where only others' programs make its connections.
+    /// Returns the client with the load on demand: only other programs start its flows.
     pub(super) fn on_demand(self) -> Self {
         Self { load: Load::OnDemand, ramp: Duration::ZERO, limit: None, ..self }
     }

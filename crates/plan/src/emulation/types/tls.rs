@@ -2,47 +2,47 @@
 
 use wirestorm_model::impairment::Share;
 
-/// What is asked of TLS, on both sides of a template.
+/// TLS settings of both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The versions that are offered and taken; none: both.
+    /// Versions to offer and accept; empty: both.
     pub versions: Vec<TlsVersion>,
-    /// The name that clients ask for, and that a certificate made for servers is for; `None`:
-    /// clients ask for the address that they connect to.
+    /// Server name that clients send (SNI), and that a generated server certificate contains.
+    /// `None`: clients use the address that they connect to.
     pub sni: Option<String>,
-    /// Application protocols, the most wanted first.
+    /// Application protocols (ALPN), by preference.
     pub alpn: Vec<String>,
-    /// Cipher suites by IANA's names, the most wanted first; none: all.
+    /// Cipher suites by their IANA names, by preference; empty: all.
     pub ciphers: Vec<String>,
-    /// The files with the servers' certificates and key; `None`: they are made.
+    /// Files of the servers' certificate chain and key; `None`: generated.
     pub identity: Option<TlsFiles>,
-    /// The file with authorities that clients trust; `None`: they take any certificate.
+    /// File of the authorities that clients trust; `None`: clients accept any certificate.
     pub ca: Option<String>,
-    /// The files with the clients' certificates and key; `None`: they have none.
+    /// Files of the clients' certificate chain and key; `None`: no client certificate.
     pub client_identity: Option<TlsFiles>,
-    /// The file with authorities that servers trust, who then ask clients for certificates; `None`:
-    /// they do not ask.
+    /// File of the authorities that servers trust. Servers then request client certificates.
+    /// `None`: servers request none.
     pub client_ca: Option<String>,
-    /// How many of the clients' connections try to resume a session; servers let them, unless none
-    /// are to.
+    /// Share of the clients' connections that try to resume a session. Servers allow resumption
+    /// unless the share is 0. Default: all.
     pub resume: Share,
 }
 
-/// Files in PEM, by their names in the plan.
+/// PEM files, by their names in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// A chain of certificates.
+    /// File of the certificate chain.
     pub certificate: String,
-    /// The key of its first.
+    /// File of the private key of the first certificate.
     pub key: String,
 }
 
-/// Versions of TLS.
+/// TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
-    /// RFC 5246.
+    /// TLS 1.2 (RFC 5246).
     Tls12,
-    /// RFC 8446.
+    /// TLS 1.3 (RFC 8446).
     Tls13,
 }
 

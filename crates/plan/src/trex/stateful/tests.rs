@@ -247,17 +247,17 @@ fn every_error_has_its_path() {
         (
             "\"offset\": [0, 2]",
             "\"offset\": [0, 2], \"mask\": [15], \"value\": [16, 255]",
-            "l7_map.value[0]: found 0x10, expected no bits beside those of the mask 0x0f",
+            "l7_map.value[0]: found 0x10, expected no bits outside the mask 0x0f",
         ),
         (
             "\"name\": \"rx\", \"min_bytes\": 5, \"clear\": true}",
             "\"name\": \"set_template\", \"tg_id\": 1}, {\"name\": \"exec_template\"}",
-            "templates[0]: each flow makes another one, without end and whatever `limit` says",
+            "templates[0]: each flow starts another one without end, whatever `limit` is",
         ),
         (
             "\"name\": \"rx\", \"min_bytes\": 5, \"clear\": true}",
             "\"name\": \"exec_template\"}",
-            "without end and whatever `limit` says: \"0\" makes \"0\"",
+            "without end, whatever `limit` is: \"0\" starts \"0\"",
         ),
         (
             "\"name\": \"tx\", \"buf_index\": 0",

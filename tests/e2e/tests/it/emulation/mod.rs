@@ -378,7 +378,7 @@ templates:
     let mut messages = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     messages.read_line(&mut line).unwrap();
-    assert!(line.contains(": 198.51.100.2 does not answer ARP; asking for 7 s more"), "{line}");
+    assert!(line.contains(": 198.51.100.2 does not answer ARP; retrying for 7 s more"), "{line}");
     // Now a host answers ARP, and refuses connections.
     host(&lab.b);
     let status = child.wait().unwrap();

@@ -99,7 +99,7 @@ fn clients_use_the_routers_of_the_configuration() {
     // Without `src_ip` there is no source address for ARP requests.
     let nobody = CONFIGURATION.replace(", src_ip: 1.1.1.100", "");
     let said = run(&scratch, [&lab.a, &lab.b], &nobody).expect(2).messages.clone();
-    let expected = "[0].cap_info[0].client.devices[0]: nobody is there to ask for the next hop";
+    let expected = "[0].cap_info[0].client.devices[0]: no source address to resolve the next hop";
     assert!(said.contains(expected), "{said}");
 }
 

@@ -81,7 +81,7 @@ fn established_flows_that_hang_are_unfinished() {
         );
     }
     let notes = outcome.lines("/notes");
-    assert!(notes.contains("5 were unfinished in the end, 0.2 s after"), "{notes}");
+    assert!(notes.contains("5 were unfinished at the end, 0.2 s after"), "{notes}");
 }
 
 #[test]

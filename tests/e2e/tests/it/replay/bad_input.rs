@@ -69,7 +69,7 @@ fn truncated_capture_sends_complete_packets_and_names_the_truncated_one() {
             let good = if records == 0 {
                 "no complete packet precedes it"
             } else {
-                "the packet before it is complete"
+                "the packet before it is good"
             };
             let packet = format!("packet {}", records + 1);
             let words = [packet.as_str(), good];

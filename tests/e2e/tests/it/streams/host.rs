@@ -85,7 +85,7 @@ fn unanswered_arp_and_missing_route_are_different_errors() {
         return;
     }
     let lab = lab();
-    ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not tell", "by ARP"]);
+    ping(&lab, "198.51.100.9", &[]).refused(1, &["198.51.100.9 did not answer 3 ARP requests"]);
     ping(&lab, "192.0.2.1", &[]).refused(2, &["no route to 192.0.2.1", "198.51.100.77/24"]);
     let mut command = Command::new(wirestorm());
     command.args([

@@ -341,7 +341,7 @@ fn errors_are_reported_before_sending() {
     let nowhere = [Path::new("run"), &path, "--port".as_ref(), "c=eth1".as_ref()];
     wirestorm_with(&nowhere).refused(2, &["the plan's ports are a, b"]);
     let twice = [Path::new("run"), &path, "--port=a=eth1".as_ref(), "--port=a=eth2".as_ref()];
-    wirestorm_with(&twice).refused(2, &["--port \"a=eth2\": a is eth1 already"]);
+    wirestorm_with(&twice).refused(2, &["--port \"a=eth2\": a is already bound to eth1"]);
     let missing = [Path::new("sim"), "missing.yaml".as_ref(), "-o".as_ref(), "x".as_ref()];
     wirestorm_with(&missing).refused(2, &["missing.yaml: No such file"]);
     let endless = [Path::new("sim"), &path, "-o".as_ref(), "x".as_ref()];
@@ -368,7 +368,7 @@ fn flow_with_frames_over_the_mtu_is_rejected_by_name() {
     let text = std::fs::read_to_string(&path).unwrap().replace("    rx: b\n", "");
     std::fs::write(&path, text).unwrap();
     command.arg("run").arg(&path).args(["--port", &port]);
-    run_command(&mut command).refused(2, &["flow \"varied\": a frame of", "longer than"]);
+    run_command(&mut command).refused(2, &["flow \"varied\": a frame of", "exceeds the maximum"]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use wirestorm_base::time::Duration;
 use wirestorm_model::load::Load;
-use wirestorm_model::program::{Composition, Expected, Form, Piece, Rule, Step, Value, Variable};
+use wirestorm_model::program::{
+    Composition, Delimiter, Expected, Form, Piece, Rule, Step, Value, Variable,
+};
 use wirestorm_plan::emulation::{EmulationPlan, Template};
 
 /// Returns the programs of client and server, without transaction timing. `fields` are those of the
@@ -120,7 +122,7 @@ fn http2_frames_delimit_messages() {
         (
             "http: {version: 2, response_bytes: 5}",
             "c",
-            "templates[0].http.response_bytes: is for HTTP/1.1: what is said over HTTP/2 tells",
+            "templates[0].http.response_bytes: is for HTTP/1.1: HTTP/2 messages carry",
         ),
         (
             "http: {version: 2, response: {body: 9, chunk: 3}}",
@@ -263,7 +265,7 @@ fn clients_parse_responses_of_other_servers() {
     assert!(!shown(&client).contains("until it closes"), "{}", shown(&client));
     // Without clients in the plan, a server reads requests line by line.
     let (_, server) = programs("smtp: {}", "s").unwrap();
-    let line = "ReceiveWhole(Until([10]))";
+    let line = format!("{:?}", Step::ReceiveWhole(Rule::Until(Delimiter::new(b"\n").unwrap())));
     let expected =
         format!("at once\n>\"220 mail.example.net ESMTP ready\\r\\n\"\nLabel(Label(0))\n{line}\n");
     assert!(shown(&server).starts_with(&expected), "{}", shown(&server));
@@ -308,7 +310,7 @@ fn servers_parse_requests_of_other_clients() {
     // Requests must therefore have the same length in all flows.
     let differs = text(80).replace("requests: 2", "path: \"/${flow}\"");
     let error = EmulationPlan::parse(&differs).unwrap_err().to_string();
-    let expected = "templates[0].http: found requests with values, expected the same for all flows";
+    let expected = "templates[0].http: found requests with values, expected none, since";
     assert!(error.starts_with(expected), "{error}");
 }
 
@@ -368,7 +370,7 @@ fn clients_time_each_transaction() {
     let (client, _) = timed_programs("http: {requests: 2}", "cs").unwrap();
     assert!(matches!(&client[..2], [Step::Connect, Step::Repeat { .. }]), "{client:?}");
     let error = programs("transport: tcp", "cs").unwrap_err();
-    assert!(error.contains("transactions: is for ready-made protocols"), "{error}");
+    assert!(error.contains("transactions: is for preset protocols"), "{error}");
 }
 
 /// Returns the delays of a program, including those in loops.
@@ -696,7 +698,7 @@ fn every_error_has_its_path() {
         (
             "http: {headers: {host: c}}",
             "cs",
-            "http.headers.host: host follows from the rest of the plan",
+            "http.headers.host: host is set by other keys of the plan",
         ),
         (
             "http: {headers: {A: \"b\\r\\nC: d\"}}",
@@ -706,17 +708,17 @@ fn every_error_has_its_path() {
         (
             "http: {requests: 4, pipeline: 3}",
             "cs",
-            "http.pipeline: found 3, expected a number that divides the 4 requests",
+            "http.pipeline: found 3, expected a divisor of the 4 requests",
         ),
         (
             "http: {response_bytes: 2}",
             "cs",
-            "http.response_bytes: is of servers of others: this template has one of its own",
+            "http.response_bytes: is for other hosts' servers: this template has one",
         ),
         (
             "http: {requests: 2, pipeline: 2}",
             "s",
-            "http.pipeline: is up to the clients, who are others'",
+            "http.pipeline: is for clients: this template has none",
         ),
         (
             "http: {response: {status: 304, body: 1}}",
@@ -735,11 +737,7 @@ fn every_error_has_its_path() {
         ),
         ("http: {headers: {A: \"${b}\"}}", "cs", "http.headers.A: found \"b\", expected a value"),
         ("http: {host: \"${\"}", "cs", "http.host: found ${ without }"),
-        (
-            "http: {set: {flow: 1}}",
-            "cs",
-            "http.set.flow: \"flow\" is a value of every flow already",
-        ),
+        ("http: {set: {flow: 1}}", "cs", "http.set.flow: \"flow\" is a predefined value already"),
         (
             "http: {set: {n: {of: 1}}}",
             "cs",
@@ -748,34 +746,38 @@ fn every_error_has_its_path() {
         (
             "http: {set: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}}",
             "cs",
-            "http: found 11 variables and loops within each other, expected at most 10",
+            "http: found 11 variables and nested loops, expected at most 10",
         ),
         (
             "http: {path: \"/${flow}\", response_bytes: 9}",
             "c",
-            "http.response_bytes: is not known where requests have values: leave it out",
+            "http.response_bytes: cannot be set if requests have values; remove it",
         ),
         (
             "http: {path: \"/${flow}\", body: 1048577}",
             "cs",
-            "http.body: found 1048577, expected at most 1048576 bytes beside values",
+            "http.body: found 1048577, expected at most 1048576 bytes with values",
         ),
         (
             "http: {body: \"${b}\"}",
             "cs",
-            "http.body: found ${ where nothing can be a value, expected a text that all flows have",
+            "http.body: found ${ where values are not supported, expected the same text for all flows",
         ),
         ("http: {response: {body: {text: \"${b}\"}}}", "cs", "http.response.body.text: found ${"),
-        ("dns: {name: \"${flow}.test\"}", "cs", "dns.name: found ${ where nothing can be a value"),
+        (
+            "dns: {name: \"${flow}.test\"}",
+            "cs",
+            "dns.name: found ${ where values are not supported",
+        ),
         (
             "http: {}\n    tls: {alpn: [h2, http/1.1]}",
             "cs",
-            "tls.alpn: found h2, which the template does not speak, expected other protocols",
+            "tls.alpn: found h2, but the template uses HTTP/1.1, expected other protocols",
         ),
-        ("http: {}\n    smtp: {}", "cs", "smtp: what both sides say is said already"),
+        ("http: {}\n    smtp: {}", "cs", "smtp: another field defines the dialogue"),
         ("dns: {name: a..b}", "cs", "dns.name: found \"a..b\", expected a name such as"),
         ("dns: {type: MX}", "cs", "dns.type: found \"MX\", expected A or AAAA"),
-        ("sip: {}\n    transport: tcp", "cs", "transport: follows from what both sides say"),
+        ("sip: {}\n    transport: tcp", "cs", "transport: the dialogue defines the transport"),
         ("sip: {packets: 0}", "cs", "sip.packets: found 0"),
         ("sip: {media_port: 6000}", "cs", "sip.media_port: needs `packets`"),
         ("sip: {packets: 9, talk: 1s}", "cs", "sip.talk: follows from `packets`"),
